@@ -1,0 +1,144 @@
+"""Octets that leave, and octets that came: the only place where a line ends.
+
+Going out: `encode_line` and its siblings are the only makers of `Line`, and a connection sends
+nothing else. They refuse what would end a command early (rule S02), so that a check forgotten above
+cannot turn a URL into two commands.
+
+Coming in: a `Buffer` holds what arrived; a *reader* is a generator that takes a value out of it,
+yields when it needs more, and raises when the octets can give no value. Every reader has a limit,
+and a search goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from protocols.contract import Line
+from protocols.errors import Disconnected, LimitExceeded, Refused
+
+T = TypeVar("T")
+Reader: TypeAlias = "Callable[[Buffer], Generator[None, None, T]]"
+
+_CRLF = b"\r\n"
+_HIDDEN = b"****"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A word that is sent as it is and shown as `****`."""
+
+    octets: bytes = field(repr=False)
+
+
+def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
+    """Join the words and end the line with CR LF.
+
+    Raises `Refused` (S02) if a word holds CR, LF or NUL, or the separator where that is a TAB: a
+    blank may be part of a last argument, a TAB never is.
+    """
+    for word in words:
+        _check_word(_octets(word), forbidden=b"\0\r\n\t" if sep == b"\t" else b"\0\r\n")
+    sent = sep.join(_octets(word) for word in words)
+    shown = sep.join(_HIDDEN if isinstance(word, Secret) else word for word in words)
+    return Line(sent + _CRLF, shown + _CRLF)
+
+
+def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
+    """A line followed by a dot-terminated block: Gopher+'s `+-1` form (RFC 1738 3.4.9).
+
+    The one legal way to send more lines because of one URL. Each value becomes a line; a value that
+    is a lone period cannot be told from the end and is refused, as are CR, LF and NUL.
+    """
+    for value in values:
+        _check_word(value, forbidden=b"\0\r\n")
+        if value == b".":
+            raise Refused("S03", "a form's answer may not be a lone period: it would end the form")
+    block = b"".join(value + _CRLF for value in (b"+-1", *values, b"."))
+    return Line(first.octets + block, first.shown + block)
+
+
+def _octets(word: bytes | Secret) -> bytes:
+    return word.octets if isinstance(word, Secret) else word
+
+
+def _check_word(word: bytes, forbidden: bytes) -> None:
+    for octet in forbidden:
+        if octet in word:
+            raise Refused("S02", f"octet {octet:02X} would end the command or a field of it")
+
+
+class Buffer:
+    """Octets received and not yet read, and whether more can come."""
+
+    __slots__ = ("_data", "at_end", "searched")
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self.at_end = False
+        self.searched = 0  # a reader's note: no line end before this index
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def feed(self, octets: bytes) -> None:
+        """Append what arrived; `b""` says that nothing more will."""
+        if octets:
+            self._data += octets
+        else:
+            self.at_end = True
+
+    def find(self, octets: bytes, end: int) -> int:
+        """Index of `octets` before `end`, or -1; octets searched before are not searched again."""
+        index = self._data.find(octets, self.searched, end)
+        if index < 0:
+            self.searched = max(0, min(len(self._data), end) - len(octets) + 1)
+        return index
+
+    def peek(self, count: int) -> bytes:
+        """The first `count` octets, or as many as there are, left in place."""
+        return bytes(self._data[:count])
+
+    def take(self, count: int | None = None) -> bytes:
+        """Remove and return the first `count` octets (None: all there are)."""
+        count = len(self._data) if count is None else count
+        taken = bytes(self._data[:count])
+        del self._data[:count]
+        self.searched = 0
+        return taken
+
+
+def read_line(limit: int) -> Reader[bytes]:
+    """A reader for one line, ended by LF, returned without its line end (CR LF or LF).
+
+    Raises `LimitExceeded` (line) when no line end comes within `limit` octets and `Disconnected`
+    when the connection ends first.
+    """
+
+    def reader(buffer: Buffer) -> Generator[None, None, bytes]:
+        while (index := buffer.find(b"\n", limit)) < 0:
+            if len(buffer) >= limit:
+                raise LimitExceeded("line", f"a line of the reply is longer than {limit} octets")
+            if buffer.at_end:
+                raise Disconnected(f"the connection ended inside a line, after {len(buffer)} octets")
+            yield
+        line = buffer.take(index + 1)[:-1]
+        return line[:-1] if line.endswith(b"\r") else line
+
+    return reader
+
+
+def run_reader(reader: Reader[T], *chunks: bytes) -> T:
+    """Drive a reader with octets at hand, then the end: for tests and for octets already complete."""
+    buffer = Buffer()
+    waiting = reader(buffer)
+    feed = iter(chunks)
+    while True:
+        try:
+            next(waiting)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        assert not buffer.at_end, "a reader asked for more after the end"
+        buffer.feed(next(feed, b""))
