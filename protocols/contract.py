@@ -215,6 +215,8 @@ class Reply:
     `findings` and `verified` may grow until the body has ended. `verified` takes words out of
     length, final-reply, close-notify, terminator. `listing` reads the body as entries, or is None
     where the URL names no listing. `target` is the URL a link, service or address points to.
+    `untouched` makes the octets that were sent out of the whole body again, where the protocol's
+    quoting was undone in it; it may be called once the body has ended.
     """
 
     kind: Kind
@@ -227,6 +229,7 @@ class Reply:
     listing: EntryReader | None = None
     target: str | None = None
     extra: Mapping[str, JsonValue] | None = None
+    untouched: Callable[[bytes], bytes] | None = None
     findings: list[Finding] = field(default_factory=list)
     verified: set[str] = field(default_factory=set)
 
@@ -360,7 +363,8 @@ class Scheme:
     `names` says in a few words what its URLs name. `parse` takes apart what follows the scheme's
     colon; `build` writes a URL's components as text again. `open` resolves; None where this build has
     no handler. `dialogue` gives, without I/O, the steps of a retrieval: `explain` drives it with the
-    answers of a willing server.
+    answers of a willing server. `refine` puts the value of an option into a URL of this scheme:
+    `search`, `view`, ….
     """
 
     name: str
@@ -372,3 +376,4 @@ class Scheme:
     transport: Literal["tcp", "udp"] | None = "tcp"
     open: Callable[[Any, Gate], AbstractAsyncContextManager[Reply]] | None = None
     dialogue: Callable[[Any], Dialogue] | None = None
+    refine: Mapping[str, Callable[[Any, str], Url]] = field(default_factory=dict)

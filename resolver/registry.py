@@ -65,3 +65,10 @@ def _find_plugin(name: str) -> Scheme | None:
         if isinstance(scheme, Scheme) and scheme.name == name:
             return scheme
     return None
+
+
+def plugins() -> list[str]:
+    """Names of the schemes that plug-ins add."""
+    from importlib.metadata import entry_points  # 40 ms: only when asked for
+
+    return sorted({point.name for point in entry_points(group="resolver.schemes")} - set(SCHEMES))

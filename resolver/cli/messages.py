@@ -1,0 +1,45 @@
+"""What goes wrong, in words a person can act on: what, where (a caret under the place), and the way out."""
+
+from __future__ import annotations
+
+from protocols.errors import InvalidUrl, Refused, ResolveError
+from resolver.url import redact
+
+_MOST_SHOWN = 200  # characters of a URL in a message; a longer one is cut around the place
+
+
+def describe(error: ResolveError, text: str) -> str:
+    """One error about the URL `text` (as given), redacted, with a caret under the place it is about."""
+    shown = redact(text)
+    headline = f"{shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + '…'}: {_label(error)}{error.message}"
+    position = getattr(error, "position", None)
+    if position is None or not text:
+        return headline
+    return headline + "\n" + "\n".join(_pointed(text, shown, position))
+
+
+def _label(error: ResolveError) -> str:
+    if isinstance(error, InvalidUrl):
+        return f"not a URL ({error.kind}): "
+    if isinstance(error, Refused) and error.rule not in error.message:
+        return f"refused ({error.rule}): "
+    return ""
+
+
+def _pointed(text: str, shown: str, position: int) -> list[str]:
+    """The URL and a caret under `position`, both moved along with a cut-out password."""
+    place = _place_in_shown(text, shown, position)
+    start = max(0, place - _MOST_SHOWN // 2)
+    window = shown[start : start + _MOST_SHOWN]
+    printable = "".join(char if char.isprintable() else "?" for char in window)
+    return [f"  {printable}", f"  {' ' * (place - start)}^"]
+
+
+def _place_in_shown(text: str, shown: str, position: int) -> int:
+    if text == shown:
+        return position
+    same_before = next((i for i, (a, b) in enumerate(zip(text, shown, strict=False)) if a != b), len(shown))
+    from_end = len(text) - position
+    if position <= same_before:
+        return position
+    return max(same_before, len(shown) - from_end)

@@ -1,0 +1,104 @@
+"""What would be sent and what the policy says; nothing is sent.
+
+The steps come from the scheme's own dialogue, driven with the answers of a willing server
+(`conversation.rehearse`), so the plan is the dialogue. Neither trio nor httpx is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never, cast
+
+from protocols.contract import Action, Finding, HostUrl, JsonValue, Origin, Referrer, Scheme, Url
+from protocols.conversation import Connect, Dialogue, HandOver, Hear, Note, OpenFile, Say, Step, rehearse
+from protocols.errors import InvalidUrl, ResolveError
+from resolver import registry
+from resolver.policy import Policy, Verdict, check, judge
+from resolver.records import finding_record
+from resolver.url import parse, redact
+
+PlanStep: TypeAlias = "dict[str, JsonValue]"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A verdict and the steps that would follow from it: none when it is `refuse`.
+
+    `error` is what a retrieval would raise, None where it would go ahead.
+    """
+
+    url: str
+    scheme: str | None
+    verdict: Action
+    findings: tuple[Finding, ...]
+    steps: tuple[PlanStep, ...]
+    error: ResolveError | None
+
+    def as_json(self) -> dict[str, JsonValue]:
+        return {
+            "url": self.url,
+            "scheme": self.scheme,
+            "verdict": self.verdict,
+            "findings": [finding_record(finding) for finding in self.findings],
+            "steps": list(self.steps),
+        }
+
+
+def explain(
+    url: str | Url,
+    *,
+    policy: Policy | None = None,
+    origin: Origin = "user",
+    referrer: tuple[str, str | None] | None = None,
+    gateways: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> Plan:
+    """The plan for a URL. Never raises for a URL: what is no URL has verdict `refuse` (S01)."""
+    policy = Policy.default() if policy is None else policy
+    try:
+        parsed = parse(url, strict=strict) if isinstance(url, str) else url
+    except InvalidUrl as error:
+        refused = Finding("S01", "refuse", error.message)
+        return Plan(redact(cast(str, url)), None, "refuse", (refused,), (), error)
+    where = None if referrer is None else Referrer(*referrer)
+    verdict = judge(parsed, policy, origin=origin, referrer=where, gateways=gateways or {})
+    spelling = tuple(Finding(name, "allow", "spelling of the URL") for name in parsed.findings)
+    return Plan(
+        url=parsed.shown,
+        scheme=parsed.scheme,
+        verdict=verdict.action,
+        findings=(*verdict.findings, *spelling),
+        steps=() if verdict.action == "refuse" else _steps(parsed),
+        error=verdict.error(parsed),
+    )
+
+
+def _steps(url: Url) -> tuple[PlanStep, ...]:
+    scheme = registry.find(url.scheme)
+    if scheme is None or scheme.dialogue is None:
+        return ({"action": "note", "text": f"this build has no handler for {url.scheme} URLs yet"},)
+    dialogue = cast(Dialogue[object], scheme.dialogue(url))
+    return tuple(_plan_step(step, url, scheme) for step in rehearse(dialogue))
+
+
+def _plan_step(step: Step, url: Url, scheme: Scheme) -> PlanStep:
+    match step:
+        case Connect(tls=tls):
+            assert isinstance(url, HostUrl)
+            return {
+                "action": "connect",
+                "host": url.host,
+                "port": url.effective_port,
+                "tls": tls,
+                "transport": scheme.transport or "tcp",
+            }
+        case Say(lines=lines):
+            return {"action": "send", "octets": b"".join(line.shown for line in lines).decode("latin-1")}
+        case Hear(what=what) | HandOver(what=what):
+            return {"action": "receive", "what": what}
+        case OpenFile(path=path):
+            return {"action": "open", "path": path}
+        case Note(text=text):
+            return {"action": "note", "text": text}
+    assert_never(step)

@@ -1,0 +1,139 @@
+"""Finished values: what a retrieval leaves behind once its connection is gone.
+
+`Response` is a whole body in memory, `Saved` one in a file, `LiveFacts` what both were told about it.
+All are frozen and have a JSON form (`as_json`); none ever shows a password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from protocols.contract import Entry, Finding, JsonValue, Kind
+from resolver.records import entry_record, finding_record, instant
+
+#: Media types outside text/ whose octets are meant for reading.
+_TEXTUAL = frozenset(
+    {
+        "application/gopher-menu",
+        "application/gopher+-menu",
+        "application/json",
+        "application/mac-binhex40",
+        "application/x-wais-source",
+        "application/xhtml+xml",
+        "application/xml",
+        "message/rfc822",
+        "multipart/mixed",
+    }
+)
+
+
+def is_textual(media_type: str | None) -> bool:
+    """Are octets of this media type meant to be read as text?"""
+    if media_type is None:
+        return False
+    essence = media_type.partition(";")[0].strip().lower()
+    return essence.startswith("text/") or essence in _TEXTUAL or essence.endswith(("+xml", "+json"))
+
+
+def decode_text(octets: bytes, charset: str | None) -> str:
+    """Octets as text: by the declared charset, else UTF-8 if they are valid, else ISO 8859-1.
+
+    Never fails: an unknown charset counts as undeclared, invalid octets become U+FFFD.
+    """
+    if charset is not None:
+        try:
+            return octets.decode(charset, "replace")
+        except LookupError:
+            pass
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return octets.decode("latin-1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A complete body and what is known of it.
+
+    `url` is where it came from in the end, `requested_url` what was asked for; both redacted.
+    `content` are its octets; `raw` the same before the protocol's quoting was undone (Gopher's
+    periods), None where there is none. `size` is what the peer announced. `entries` are the records
+    of a listing, None for anything else. `elapsed` is in seconds. `verified` says what was checked:
+    words out of length, digest, final-reply, close-notify, terminator.
+    """
+
+    url: str
+    requested_url: str
+    kind: Kind
+    content: bytes
+    media_type: str | None
+    charset: str | None
+    size: int | None
+    modified: datetime | None
+    meta: tuple[tuple[str, str], ...]
+    entries: tuple[Entry, ...] | None
+    findings: tuple[Finding, ...]
+    verified: tuple[str, ...]
+    elapsed: float
+    peer: str | None = None
+    target: str | None = None
+    extra: Mapping[str, JsonValue] | None = None
+    raw: bytes | None = None
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """`meta` under the name http gives it."""
+        return self.meta
+
+    @property
+    def text(self) -> str | None:
+        """The content as text, or None for what is not text."""
+        return decode_text(self.content, self.charset) if is_textual(self.media_type) else None
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Every member under its name; octets as one character each."""
+        return {
+            "url": self.url,
+            "requested_url": self.requested_url,
+            "kind": self.kind.value,
+            "content": self.content.decode("latin-1"),
+            "text": self.text,
+            "media_type": self.media_type,
+            "charset": self.charset,
+            "size": self.size,
+            "modified": instant(self.modified),
+            "meta": [list(pair) for pair in self.meta],
+            "entries": None if self.entries is None else [entry_record(entry) for entry in self.entries],
+            "findings": [finding_record(finding) for finding in self.findings],
+            "verified": list(self.verified),
+            "elapsed": self.elapsed,
+            "peer": self.peer,
+            "target": self.target,
+            "extra": None if self.extra is None else dict(self.extra),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A body that is complete in a file under its final name.
+
+    `bytes` is the size of the file, `resumed_from` how many of them an earlier try had left.
+    `digest` is `sha256:HEX` when it was asked for.
+    """
+
+    url: str
+    requested_url: str
+    path: str
+    bytes: int
+    resumed_from: int
+    kind: Kind
+    media_type: str | None
+    modified: datetime | None
+    digest: str | None
+    findings: tuple[Finding, ...]
+    verified: tuple[str, ...]
+    attempts: int
+    elapsed: float
+    peer: str | None

@@ -1,0 +1,209 @@
+"""What a program calls: fetch, stream, save, entries, info; one at a time or in a `Resolver`.
+
+A `Resolver` shares its door (policy, limits, look-ups, TLS) among its retrievals. The module-level
+functions of the package are a `Resolver` for one call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
+
+import trio
+
+from protocols.contract import Entry, Kind, Limits, Origin, Referrer, Url
+from protocols.errors import LimitExceeded, ResolveError
+from resolver.events import Event, OnEvent
+from resolver.gate import Door
+from resolver.gate.sink import Existing, Sink
+from resolver.policy import Policy
+from resolver.response import Response, Saved
+from resolver.retrieval import EntryStream, LiveReply, Request, Retrieval, collect
+from resolver.url import parse
+
+
+def _ignore(event: Event) -> None:
+    pass
+
+
+class Resolver:
+    """Retrievals that share a policy, limits and what was learnt about hosts.
+
+    An async context manager; leaving it closes what is kept open. Safe to use from several tasks.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy | None = None,
+        limits: Limits | None = None,
+        gateways: Mapping[str, str] | None = None,
+        on_event: OnEvent | None = None,
+        cafile: str | None = None,
+        family: str | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.policy = Policy.default() if policy is None else policy
+        self.limits = Limits() if limits is None else limits
+        self._strict = strict
+        self._door = Door(
+            policy=self.policy,
+            limits=self.limits,
+            gateways={} if gateways is None else dict(gateways),
+            on_event=_ignore if on_event is None else on_event,
+            cafile=cafile,
+            family=family,
+        )
+
+    async def __aenter__(self) -> Resolver:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def stream(
+        self,
+        url: str | Url,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> AbstractAsyncContextManager[LiveReply]:
+        """A reply while its connection lives: iterate `reply.body`, or drain it.
+
+        Unbounded in size unless the limits say `body_everywhere`.
+        """
+        most = self.limits.body if self.limits.body_everywhere else None
+        return Retrieval(self._door, self._request(url, origin, referrer), most=most)
+
+    async def fetch(
+        self,
+        url: str | Url,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> Response:
+        """The complete object in memory, at most `limits.body` octets of it.
+
+        Raises only `ResolveError`: what is not complete is an error, never a shorter body.
+        """
+        request = self._request(url, origin, referrer)
+        async with Retrieval(self._door, request, most=self.limits.body) as reply:
+            content = await collect(reply.body)
+            return self._finished(reply, content)
+
+    def _finished(self, reply: LiveReply, content: bytes) -> Response:
+        return Response(
+            url=reply.url,
+            requested_url=reply.request.url.shown,
+            kind=reply.kind,
+            content=content,
+            media_type=reply.media_type,
+            charset=reply.charset,
+            size=reply.size,
+            modified=reply.modified,
+            meta=reply.meta,
+            entries=self._entries_of(reply, content),
+            findings=reply.findings,
+            verified=reply.verified,
+            elapsed=reply.elapsed,
+            peer=reply.peer,
+            target=reply.target,
+            extra=reply.extra,
+            raw=reply.untouched(content),
+        )
+
+    def _entries_of(self, reply: LiveReply, content: bytes) -> tuple[Entry, ...] | None:
+        if not reply.lists:
+            return None
+        entries: list[Entry] = []
+        for entry in reply.entries_in(content):
+            if len(entries) >= self.limits.entries:
+                raise LimitExceeded(
+                    "entries", f"more than {self.limits.entries} entries; stream them instead", url=reply.url
+                )
+            entries.append(entry)
+        return tuple(entries)
+
+    @asynccontextmanager
+    async def entries(
+        self,
+        url: str | Url,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> AsyncIterator[EntryStream]:
+        """The records of a directory, menu, group or result list, one by one, without a bound.
+
+        Raises `Declined` when the URL names no listing.
+        """
+        async with self.stream(url, origin=origin, referrer=referrer) as reply:
+            yield reply.entries()
+
+    async def info(
+        self,
+        url: str | Url,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> Entry:
+        """What the URL names, as one entry: kind, size, date, media type; the body is not read."""
+        request = self._request(url, origin, referrer)
+        async with Retrieval(self._door, request, most=None) as reply:
+            return Entry(
+                name=request.url.shown,
+                url=reply.url,
+                kind=reply.kind,
+                size=reply.size,
+                modified=reply.modified,
+                extra={**(reply.extra or {}), "media_type": reply.media_type, "target": reply.target},
+                origin=origin,
+                referrer=request.referrer,
+            )
+
+    async def save(
+        self,
+        url: str | Url,
+        path: str,
+        *,
+        exists: Existing = "fail",
+        digest: bool = False,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> Saved:
+        """The object in the file `path`, complete or not there at all.
+
+        It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is
+        whole. `exists` says what to do about a file that is there: `fail` (`LocalError`, before
+        anything is sent) or `replace`. With `digest` the SHA-256 of the file is taken.
+        """
+        request = self._request(url, origin, referrer)
+        async with Sink(path, exists=exists) as sink, self.stream(request.url, origin=origin, referrer=referrer) as reply:
+            count = await save_body(reply, sink)
+            sha256 = await trio.to_thread.run_sync(sink.sha256) if digest else None
+            await sink.commit(reply.modified)
+            return Saved(
+                url=reply.url,
+                requested_url=request.url.shown,
+                path=path,
+                bytes=count,
+                resumed_from=0,
+                kind=reply.kind,
+                media_type=reply.media_type,
+                modified=reply.modified,
+                digest=None if sha256 is None else f"sha256:{sha256}",
+                findings=reply.findings,
+                verified=reply.verified,
+                attempts=1,
+                elapsed=reply.elapsed,
+                peer=reply.peer,
+            )
+
+    def _request(
+        self, url: str | Url, origin: Origin, referrer: tuple[str, str | None] | None
+    ) -> Request:
+        parsed = parse(url, strict=self._strict) if isinstance(url, str) else url
+        return Request(parsed, origin, None if referrer is None else Referrer(*referrer))
