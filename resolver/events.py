@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from protocols.contract import Finding
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -17,6 +19,14 @@ class Started:
 
     url: str
     attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A rule of the policy fired and did not refuse."""
+
+    url: str
+    finding: Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +81,5 @@ class Finished:
     error: Exception | None
 
 
-Event: TypeAlias = Started | Connected | Sent | Received | Progress | Retrying | Finished
+Event: TypeAlias = Started | Warned | Connected | Sent | Received | Progress | Retrying | Finished
 OnEvent: TypeAlias = Callable[[Event], None]

@@ -1,7 +1,6 @@
 """Finished values: what a retrieval leaves behind once its connection is gone.
 
-`Response` is a whole body in memory, `Saved` one in a file, `LiveFacts` what both were told about it.
-All are frozen and have a JSON form (`as_json`); none ever shows a password.
+`Response` is a whole body in memory, `Saved` one in a file. Both are frozen; neither ever shows a password.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A body that is complete in a file under its final name.
+    """A body that is complete in a file under its final name (`path` None: on standard output).
 
     `bytes` is the size of the file, `resumed_from` how many of them an earlier try had left.
     `digest` is `sha256:HEX` when it was asked for.
@@ -125,7 +124,7 @@ class Saved:
 
     url: str
     requested_url: str
-    path: str
+    path: str | None
     bytes: int
     resumed_from: int
     kind: Kind

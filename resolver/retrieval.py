@@ -32,7 +32,7 @@ from protocols.contract import (
 )
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, ResolveError, TimedOut, UnsupportedScheme
 from resolver import registry
-from resolver.events import Finished, OnEvent, Progress, Started
+from resolver.events import Finished, OnEvent, Progress, Started, Warned
 from resolver.gate import Door, Passage
 from resolver.url import parse
 
@@ -128,7 +128,7 @@ class EntryStream:
     async def __anext__(self) -> Entry:
         while True:
             for entry in self._waiting:
-                return self._settle(entry)
+                return settle(entry, self._found_in)
             if self._ended:
                 raise StopAsyncIteration
             try:
@@ -137,13 +137,15 @@ class EntryStream:
                 self._ended = True
                 self._waiting = iter(self._reader.finish())
 
-    def _settle(self, entry: Entry) -> Entry:
-        """A link made of a peer's data counts only if our own parser takes it (S20)."""
-        try:
-            url = None if entry.url is None else parse(entry.url).text
-        except InvalidUrl:
-            url = None
-        return replace(entry, url=url, origin="derived", referrer=self._found_in)
+
+def settle(entry: Entry, found_in: Referrer) -> Entry:
+    """An entry with where it was found. A link made of a peer's data counts only if our own parser
+    takes it (S20); fetched without a person looking at it, it is `derived`."""
+    try:
+        url = None if entry.url is None else parse(entry.url).text
+    except InvalidUrl:
+        url = None
+    return replace(entry, url=url, origin="derived", referrer=found_in)
 
 
 class LiveReply:
@@ -152,7 +154,9 @@ class LiveReply:
     `findings` and `verified` are complete only when the body has ended.
     """
 
-    def __init__(self, request: Request, reply: Reply, passage: Passage, body: WatchedBody, clock: Clock) -> None:
+    def __init__(
+        self, request: Request, reply: Reply, passage: Passage, body: WatchedBody, clock: Clock
+    ) -> None:
         self.request = request
         self.body = body
         self._reply = reply
@@ -225,6 +229,14 @@ class LiveReply:
             raise Declined(f"this is a {self.kind.value} and not a listing", url=self.url)
         return EntryStream(self.body, self._reply.listing, Referrer(self.url, self.peer))
 
+    def entries_in(self, content: bytes) -> Iterator[Entry]:
+        """The entries of a listing whose octets have all been collected."""
+        assert self._reply.listing is not None
+        found_in = Referrer(self.url, self.peer)
+        for batch in (self._reply.listing.feed(content), self._reply.listing.finish()):
+            for entry in batch:
+                yield settle(entry, found_in)
+
     def untouched(self, content: bytes) -> bytes | None:
         """The body before the protocol's quoting was undone, made again from the whole of it."""
         return None if self._reply.untouched is None else self._reply.untouched(content)
@@ -258,15 +270,23 @@ class Retrieval:
             raise UnsupportedScheme(
                 request.url.scheme, f"this build has no handler for {request.url.scheme} URLs"
             )
+        told = self._warn(passage, 0)
         opened = scheme.open(request.url, passage)
         with clock.bound():
             reply = await opened.__aenter__()
         self._opened = opened
+        self._warn(passage, told)
         if self._most is not None and reply.size is not None and reply.size > self._most:
             await opened.__aexit__(None, None, None)
             raise LimitExceeded("body", f"{reply.size} octets are announced, the limit is {self._most}")
         body = WatchedBody(reply.body, request.url.shown, clock, self._most, reply.size, door.on_event)
         return LiveReply(request, reply, passage, body, clock)
+
+    def _warn(self, passage: Passage, told: int) -> int:
+        """Tell the policy's warnings behind the first `told`; how many there are now."""
+        for finding in passage.findings[told:]:
+            self._door.on_event(Warned(self._request.url.shown, finding))
+        return len(passage.findings)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -6,7 +6,6 @@ functions of the package are a `Resolver` for one call.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
@@ -14,10 +13,11 @@ from types import TracebackType
 import trio
 
 from protocols.contract import Entry, Kind, Limits, Origin, Referrer, Url
-from protocols.errors import LimitExceeded, ResolveError
+from protocols.errors import LimitExceeded, Refused
 from resolver.events import Event, OnEvent
 from resolver.gate import Door
 from resolver.gate.sink import Existing, Sink
+from resolver.listing import listing_octets
 from resolver.policy import Policy
 from resolver.response import Response, Saved
 from resolver.retrieval import EntryStream, LiveReply, Request, Retrieval, collect
@@ -181,8 +181,11 @@ class Resolver:
         anything is sent) or `replace`. With `digest` the SHA-256 of the file is taken.
         """
         request = self._request(url, origin, referrer)
-        async with Sink(path, exists=exists) as sink, self.stream(request.url, origin=origin, referrer=referrer) as reply:
-            count = await save_body(reply, sink)
+        async with (
+            Sink(path, exists=exists) as sink,
+            self.stream(request.url, origin=origin, referrer=referrer) as reply,
+        ):
+            count = await _fill(sink, reply)
             sha256 = await trio.to_thread.run_sync(sink.sha256) if digest else None
             await sink.commit(reply.modified)
             return Saved(
@@ -202,8 +205,26 @@ class Resolver:
                 peer=reply.peer,
             )
 
-    def _request(
-        self, url: str | Url, origin: Origin, referrer: tuple[str, str | None] | None
-    ) -> Request:
+    def _request(self, url: str | Url, origin: Origin, referrer: tuple[str, str | None] | None) -> Request:
         parsed = parse(url, strict=self._strict) if isinstance(url, str) else url
         return Request(parsed, origin, None if referrer is None else Referrer(*referrer))
+
+
+def octets_to_keep(reply: LiveReply) -> AsyncIterator[bytes]:
+    """What a file or standard output gets: the lines of a listing, else the body as it is."""
+    return listing_octets(reply.entries()) if reply.lists else reply.body
+
+
+async def _fill(sink: Sink, reply: LiveReply) -> int:
+    """Everything into the file, in bulk where the octets are taken as they are; how many."""
+    if reply.kind in (Kind.LINK, Kind.SERVICE):
+        raise Refused(
+            "S10", f"this is a {reply.kind.value}: it leads to {reply.target}, which is not followed"
+        )
+    if not reply.lists:
+        return await reply.body.drain(sink)
+    count = 0
+    async for octets in octets_to_keep(reply):
+        sink.write(octets)
+        count += len(octets)
+    return count

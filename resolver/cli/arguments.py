@@ -7,10 +7,11 @@ are checked here: what leaves this file can be acted on.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, fields, replace
-from typing import Literal, NoReturn, cast
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn, cast
 
 from protocols.contract import Limits, Origin
+from resolver.cli.options import OPTIONS, seconds, size
 from resolver.policy import Policy
 from resolver.version import VERSION
 
@@ -99,60 +100,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("urls", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"resolve {VERSION}")
-    _add_output(parser)
-    _add_bounds(parser)
-    _add_safety(parser)
-    _add_access(parser)
+    for title, rows in OPTIONS.items():
+        group = parser.add_argument_group(title)
+        for row in rows:
+            row.add_to(group)
     return parser
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("output")
-    group.add_argument("-O", "-o", dest="output", metavar="FILE", help="save there; - is standard output")
-    group.add_argument("-d", dest="directory", metavar="DIR", help="save below DIR, created if need be")
-    group.add_argument("-i", dest="lists", action="append", default=[], metavar="LIST", help="more URLs: lines or JSON objects; - is standard input")  # fmt: skip
-    group.add_argument("--exists", choices=["fail", "replace"], default="fail", help="what to do about a file that is there (fail)")  # fmt: skip
-    group.add_argument("--json", action="store_true", help="one JSON object a line")
-    group.add_argument("-q", dest="quiet", action="store_true", help="no messages")
-    group.add_argument("-v", dest="verbose", action="store_true", help="show the dialogue")
-    group.add_argument("--trace", metavar="FILE", help="write the dialogue there, secrets as ****")
-
-
-def _add_bounds(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("limits")
-    group.add_argument("-j", dest="jobs", type=_count, default=4, metavar="N", help="retrievals at once (4)")
-    group.add_argument("--max-size", type=_size, metavar="BYTES", help="largest body")
-    group.add_argument("--connect-timeout", type=_seconds, metavar="S", help="seconds to connect (30)")
-    group.add_argument("--idle-timeout", type=_seconds, metavar="S", help="seconds without an octet (60)")
-    group.add_argument("--max-time", type=_seconds, metavar="S", help="seconds for all of one URL")
-    group.add_argument("--limit", action="append", default=[], metavar="NAME=VALUE", help="line, lines, entries, hops, body, ratio, connect or idle")  # fmt: skip
-
-
-def _add_safety(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("safety")
-    group.add_argument("--strict", action="store_true", help="a URL that RFC 1738 would not write is an error")
-    group.add_argument("--policy", choices=["default", "cautious", "untrusted"], default="default")
-    group.add_argument("--allow-port", action="append", default=[], type=_port, metavar="PORT")
-    group.add_argument("--allow-address", action="append", default=[], metavar="CIDR")
-    group.add_argument("--allow-name", action="append", default=[], metavar="HOST")
-    group.add_argument("--allow-redirect", action="append", default=[], metavar="SCHEME")
-    group.add_argument("--allow-forward", action="append", default=[], metavar="HOST")
-    for word in ("password", "form", "special", "raw", "server-name"):
-        group.add_argument(f"--allow-{word}", action="store_true")
-    group.add_argument("--file-root", metavar="DIR", help="file URLs must lead below DIR")
-    group.add_argument("--origin", choices=["user", "chosen", "derived"], default="user", help="who chose the URL")  # fmt: skip
-    group.add_argument("--referrer", metavar="URL", help="the URL that led to it")
-
-
-def _add_access(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("access")
-    family = group.add_mutually_exclusive_group()
-    family.add_argument("-4", dest="family", action="store_const", const="4", help="IPv4 only")
-    family.add_argument("-6", dest="family", action="store_const", const="6", help="IPv6 only")
-    group.add_argument("--cacert", metavar="FILE", help="trust these certificates as well")
-    group.add_argument("--gateway", action="append", default=[], metavar="SCHEME=URL", help="resolve SCHEME through URL")  # fmt: skip
-    group.add_argument("--search", metavar="TEXT", help="what to search for (gopher, wais)")
-    group.add_argument("--view", metavar="TYPE", help="the Gopher+ view to ask for (gopher)")
 
 
 def _command(verb: str, found: argparse.Namespace) -> Command:
@@ -160,6 +112,8 @@ def _command(verb: str, found: argparse.Namespace) -> Command:
         raise UsageError("a URL is needed (resolve --help shows what there is)")
     if found.output is not None and found.output != "-" and len(found.urls) + len(found.lists) > 1:
         raise UsageError("-O FILE takes one URL; -d DIR is for several")
+    if found.only_ipv4 and found.only_ipv6:
+        raise UsageError("-4 and -6 exclude one another")
     return Command(
         verb=verb,
         urls=tuple(found.urls),
@@ -179,8 +133,12 @@ def _command(verb: str, found: argparse.Namespace) -> Command:
         limits=_limits(found),
         gateways=dict(_pair(text, "--gateway") for text in found.gateway),
         cafile=found.cacert,
-        family=found.family,
-        refinements=tuple((name, getattr(found, name)) for name in ("search", "view") if getattr(found, name) is not None),  # fmt: skip
+        family="4" if found.only_ipv4 else "6" if found.only_ipv6 else None,
+        refinements=tuple(
+            (name, value)
+            for name, value in (("search", found.search), ("view", found.view))
+            if value is not None
+        ),
     )
 
 
@@ -217,26 +175,26 @@ def _limits(found: argparse.Namespace) -> Limits:
     return limits
 
 
+_COUNTS = frozenset({"line", "lines", "entries", "hops", "body", "ratio"})
 _SECONDS = frozenset({"connect", "idle"})
-_COUNTS = frozenset(field.name for field in fields(Limits)) - _SECONDS - {"body_everywhere", "total"}
 
 
 def _limit(limits: Limits, name: str, value: str) -> Limits:
     try:
         match name:
             case "connect":
-                return replace(limits, connect=_seconds(value))
+                return replace(limits, connect=seconds(value))
             case "idle":
-                return replace(limits, idle=_seconds(value))
+                return replace(limits, idle=seconds(value))
             case "body":
-                return replace(limits, body=_size(value), body_everywhere=True)
-            case "line" | "lines" | "entries" | "hops" | "ratio":
-                number = _size(value)
-                changed: dict[str, int] = {name: number}
+                return replace(limits, body=size(value), body_everywhere=True)
+            case _ if name in _COUNTS:
+                changed: dict[str, Any] = {name: size(value)}
                 return replace(limits, **changed)
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"--limit {name}: {error}") from error
-    raise UsageError(f"--limit {name}: there is no such limit; there are {', '.join(sorted(_COUNTS | _SECONDS))}")
+    names = ", ".join(sorted(_COUNTS | _SECONDS))
+    raise UsageError(f"--limit {name}: there is no such limit; there are {names}")
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
@@ -244,37 +202,3 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     if not name or not equals:
         raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
     return name, value
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1_000:
-        raise argparse.ArgumentTypeError(f"a number from 1 to 1000 is needed, not {text!r}")
-    return int(text)
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65_535:
-        raise argparse.ArgumentTypeError(f"a port from 1 to 65535 is needed, not {text!r}")
-    return int(text)
-
-
-def _size(text: str) -> int:
-    """A number of octets, optionally with k, M or G (powers of 1024)."""
-    digits, factor = text, 1
-    if text[-1:] in "kKMG" and text:
-        digits, factor = text[:-1], {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}[text[-1]]
-    if not digits.isascii() or not digits.isdigit():
-        raise argparse.ArgumentTypeError(f"a whole number is needed, not {text!r}")
-    return int(digits) * factor
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"seconds above 0 are needed, not {text!r}")
-    return seconds
-
-

@@ -11,7 +11,9 @@ _MOST_SHOWN = 200  # characters of a URL in a message; a longer one is cut aroun
 def describe(error: ResolveError, text: str) -> str:
     """One error about the URL `text` (as given), redacted, with a caret under the place it is about."""
     shown = redact(text)
-    headline = f"{shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + '…'}: {_label(error)}{error.message}"
+    headline = (
+        f"{shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + '…'}: {_label(error)}{error.message}"
+    )
     position = getattr(error, "position", None)
     if position is None or not text:
         return headline

@@ -7,9 +7,9 @@ from protocols.errors import InvalidUrl, ResolveError
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.targets import Target, status_of, targets
-from resolver.explain import Plan, explain
-from resolver.extract import extract
-from resolver.registry import RESERVED, plugins, SCHEMES, find
+from resolver.extraction import extract
+from resolver.plan import Plan, explain
+from resolver.registry import RESERVED, SCHEMES, find, plugins
 from resolver.url import parse, redact
 
 
@@ -60,7 +60,7 @@ def _plain(value: JsonValue) -> str:
 
 def _explain(target: Target, command: Command) -> int:
     plan = explain(
-        target.refined(command),
+        target.parsed(command) if command.refinements else target.url,
         policy=command.policy,
         origin=target.origin,
         referrer=target.referrer,
@@ -71,8 +71,8 @@ def _explain(target: Target, command: Command) -> int:
         streams.print_record(plan.as_json())
     else:
         _print_plan(plan)
-    if plan.error is not None and not command.quiet and not command.json:
-        streams.complain(messages.describe(plan.error, target.url))
+        if plan.error is not None and not command.quiet:
+            streams.complain(messages.describe(plan.error, target.url))
     return 0 if plan.error is None else plan.error.exit_code
 
 

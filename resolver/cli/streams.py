@@ -63,6 +63,12 @@ def write_output(octets: bytes) -> None:
         raise LocalError(f"cannot write to standard output: {error.strerror}") from error
 
 
+def write_through(octets: bytes) -> None:
+    """Write and push out: for bodies, whose reader may be slow (call it in a worker thread)."""
+    write_output(octets)
+    flush()
+
+
 def flush() -> None:
     """Push out what is buffered."""
     try:
@@ -110,7 +116,7 @@ class Trace:
     def __init__(self, path: str | None, aloud: bool) -> None:
         self._aloud = aloud
         try:
-            self._file = None if path is None else Path(path).open("w", encoding="ascii")
+            self._file = None if path is None else open(path, "w", encoding="ascii")  # noqa: SIM115
         except OSError as error:
             raise LocalError(f"cannot write the trace {path}: {error.strerror}") from error
 

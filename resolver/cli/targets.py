@@ -26,15 +26,13 @@ class Target:
     origin: Origin
     referrer: tuple[str, str | None] | None
 
-    def refined(self, command: Command) -> str | Url:
-        """The URL with `--search` or `--view` put into it by its scheme; the text where there is none.
+    def parsed(self, command: Command) -> Url:
+        """The URL, with `--search` or `--view` put into it by its scheme.
 
-        Raises `NotConfigured` (exit 2) where an option means nothing to the scheme.
+        Raises `InvalidUrl`, and `NotConfigured` (exit 2) where an option means nothing to the scheme.
         """
-        if not command.refinements:
-            return self.url
         url = parse(self.url, strict=command.strict)
-        scheme = registry.find(url.scheme)
+        scheme = registry.find(url.scheme) if command.refinements else None
         for name, value in command.refinements:
             refine = None if scheme is None else scheme.refine.get(name)
             if refine is None:
@@ -87,5 +85,3 @@ def status_of(statuses: Iterable[int]) -> int:
     if not failures:
         return 0
     return failures.pop() if len(failures) == 1 else MIXED
-
-

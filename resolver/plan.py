@@ -14,7 +14,7 @@ from protocols.contract import Action, Finding, HostUrl, JsonValue, Origin, Refe
 from protocols.conversation import Connect, Dialogue, HandOver, Hear, Note, OpenFile, Say, Step, rehearse
 from protocols.errors import InvalidUrl, ResolveError
 from resolver import registry
-from resolver.policy import Policy, Verdict, check, judge
+from resolver.policy import Policy, judge
 from resolver.records import finding_record
 from resolver.url import parse, redact
 

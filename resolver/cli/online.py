@@ -1,0 +1,109 @@
+"""The verbs that retrieve: one event loop, one `Resolver`, an exit status for each URL.
+
+Signals end the run within one checkpoint (130, 143); a reader of standard output that goes away ends
+it without a word (141). Neither leaves anything under a final name.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator
+
+import trio
+
+from protocols.errors import LocalError, ResolveError
+from resolver.cli import READER_GONE, messages, streams
+from resolver.cli.arguments import Command
+from resolver.cli.targets import Target, status_of, targets
+from resolver.cli.verbs import VERBS
+from resolver.cli.watcher import Watcher
+from resolver.session import Resolver
+
+_STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def perform(command: Command) -> int:
+    """Run one of these verbs; the exit status."""
+    try:
+        watcher = Watcher(command.trace, aloud=command.verbose, quiet=command.quiet)
+    except LocalError as error:
+        streams.complain(error.message)
+        return error.exit_code
+    try:
+        return trio.run(_Run(command, watcher).supervised)
+    finally:
+        watcher.close()
+
+
+class _Run:
+    """One command line under way: its workers and the statuses so far."""
+
+    def __init__(self, command: Command, watcher: Watcher) -> None:
+        self._command = command
+        self._watcher = watcher
+        self._statuses: list[int] = []
+        self._stopped: int | None = None
+        self._scope = trio.CancelScope()
+
+    async def supervised(self) -> int:
+        """All URLs, until done or stopped; the exit status."""
+        with trio.open_signal_receiver(*_STATUS_OF_SIGNAL) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._stop_on, signals)
+                with self._scope:
+                    await self._work_through()
+                nursery.cancel_scope.cancel()
+        return status_of(self._statuses) if self._stopped is None else self._stopped
+
+    async def _stop_on(self, signals: AsyncIterator[int]) -> None:
+        async for number in signals:
+            self._stop(_STATUS_OF_SIGNAL[signal.Signals(number)])
+
+    def _stop(self, status: int) -> None:
+        self._stopped = status
+        self._scope.cancel()
+
+    async def _work_through(self) -> None:
+        command = self._command
+        jobs = command.jobs if command.verb == "get" and command.output != "-" else 1
+        sender, receiver = trio.open_memory_channel[Target](0)
+        session = Resolver(
+            policy=command.policy,
+            limits=command.limits,
+            gateways=command.gateways,
+            on_event=self._watcher.watch,
+            cafile=command.cafile,
+            family=command.family,
+            strict=command.strict,
+        )
+        async with session, trio.open_nursery() as nursery:
+            for _ in range(jobs):
+                nursery.start_soon(self._worker, session, receiver.clone())
+            receiver.close()
+            await self._hand_out(sender)
+
+    async def _hand_out(self, sender: trio.MemorySendChannel[Target]) -> None:
+        async with sender:
+            try:
+                for target in targets(self._command):
+                    await sender.send(target)
+            except LocalError as error:
+                streams.complain(error.message)
+                self._statuses.append(error.exit_code)
+
+    async def _worker(self, session: Resolver, receiver: trio.MemoryReceiveChannel[Target]) -> None:
+        async with receiver:
+            async for target in receiver:
+                await self._one(session, target)
+
+    async def _one(self, session: Resolver, target: Target) -> None:
+        try:
+            await VERBS[self._command.verb](session, target, self._command)
+            streams.flush()
+            self._statuses.append(0)
+        except ResolveError as error:
+            self._statuses.append(error.exit_code)
+            if not self._command.quiet:
+                streams.complain(messages.describe(error, target.url))
+        except BrokenPipeError:
+            self._stop(READER_GONE)

@@ -1,0 +1,129 @@
+"""The options of the command as a table: names, what each takes, what it is for.
+
+A name in this table is used for nothing else. Values are checked on the way in, one function a kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+_SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+def count(text: str) -> int:
+    """A whole number from 1 to 1,000."""
+    return _number(text, 1, 1_000)
+
+
+def port(text: str) -> int:
+    """A TCP port."""
+    return _number(text, 1, 65_535)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"a number from {least} to {most} is needed, not {text!r}")
+    return int(text)
+
+
+def size(text: str) -> int:
+    """A number of octets, optionally with k, M or G (powers of 1024)."""
+    factor = _SIZE_FACTORS.get(text[-1:], 1)
+    digits = text if factor == 1 else text[:-1]
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        raise argparse.ArgumentTypeError(f"a whole number (with k, M or G) is needed, not {text!r}")
+    return int(digits) * factor
+
+
+def seconds(text: str) -> float:
+    """Seconds, above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"seconds above 0 are needed, not {text!r}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One row. `takes` is a metavariable, or None for a switch; `many` options may be repeated."""
+
+    flags: tuple[str, ...]
+    takes: str | None
+    purpose: str
+    dest: str | None = None
+    many: bool = False
+    kind: Callable[[str], object] = str
+    choices: tuple[str, ...] | None = None
+    default: object = None
+
+    def add_to(self, group: argparse._ArgumentGroup) -> None:
+        """Make the row known to an argument parser."""
+        dest = self.dest or self.flags[0].lstrip("-").replace("-", "_")
+        if self.takes is None:
+            group.add_argument(*self.flags, dest=dest, action="store_true", help=self.purpose)
+            return
+        group.add_argument(
+            *self.flags,
+            dest=dest,
+            action="append" if self.many else "store",
+            default=[] if self.many else self.default,
+            metavar=None if self.choices else self.takes,
+            type=self.kind,
+            choices=self.choices,
+            help=self.purpose,
+        )
+
+
+Group = Literal["output", "limits", "safety", "access"]
+
+OPTIONS: dict[Group, tuple[Option, ...]] = {
+    "output": (
+        Option(("-O", "-o"), "FILE", "save there; - is standard output", dest="output"),
+        Option(("-d",), "DIR", "save below DIR, created if need be", dest="directory"),
+        Option(("-i",), "LIST", "more URLs, as lines or JSON objects; - is stdin", dest="lists", many=True),
+        Option(("--exists",), "HOW", "a file that is there (fail)", choices=("fail", "replace"), default="fail"),
+        Option(("--json",), None, "one JSON object a line"),
+        Option(("-q",), None, "no messages", dest="quiet"),
+        Option(("-v",), None, "show the dialogue", dest="verbose"),
+        Option(("--trace",), "FILE", "write the dialogue there, secrets as ****"),
+    ),
+    "limits": (
+        Option(("-j",), "N", "retrievals at once (4)", dest="jobs", kind=count, default=4),
+        Option(("--max-size",), "BYTES", "largest body", kind=size),
+        Option(("--connect-timeout",), "S", "seconds to connect (30)", kind=seconds),
+        Option(("--idle-timeout",), "S", "seconds without an octet (60)", kind=seconds),
+        Option(("--max-time",), "S", "seconds for all of one URL (no limit)", kind=seconds),
+        Option(("--limit",), "NAME=VALUE", "line, lines, entries, hops, body, ratio, connect, idle", many=True),
+    ),
+    "safety": (
+        Option(("--strict",), None, "what RFC 1738 would not write is an error"),
+        Option(("--policy",), "NAME", "(default)", choices=("default", "cautious", "untrusted"), default="default"),
+        Option(("--allow-port",), "PORT", "S04: a port that no URL should name", many=True, kind=port),
+        Option(("--allow-address",), "CIDR", "S08: addresses that lead inside", many=True),
+        Option(("--allow-name",), "HOST", "S07: a name that looks like another", many=True),
+        Option(("--allow-redirect",), "SCHEME", "S10: where a redirect may lead", many=True),
+        Option(("--allow-forward",), "HOST", "S11: who may get the credentials too", many=True),
+        Option(("--allow-password",), None, "S06: a password in a URL"),
+        Option(("--allow-form",), None, "S05: a URL that submits a form"),
+        Option(("--allow-special",), None, "S12: files that are not regular"),
+        Option(("--allow-raw",), None, "S15: control characters on a terminal"),
+        Option(("--allow-server-name",), None, "S14: a file name that the server chose"),
+        Option(("--file-root",), "DIR", "S12: file URLs must lead below DIR"),
+        Option(("--origin",), "WHO", "who chose the URL (user)", choices=("user", "chosen", "derived"), default="user"),
+        Option(("--referrer",), "URL", "the URL that led to it"),
+    ),
+    "access": (
+        Option(("-4",), None, "IPv4 only", dest="only_ipv4"),
+        Option(("-6",), None, "IPv6 only", dest="only_ipv6"),
+        Option(("--cacert",), "FILE", "trust the certificates in FILE"),
+        Option(("--gateway",), "SCHEME=URL", "resolve SCHEME through URL", many=True),
+        Option(("--search",), "TEXT", "what to search for (gopher)"),
+        Option(("--view",), "TYPE", "the Gopher+ view to ask for (gopher)"),
+    ),
+}  # fmt: skip

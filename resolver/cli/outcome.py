@@ -1,0 +1,68 @@
+"""What became of one URL: the record that `get --json` prints."""
+
+from __future__ import annotations
+
+from protocols.contract import JsonValue
+from protocols.errors import InvalidUrl, ResolveError
+from resolver.cli.targets import Target
+from resolver.records import finding_record, instant
+from resolver.response import Saved
+from resolver.url import parse, redact
+
+
+def done(saved: Saved, scheme: str) -> dict[str, JsonValue]:
+    """The outcome of a retrieval that is complete; `path` is None on standard output."""
+    return {
+        "url": saved.requested_url,
+        "final_url": saved.url,
+        "scheme": scheme,
+        "status": "done",
+        "exit": 0,
+        "error": None,
+        "path": saved.path,
+        "bytes": saved.bytes,
+        "resumed_from": saved.resumed_from,
+        "media_type": saved.media_type,
+        "modified": instant(saved.modified),
+        "digest": saved.digest,
+        "verified": list(saved.verified),
+        "attempts": saved.attempts,
+        "elapsed": round(saved.elapsed, 6),
+        "peer": saved.peer,
+        "findings": [finding_record(finding) for finding in saved.findings],
+    }
+
+
+def failed(error: ResolveError, target: Target, elapsed: float) -> dict[str, JsonValue]:
+    """The outcome of a retrieval that ended in `error`: what is not known is null."""
+    refused = error.exit_code in (9, 12, 13, 15)
+    reason: dict[str, JsonValue] = {"code": type(error).__name__, "message": error.message}
+    rule = getattr(error, "rule", None)
+    if rule is not None:
+        reason["rule"] = rule
+    return {
+        "url": redact(target.url),
+        "final_url": None,
+        "scheme": _scheme_of(target.url),
+        "status": "refused" if refused else "failed",
+        "exit": error.exit_code,
+        "error": reason,
+        "path": None,
+        "bytes": getattr(error, "received", 0),
+        "resumed_from": 0,
+        "media_type": None,
+        "modified": None,
+        "digest": None,
+        "verified": [],
+        "attempts": 0 if refused else 1,
+        "elapsed": round(elapsed, 6),
+        "peer": None,
+        "findings": [] if rule is None else [{"rule": rule, "action": "refuse", "detail": error.message}],
+    }
+
+
+def _scheme_of(text: str) -> str | None:
+    try:
+        return parse(text).scheme
+    except InvalidUrl:
+        return None

@@ -1,0 +1,171 @@
+"""One function a verb: what it does with one URL. Each returns, or raises what went wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeAlias
+
+import trio
+
+from protocols.contract import Finding, JsonValue, Url
+from protocols.errors import Refused, ResolveError
+from resolver.cli import outcome, streams
+from resolver.cli.arguments import Command
+from resolver.cli.targets import Target
+from resolver.listing import listing_line
+from resolver.naming import local_file_name
+from resolver.records import entry_record, instant
+from resolver.response import Saved, is_textual
+from resolver.retrieval import LiveReply
+from resolver.session import Resolver, octets_to_keep
+from resolver.terminal import TerminalText
+
+Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[None]]
+
+
+async def get(session: Resolver, target: Target, command: Command) -> None:
+    """Save the object under its own name, or where `-O` says; one outcome."""
+    if command.output == "-":
+        return await cat(session, target, command)
+    started = trio.current_time()
+    try:
+        url = target.parsed(command)
+        saved = await session.save(
+            url,
+            _path(url, command),
+            exists=command.exists,
+            digest=command.json,
+            origin=target.origin,
+            referrer=target.referrer,
+        )
+    except ResolveError as error:
+        if command.json:
+            streams.print_record(outcome.failed(error, target, trio.current_time() - started))
+        raise
+    _tell_oddities(saved.findings, command)
+    if command.json:
+        streams.print_record(outcome.done(saved, url.scheme))
+    elif not command.quiet:
+        streams.complain(f"{saved.requested_url} -> {saved.path} ({saved.bytes} octets)")
+
+
+def _path(url: Url, command: Command) -> str:
+    if command.output is not None:
+        return command.output
+    name = local_file_name(url)
+    return name if command.directory is None else os.path.join(command.directory, name)
+
+
+async def cat(session: Resolver, target: Target, command: Command) -> None:
+    """The body to standard output; what is a listing, as its lines; the target of a link."""
+    started = trio.current_time()
+    try:
+        async with session.stream(
+            target.parsed(command), origin=target.origin, referrer=target.referrer
+        ) as reply:
+            output = _Output(command)
+            await output.take(reply)
+            if command.json:
+                streams.note(streams.json_line(outcome.done(output.saved(reply), reply.request.url.scheme)))
+            _tell_oddities(reply.findings, command)
+    except ResolveError as error:
+        if command.json:
+            streams.note(streams.json_line(outcome.failed(error, target, trio.current_time() - started)))
+        raise
+
+
+class _Output:
+    """Standard output as the place of a body: counted, and hashed if the outcome is wanted."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._hash = hashlib.sha256() if command.json else None
+        self._count = 0
+
+    async def take(self, reply: LiveReply) -> None:
+        octets = octets_to_keep(reply) if reply.target is None else _one_line(reply.target)
+        if streams.output_is_terminal() and not self._command.policy.allow_raw:
+            octets = self._escaped(reply, octets)
+        async for piece in octets:
+            self._count += len(piece)
+            if self._hash is not None:
+                self._hash.update(piece)
+            await trio.to_thread.run_sync(streams.write_through, piece, abandon_on_cancel=True)
+
+    async def _escaped(self, reply: LiveReply, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        if not (is_textual(reply.media_type) or reply.lists or reply.target is not None):
+            raise Refused(
+                "S15",
+                f"{reply.media_type or 'this'} is not text, and a terminal takes text only; try -O FILE",
+                flag="--allow-raw",
+                url=reply.url,
+            )
+        text = TerminalText(reply.charset)
+        async for piece in octets:
+            yield text.feed(piece).encode()
+        yield text.finish().encode()
+
+    def saved(self, reply: LiveReply) -> Saved:
+        return Saved(
+            url=reply.url,
+            requested_url=reply.request.url.shown,
+            path=None,
+            bytes=self._count,
+            resumed_from=0,
+            kind=reply.kind,
+            media_type=reply.media_type,
+            modified=reply.modified,
+            digest=None if self._hash is None else f"sha256:{self._hash.hexdigest()}",
+            findings=reply.findings,
+            verified=reply.verified,
+            attempts=1,
+            elapsed=reply.elapsed,
+            peer=reply.peer,
+        )
+
+
+async def _one_line(text: str) -> AsyncIterator[bytes]:
+    yield f"{text}\n".encode()
+
+
+async def ls(session: Resolver, target: Target, command: Command) -> None:
+    """The entries of a listing, one a line, as they come."""
+    url = target.parsed(command)
+    async with session.stream(url, origin=target.origin, referrer=target.referrer) as reply:
+        async for entry in reply.entries():
+            if command.json:
+                streams.print_record(entry_record(entry))
+            else:
+                streams.print_line(listing_line(entry))
+        _tell_oddities(reply.findings, command)
+
+
+async def info(session: Resolver, target: Target, command: Command) -> None:
+    """What the URL names; the body stays where it is."""
+    entry = await session.info(target.parsed(command), origin=target.origin, referrer=target.referrer)
+    if command.json:
+        streams.print_record(entry_record(entry))
+        return
+    facts: dict[str, JsonValue] = {
+        "url": entry.url,
+        "kind": entry.kind.value,
+        "size": entry.size,
+        "modified": instant(entry.modified),
+        **(entry.extra or {}),
+    }
+    for name, value in facts.items():
+        streams.print_line(f"{name}: {'-' if value is None else value}")
+
+
+def _tell_oddities(findings: tuple[Finding, ...], command: Command) -> None:
+    """What was odd about the reply: rules are told when they fire, a URL's spelling on request."""
+    if command.quiet:
+        return
+    for finding in findings:
+        if ":" in finding.rule:
+            streams.complain(f"{finding.rule}: {finding.detail}")
+
+
+VERBS: dict[str, Verb] = {"get": get, "cat": cat, "ls": ls, "info": info}
