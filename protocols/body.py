@@ -86,12 +86,18 @@ class StreamBody:
             sink.write(octets)
             self.received += len(octets)
         if not self._buffer.at_end and self._left() != 0:
-            try:
-                self.received += await self._stream.move(sink, self._left())
-            except Disconnected as error:
-                raise self._cut(error) from error
+            await self._move(sink)
         await self._finish()
         return self.received - before
+
+    async def _move(self, sink: Sink) -> None:
+        before = self.received - self._stream.received
+        try:
+            await self._stream.move(sink, self._left())
+        except Disconnected as error:
+            self.received = before + self._stream.received
+            raise self._cut(error) from error
+        self.received = before + self._stream.received
 
     def _left(self) -> int | None:
         return None if self._count is None else self._count - self.received

@@ -10,11 +10,20 @@ Still percent-encoded text is `str`, decoded octets are `bytes`; so nothing is d
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from protocols.connection import Datagram as Datagram
+from protocols.connection import Datagrams as Datagrams
+from protocols.connection import Line as Line
+from protocols.connection import Sink as Sink
+from protocols.connection import Stream as Stream
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | list[JsonValue] | tuple[JsonValue, ...] | dict[str, JsonValue] | None"
@@ -182,16 +191,6 @@ class EntryReader(Protocol):
         ...
 
 
-class Sink(Protocol):
-    """A file of ours that a body is moved into. Only the gate makes one."""
-
-    def fileno(self) -> int: ...
-
-    def write(self, octets: bytes) -> None:
-        """Write all octets; a full disk is `LocalError`."""
-        ...
-
-
 class Body(Protocol):
     """The octets of a reply, alive: iterate it, or drain it into a file; one of the two, once.
 
@@ -235,67 +234,26 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """Octets that may leave on a connection. Only `wire` makes one, which is what keeps a command
-    from ending where we did not end it. `shown` is the same with secrets as `****`."""
+class Came(Generic[A]):
+    """A value that `first_of` waited for and got."""
 
-    octets: bytes
-    shown: bytes
-
-
-class Stream(Protocol):
-    """One TCP connection that the gate opened, plain or inside TLS."""
-
-    @property
-    def peer(self) -> str:
-        """The numeric address connected to: the one that was checked."""
-        ...
-
-    @property
-    def secured(self) -> bool:
-        """Inside TLS?"""
-        ...
-
-    async def send(self, *lines: Line) -> None:
-        """Send all lines in one write."""
-        ...
-
-    async def receive(self) -> bytes:
-        """The next octets, at most 64 KiB; `b""` at the orderly end (also where TLS ended without
-        close_notify: see `close_notify_seen`). `Disconnected` on a reset, `TimedOut` on silence."""
-        ...
-
-    @property
-    def close_notify_seen(self) -> bool:
-        """Did the peer end TLS properly? False until it has; always False without TLS."""
-        ...
-
-    async def move(self, sink: Sink, count: int | None) -> int:
-        """Move up to `count` octets (None: until the end) into `sink` in bulk. Returns how many came:
-        fewer than `count` only at the end. `Disconnected` on a reset, `TimedOut` on silence."""
-        ...
-
-    async def start_tls(self) -> None:
-        """Wrap this connection in TLS for the URL's host. `TlsError` if that fails."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close without waiting for the peer; harmless when closed already."""
-        ...
+    value: A
 
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
     """What is known of a file or directory before it is read. `kind` is DOCUMENT or DIRECTORY;
-    anything else in the file system shows as UNKNOWN in a listing and is never opened (S12)."""
+    anything else in the file system shows as UNKNOWN in a listing and is never opened (S12).
+    `size` is None where the file system does not tell: directories, pipes, files made up as they are read."""
 
     kind: Kind
     size: int | None
-    modified: datetime
+    modified: datetime | None
 
 
 class LocalFile(Protocol):
-    """A regular file or directory that the gate opened under rule S12."""
+    """A file or directory that the gate opened under rule S12. A document is read or moved, a
+    directory gives its names."""
 
     @property
     def status(self) -> FileStatus: ...
@@ -308,8 +266,13 @@ class LocalFile(Protocol):
         """Move what is left into `sink` in bulk."""
         ...
 
-    def names(self) -> Iterable[tuple[bytes, FileStatus]]:
+    async def names(self) -> list[bytes]:
         """Names in the directory, sorted by octets, without `.` and `..`."""
+        ...
+
+    def status_of(self, name: bytes) -> FileStatus:
+        """What a name in the directory stands for; a link for what it leads to, as far as that may be
+        opened. UNKNOWN also for what is gone by now."""
         ...
 
 
@@ -328,6 +291,18 @@ class Gate(Protocol):
         """A second TCP connection, to the peer of the first: FTP's (S13). A port, never a host."""
         ...
 
+    def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
+        """UDP to the URL's own host and port, at an address that was checked (S08, S09)."""
+        ...
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[Came[A] | None, Came[B] | None]:
+        """Await both at once; when one is done, cancel the other. Both came when both were done in the
+        same turn, so nothing that was heard is lost. An error of either is raised bare, unless a value
+        came with it."""
+        ...
+
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
         """The local file of a file URL, opened component by component where a root is set (S12)."""
         ...
@@ -336,7 +311,9 @@ class Gate(Protocol):
 @dataclass(slots=True)
 class UrlText:
     """A URL on its way through the parser: `text[start:end]` is what follows the scheme's colon, up to
-    the fragment. Findings and places collect here; positions count in the text as given."""
+    the fragment. Findings (each with the position that gave rise to it) and places collect here;
+    positions count in the text as given. A scheme's `parse` gives its components; whoever called it
+    adds text, fragment, findings and places."""
 
     text: str
     scheme: str
@@ -344,13 +321,17 @@ class UrlText:
     end: int
     default_port: int | None
     fragment: str | None = None
-    findings: list[str] = field(default_factory=list)
+    findings: dict[str, int] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
 
-    def note(self, finding: str) -> None:
+    def note(self, finding: str, position: int) -> None:
         """Keep a finding, once per URL, in the order met."""
-        if finding not in self.findings:
-            self.findings.append(finding)
+        self.findings.setdefault(finding, position)
+
+    def cut(self, name: str, start: int, end: int) -> str:
+        """The component `name` as written, `text[start:end]`; its place is kept."""
+        self.places.append(Place(name, start, end))
+        return self.text[start:end]
 
 
 Dialogue: TypeAlias = Generator[object, object, object]

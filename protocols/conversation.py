@@ -1,8 +1,8 @@
 """Dialogues are generators that yield what they want done; the one driver performs it.
 
-A dialogue yields steps: `Connect`, `Say`, `Hear`, `HandOver`, `Note`. It gets back what the step is
-for: nothing, or the value that was heard. Every `Hear` carries the value that a willing server would
-give; driven with those (`rehearse`), the same generator is the plan that `explain` shows, so plan and
+A dialogue yields steps: `Connect`, `OpenFile`, `Say`, `Hear`, `HandOver`, `Note`. It gets back what the
+step is for: nothing, or the value that was heard. Every `Hear` carries the value that a willing server
+would give; driven with those (`rehearse`), the same generator is the plan that `explain` shows, so plan and
 dialogue cannot drift apart. What other branches would do is a `Note`.
 
 `HandOver` says: from here on the octets are the body. The driver stops there; `Conversation.resume`
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from protocols.contract import Gate, Line, Stream
+from protocols.contract import Gate, Line, LocalFile, Stream
 from protocols.wire import Buffer, Reader
 
 T = TypeVar("T")
@@ -29,6 +29,18 @@ class Connect:
     """Open the connection to the URL's host and port; with TLS from the first octet if asked."""
 
     tls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """Open the file or directory of this machine that the segments name, from the root down."""
+
+    segments: tuple[bytes, ...]
+
+    @property
+    def path(self) -> str:
+        """The path for a person: one character per octet."""
+        return "/" + b"/".join(self.segments).decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ class Note:
     text: str
 
 
-Step: TypeAlias = "Connect | Say | Hear[Any] | HandOver | Note"
+Step: TypeAlias = "Connect | OpenFile | Say | Hear[Any] | HandOver | Note"
 Dialogue: TypeAlias = Generator[Step, object, R]
 
 
@@ -88,7 +100,7 @@ def rehearse(dialogue: Dialogue[object]) -> list[Step]:
 class Conversation(Generic[R]):
     """One dialogue performed on connections that the gate opens.
 
-    An async context manager: leaving it closes every connection. `run` goes to the hand-over, or to
+    An async context manager: leaving it closes everything opened. `run` goes to the hand-over, or to
     the end if there is none; then `stream` and `buffer` hold the connection and what was read ahead.
     """
 
@@ -98,12 +110,18 @@ class Conversation(Generic[R]):
         self._connections = AsyncExitStack()
         self.buffer = Buffer()
         self._stream: Stream | None = None
+        self._file: LocalFile | None = None
         self.result: R | None = None
 
     @property
     def stream(self) -> Stream:
         assert self._stream is not None, "the dialogue has not connected"
         return self._stream
+
+    @property
+    def file(self) -> LocalFile:
+        assert self._file is not None, "the dialogue has not opened a file"
+        return self._file
 
     async def __aenter__(self) -> Conversation[R]:
         return self
@@ -139,6 +157,8 @@ class Conversation(Generic[R]):
                 await self._connections.aclose()
                 self.buffer = Buffer()
                 self._stream = await self._connections.enter_async_context(self._gate.connect(tls=tls))
+            case OpenFile(segments=segments):
+                self._file = await self._connections.enter_async_context(self._gate.open_file(segments))
             case Say(lines=lines):
                 await self.stream.send(*lines)
             case Hear(reader=reader):

@@ -1,0 +1,117 @@
+"""What octets come and go through: a stream, datagrams, and the file a body is moved into.
+
+These are the shapes of what a gate hands to a scheme. They are part of the contract and are imported
+from there; they stand here because they know nothing of URLs, replies or limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Octets that may leave on a connection. Only `wire` makes one, which is what keeps a command
+    from ending where we did not end it. `shown` is the same with secrets as `****`."""
+
+    octets: bytes
+    shown: bytes
+
+
+class Stream(Protocol):
+    """One TCP connection that the gate opened, plain or inside TLS."""
+
+    @property
+    def peer(self) -> str:
+        """The numeric address connected to: the one that was checked."""
+        ...
+
+    @property
+    def secured(self) -> bool:
+        """Inside TLS?"""
+        ...
+
+    @property
+    def received(self) -> int:
+        """Octets taken from this connection so far by `receive` and `move`; right after an error too."""
+        ...
+
+    async def send(self, *lines: Line) -> None:
+        """Send all lines in one write."""
+        ...
+
+    async def receive(self) -> bytes:
+        """The next octets, at most 64 KiB; `b""` at the orderly end (also where TLS ended without
+        close_notify: see `close_notify_seen`). `Disconnected` on a reset, `TimedOut` on silence."""
+        ...
+
+    @property
+    def close_notify_seen(self) -> bool:
+        """Did the peer end TLS properly? False until it has; always False without TLS."""
+        ...
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        """Move up to `count` octets (None: until the end) into `sink` in bulk. Returns how many came:
+        fewer than `count` only at the end. `Disconnected` on a reset, `TimedOut` on silence, `LocalError`
+        where the sink takes no more; what came until then is in the sink, `received` counts it."""
+        ...
+
+    async def start_tls(self) -> None:
+        """Wrap this connection in TLS for the URL's host. `TlsError` if that fails. A data connection
+        offers the session of the first connection, as FTP servers demand."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close without waiting for the peer; harmless when closed already."""
+        ...
+
+
+class Datagram(NamedTuple):
+    """One datagram that came, and from where: a numeric address and a port."""
+
+    octets: bytes
+    address: str
+    port: int
+
+
+class Datagrams(Protocol):
+    """A UDP socket of the gate, not connected: anyone may answer, the dialogue decides whom to believe."""
+
+    @property
+    def peer(self) -> str:
+        """The numeric address sent to: one that was checked."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """The port sent to."""
+        ...
+
+    def now(self) -> float:
+        """The clock that deadlines are on, in seconds."""
+        ...
+
+    async def send(self, packet: Line) -> None:
+        """One datagram to the peer."""
+        ...
+
+    async def receive(self, deadline: float) -> Datagram | None:
+        """The next datagram, at most 65,535 octets; None when nothing came until `deadline`. What
+        waits already is delivered also after the deadline."""
+        ...
+
+    def turn_to(self, address: str, port: int) -> None:
+        """Send to another place from now on, because the peer said so. `Refused` where the policy does
+        not let a URL of that place be followed from this one."""
+        ...
+
+
+class Sink(Protocol):
+    """A file of ours that a body is moved into. Only the gate makes one."""
+
+    def fileno(self) -> int: ...
+
+    def write(self, octets: bytes) -> None:
+        """Write all octets; a full disk is `LocalError`."""
+        ...
