@@ -51,7 +51,8 @@ def seconds(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One row. `takes` is a metavariable, or None for a switch; `many` options may be repeated."""
+    """One row. `takes` is a metavariable, or None for a switch; `many` options may be
+    repeated; of `choices` the first is the default."""
 
     flags: tuple[str, ...]
     takes: str | None
@@ -72,7 +73,7 @@ class Option:
             *self.flags,
             dest=dest,
             action="append" if self.many else "store",
-            default=[] if self.many else self.default,
+            default=[] if self.many else self.choices[0] if self.choices else self.default,
             metavar=None if self.choices else self.takes,
             type=self.kind,
             choices=self.choices,
@@ -87,7 +88,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-O", "-o"), "FILE", "save there; - is standard output", dest="output"),
         Option(("-d",), "DIR", "save below DIR, created if need be", dest="directory"),
         Option(("-i",), "LIST", "more URLs, as lines or JSON objects; - is stdin", dest="lists", many=True),
-        Option(("--exists",), "HOW", "a file that is there (fail)", choices=("fail", "replace"), default="fail"),
+        Option(("--exists",), "HOW", "a file that is there (fail)", choices=("fail", "replace")),
         Option(("--json",), None, "one JSON object a line"),
         Option(("-q",), None, "no messages", dest="quiet"),
         Option(("-v",), None, "show the dialogue", dest="verbose"),
@@ -99,11 +100,11 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--connect-timeout",), "S", "seconds to connect (30)", kind=seconds),
         Option(("--idle-timeout",), "S", "seconds without an octet (60)", kind=seconds),
         Option(("--max-time",), "S", "seconds for all of one URL (no limit)", kind=seconds),
-        Option(("--limit",), "NAME=VALUE", "line, lines, entries, hops, body, ratio, connect, idle", many=True),
+        Option(("--limit",), "NAME=VALUE", "line, lines, entries, hops, body, ratio, …", many=True),
     ),
     "safety": (
         Option(("--strict",), None, "what RFC 1738 would not write is an error"),
-        Option(("--policy",), "NAME", "(default)", choices=("default", "cautious", "untrusted"), default="default"),
+        Option(("--policy",), "NAME", "(default)", choices=("default", "cautious", "untrusted")),
         Option(("--allow-port",), "PORT", "S04: a port that no URL should name", many=True, kind=port),
         Option(("--allow-address",), "CIDR", "S08: addresses that lead inside", many=True),
         Option(("--allow-name",), "HOST", "S07: a name that looks like another", many=True),
@@ -115,7 +116,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--allow-raw",), None, "S15: control characters on a terminal"),
         Option(("--allow-server-name",), None, "S14: a file name that the server chose"),
         Option(("--file-root",), "DIR", "S12: file URLs must lead below DIR"),
-        Option(("--origin",), "WHO", "who chose the URL (user)", choices=("user", "chosen", "derived"), default="user"),
+        Option(("--origin",), "WHO", "who chose the URL (user)", choices=("user", "chosen", "derived")),
         Option(("--referrer",), "URL", "the URL that led to it"),
     ),
     "access": (

@@ -1,0 +1,113 @@
+"""From checked addresses to one connected socket: RFC 8305, "Happy Eyeballs".
+
+IPv6 first and the families in turn; the next address is tried after 250 ms, or at once when one
+failed. The first socket that connects wins, the others are closed. Addresses are numbers: nothing here
+can look a name up. The time for all of it is the caller's to bound.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterable
+from itertools import chain, zip_longest
+
+import trio
+
+from protocols.errors import Refused, Unreachable
+from resolver.gate.faults import reason
+from resolver.gate.race import bare
+
+#: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
+ATTEMPT_DELAY = 0.25
+
+
+def interleave(addresses: Iterable[str]) -> list[str]:
+    """IPv6 and IPv4 in turn, IPv6 first, each family in the order given (RFC 8305 section 4)."""
+    addresses = list(addresses)
+    six = [address for address in addresses if ":" in address]
+    four = [address for address in addresses if ":" not in address]
+    pairs = zip_longest(six, four)
+    return [address for address in chain.from_iterable(pairs) if address is not None]
+
+
+class Attempts:
+    """The tries to connect to one place. `failures` says of each address why not, so far."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self.failures: dict[str, str] = {}
+        self._connected: list[socket.socket] = []
+
+    async def connect(self, addresses: Iterable[str], port: int) -> socket.socket:
+        """A connected, non-blocking socket. Raises `Unreachable`, and `Refused` (S09) if the socket's
+        peer is not the address that was asked for. A cancel leaves nothing open."""
+        problem: BaseException | None = None
+        try:
+            await self._race(interleave(addresses), port)
+        except BaseExceptionGroup as group:
+            problem = bare(group)
+        winner = self._connected[0] if self._connected and problem is None else None
+        for sock in self._connected:
+            if sock is not winner:
+                sock.close()
+        if problem is not None:
+            raise problem
+        if winner is None:
+            raise Unreachable(f"cannot connect to {self._place}: {self.told}")
+        return winner
+
+    @property
+    def told(self) -> str:
+        """Each address that failed, and why."""
+        return "; ".join(f"{address}: {why}" for address, why in self.failures.items())
+
+    async def _race(self, addresses: list[str], port: int) -> None:
+        async with trio.open_nursery() as nursery:
+            for address in addresses:
+                failed = trio.Event()
+                nursery.start_soon(self._attempt, address, port, failed, nursery.cancel_scope)
+                with trio.move_on_after(ATTEMPT_DELAY):
+                    await failed.wait()
+
+    async def _attempt(self, address: str, port: int, failed: trio.Event, scope: trio.CancelScope) -> None:
+        try:
+            self._connected.append(await connect_to(address, port))
+        except OSError as error:
+            self.failures[address] = reason(error)
+            failed.set()
+        else:
+            scope.cancel()
+
+
+async def connect_to(address: str, port: int) -> socket.socket:
+    """One TCP connection by number. Raises `OSError`; closes its socket unless it succeeds."""
+    sock = socket.socket(family_of(address), socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        # Commands are small and each waits for its answer: Nagle's algorithm would only hold them back.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            sock.connect((address, port))
+        except BlockingIOError:
+            await trio.lowlevel.wait_writable(sock)
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code)) from None
+        check_peer(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def check_peer(sock: socket.socket, address: str) -> None:
+    """Is the socket's peer the address that was checked? `Refused` (S09) if not."""
+    reached = str(sock.getpeername()[0]).partition("%")[0]
+    if ipaddress.ip_address(reached) != ipaddress.ip_address(address):
+        raise Refused("S09", f"the connection went to {reached} and not to {address}, which was checked")
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
