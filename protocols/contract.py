@@ -153,6 +153,30 @@ class Limits:
     total: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A name and a password for one scheme, host and port (S11). The password is never shown."""
+
+    user: bytes
+    password: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a caller asks for beyond the URL, for the schemes that know of it.
+
+    `tls` is TLS on a connection that begins without: never, if the peer can (`try`), or not at all
+    without it (`require`). `anonymous_password` goes to FTP servers that ask anonymous for one
+    (S17). `mlsd` prefers FTP's listing with facts (RFC 3659). `start` is the number of octets that
+    are held already: the body begins behind them if the peer can do that, else at octet 0.
+    """
+
+    tls: Literal["never", "try", "require"] = "never"
+    anonymous_password: bytes = b"anonymous@"
+    mlsd: bool = False
+    start: int = 0
+
+
 class Referrer(NamedTuple):
     """The URL that led to another one and the address it was fetched from (None if unknown)."""
 
@@ -282,6 +306,17 @@ class Gate(Protocol):
 
     @property
     def limits(self) -> Limits: ...
+
+    @property
+    def options(self) -> Options: ...
+
+    async def credentials(self, user: bytes | None) -> Credentials | None:
+        """The name and password held for the URL's scheme, host and port, or those a person gives now.
+
+        With a user, it is that one's password that is wanted. Without, nobody is asked: only what was
+        set for this place counts. None where there is nothing and nobody.
+        """
+        ...
 
     def connect(self, *, tls: bool) -> AbstractAsyncContextManager[Stream]:
         """TCP to the URL's own host and port, at an address that was checked (S08, S09)."""

@@ -11,7 +11,7 @@ and a search goes on where it stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -57,6 +57,14 @@ def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
             raise Refused("S03", "a form's answer may not be a lone period: it would end the form")
     block = b"".join(value + _CRLF for value in (b"+-1", *values, b"."))
     return Line(first.octets + block, first.shown + block)
+
+
+def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
+    """Telnet's answers to `(verb, option)` pairs of a peer (RFC 854): WONT to each DO, DONT to each
+    WILL; a WONT or DONT of the peer's needs no answer. No line end follows: they are no line."""
+    answer = {0xFB: b"\xff\xfe", 0xFD: b"\xff\xfc"}
+    octets = b"".join(answer[verb] + bytes((option,)) for verb, option in options if verb in answer)
+    return Line(octets, octets)
 
 
 def _octets(word: bytes | Secret) -> bytes:
