@@ -1,0 +1,85 @@
+"""Real servers as fixtures: each is started when the first test asks for it and ends with the session."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.certificates import Certificates, write_certificates
+from tests.servers.ftp_servers import FtpServer, FtpSite, proftpd, pure_ftpd, vsftpd
+from tests.servers.ftp_tree import write_ftp_tree
+from tests.servers.gopher_servers import GopherServer, gophernicus, pygopherd
+from tests.servers.gopher_tree import write_gopher_tree
+from tests.servers.namespace import write_accounts
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return write_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def gopher_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tree = tmp_path_factory.mktemp("gopher_tree")
+    write_gopher_tree(tree)
+    return tree
+
+
+@pytest.fixture(scope="session", name="gophernicus")
+def _gophernicus(gopher_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GopherServer]:
+    with gophernicus(gopher_tree, tmp_path_factory.mktemp("gophernicus")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="pygopherd")
+def _pygopherd(
+    gopher_tree: Path, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GopherServer]:
+    with pygopherd(gopher_tree, tmp_path_factory.mktemp("pygopherd"), certificates) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def ftp_tree() -> Iterator[Path]:
+    """Not below pytest's own folder, which only its owner may enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder, "tree")
+        tree.mkdir()
+        write_ftp_tree(os.fsencode(tree))
+        os.chmod(folder, 0o755)
+        yield tree
+
+
+@pytest.fixture(scope="session")
+def ftp_site(ftp_tree: Path, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> FtpSite:
+    wrapper = write_accounts(tmp_path_factory.mktemp("accounts"), ftp_tree)
+    return FtpSite(ftp_tree, certificates, wrapper)
+
+
+@pytest.fixture(scope="session", name="vsftpd")
+def _vsftpd(ftp_site: FtpSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FtpServer]:
+    with vsftpd(ftp_site, tmp_path_factory.mktemp("vsftpd")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="proftpd")
+def _proftpd(ftp_site: FtpSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FtpServer]:
+    with proftpd(ftp_site, tmp_path_factory.mktemp("proftpd")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="pure_ftpd")
+def _pure_ftpd(ftp_site: FtpSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FtpServer]:
+    with pure_ftpd(ftp_site, tmp_path_factory.mktemp("pure_ftpd")) as server:
+        yield server
+
+
+@pytest.fixture(params=["vsftpd", "proftpd", "pure_ftpd"])
+def ftp_server(request: pytest.FixtureRequest) -> FtpServer:
+    """Each of the three in turn."""
+    server: FtpServer = request.getfixturevalue(request.param)
+    return server

@@ -1,0 +1,209 @@
+"""vsftpd, ProFTPD and Pure-FTPd from Debian's packages, each serving `ftp_tree`, inetd style.
+
+Each has a port per flavour: `plain`; `tls`, where AUTH TLS is required; `implicit`, TLS from the first
+octet (not Pure-FTPd, which has none). vsftpd also has `ascii`, for it converts in TYPE A only if told
+to; Pure-FTPd has `tls-data`, for otherwise it takes data connections without TLS.
+Anonymous users and `namespace.USER` log in; the latter is at home in home/bob. TLS settings are the
+servers' own: vsftpd and ProFTPD demand that data connections resume the control connection's session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers.certificates import Certificates
+from tests.servers.namespace import PAM_SERVICE, USER, hashed_password
+from tests.servers.packages import Unpacked, find
+from tests.servers.service import inetd
+
+
+@dataclass(frozen=True)
+class FtpSite:
+    """What the servers share: the files, the certificates, and the command that gives them accounts.
+
+    `tree` has to be reachable for everybody, as the servers give up root.
+    """
+
+    tree: Path
+    certificates: Certificates
+    wrapper: Sequence[str]
+
+
+@dataclass(frozen=True)
+class FtpServer:
+    """A running server: its port by flavour, and the authority that its certificate comes from."""
+
+    name: str
+    ports: Mapping[str, int]
+    authority: Path
+
+
+@contextmanager
+def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
+    program = "usr/sbin/vsftpd"
+    files = find("vsftpd", program)
+    cell = folder / "cell"
+    cell.mkdir(0o755)
+    pem = site.certificates.combined
+    common = [
+        *_VSFTPD,
+        f"anon_root={site.tree}",
+        f"secure_chroot_dir={cell}",
+        f"pam_service_name={PAM_SERVICE}",
+    ]
+    tls = [*_VSFTPD_TLS, f"rsa_cert_file={pem}", f"rsa_private_key_file={pem}"]
+    flavours = {
+        "plain": common,
+        "ascii": [*common, "ascii_download_enable=YES"],
+        "tls": [*common, *tls],
+        "implicit": [*common, *tls, "implicit_ssl=YES"],
+    }
+
+    def command(flavour: str) -> list[str]:
+        return [str(files.path(program)), str(_write(folder / f"{flavour}.conf", flavours[flavour]))]
+
+    with _flavours(site, files, folder, flavours, command) as ports:
+        yield FtpServer("vsftpd", ports, site.certificates.authority)
+
+
+@contextmanager
+def proftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
+    program = "usr/sbin/proftpd"
+    files = find("proftpd", program)
+    users = _write(
+        folder / "users",
+        [
+            f"{USER}:{hashed_password()}:65534:65534:a person:{site.tree}/home/{USER}:/bin/sh",
+            f"nobody:*:65534:65534:anonymous:{site.tree}:/bin/sh",
+        ],
+    )
+    groups = _write(folder / "groups", ["nogroup:x:65534:"])
+    common = _PROFTPD.format(
+        modules=files.path("usr/lib/proftpd"), tree=site.tree, users=users, groups=groups, folder=folder
+    ).splitlines()
+    tls = [*_PROFTPD_TLS, f"TLSRSACertificateFile {site.certificates.chain}"]
+    tls += [f"TLSRSACertificateKeyFile {site.certificates.key}", f"TLSLog {folder}/mod_tls.log"]
+    flavours = {
+        "plain": common,
+        "tls": [*common, *tls],
+        "implicit": [*common, *tls, "TLSOptions UseImplicitSSL"],
+    }
+
+    def command(flavour: str) -> list[str]:
+        configuration = _write(folder / f"{flavour}.conf", flavours[flavour])
+        return [str(files.path(program)), "-c", str(configuration)]
+
+    with _flavours(site, files, folder, flavours, command) as ports:
+        yield FtpServer("proftpd", ports, site.certificates.authority)
+
+
+@contextmanager
+def pure_ftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
+    program = "usr/sbin/pure-ftpd"
+    files = find("pure-ftpd", program)
+    #: 0 no TLS, 2 required for the control connection, 3 for data connections too
+    flavours = {"plain": "0", "tls": "2", "tls-data": "3"}
+
+    def command(flavour: str) -> list[str]:
+        # -A chroot, -H no look-ups, -u 1 any uid but root's, -z names with a dot, -l unix: our accounts
+        switches = ["-A", "-H", "-u", "1", "-z", "-f", "none", "-l", "unix"]
+        tls = ["-Y", flavours[flavour], "-2", str(site.certificates.combined)]
+        return [str(files.path(program)), *switches, *tls]
+
+    with _flavours(site, files, folder, flavours, command) as ports:
+        yield FtpServer("pure-ftpd", ports, site.certificates.authority)
+
+
+@contextmanager
+def _flavours(
+    site: FtpSite,
+    files: Unpacked,
+    folder: Path,
+    flavours: Iterable[str],
+    command: Callable[[str], list[str]],
+) -> Iterator[dict[str, int]]:
+    """One listening port per flavour."""
+    with ExitStack() as stack:
+        ports: dict[str, int] = {}
+        for flavour in flavours:
+            log = folder / f"{flavour}.log"
+            service = inetd(_always(command(flavour)), files.environment(), log, site.wrapper)
+            ports[flavour] = stack.enter_context(service)
+        yield ports
+
+
+def _always(command: list[str]) -> Callable[[int], list[str]]:
+    """The same command whatever the port."""
+    return lambda port: command
+
+
+def _write(path: Path, lines: Iterable[str]) -> Path:
+    """A configuration file that only its owner may read and write, as the servers demand."""
+    path.touch(0o600)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+_VSFTPD = (
+    "listen=NO",
+    "anonymous_enable=YES",
+    "local_enable=YES",
+    "write_enable=NO",
+    "ftp_username=ftp",
+    "nopriv_user=nobody",
+    "chroot_local_user=YES",
+    "passwd_chroot_enable=YES",
+    "seccomp_sandbox=NO",
+    "isolate_network=NO",
+    "xferlog_enable=NO",
+)
+_VSFTPD_TLS = (
+    "ssl_enable=YES",
+    "allow_anon_ssl=YES",
+    "force_anon_logins_ssl=YES",
+    "force_anon_data_ssl=YES",
+    "force_local_logins_ssl=YES",
+    "force_local_data_ssl=YES",
+    "ssl_ciphers=HIGH",
+)
+_PROFTPD = """\
+ServerName "test server"
+ServerType inetd
+DefaultServer on
+Port 0
+ModulePath {modules}
+LoadModule mod_tls.c
+LoadModule mod_ident.c
+IdentLookups off
+UseReverseDNS off
+UseIPv6 off
+DefaultAddress 127.0.0.1
+ScoreboardFile {folder}/scoreboard
+PidFile {folder}/pid
+DelayEngine off
+SystemLog {folder}/system.log
+TransferLog none
+WtmpLog off
+User nobody
+Group nogroup
+DefaultRoot {tree}
+RequireValidShell off
+AuthOrder mod_auth_file.c
+AuthUserFile {users}
+AuthGroupFile {groups}
+<Anonymous {tree}>
+User nobody
+Group nogroup
+UserAlias anonymous nobody
+UserAlias ftp nobody
+AnonRequirePassword off
+RequireValidShell off
+<Limit WRITE>
+DenyAll
+</Limit>
+</Anonymous>
+"""
+_PROFTPD_TLS = ("TLSEngine on", "TLSRequired on")

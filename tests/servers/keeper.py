@@ -1,0 +1,89 @@
+"""Keep a server running until our standard input ends, so that nothing outlives the test session.
+
+usage: keeper.py COMMAND...              run the command once
+       keeper.py --listen FD COMMAND...  inetd style: run it once for every connection that the listening
+                                         socket FD accepts, the connection as its standard input and output
+
+A program of its own, standard library only: it is also the first process of the namespaces in which
+the FTP servers run, so it buries whatever children it is left with. Each command gets a session and
+with it a process group, and the whole group is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+
+#: How long a server may take to end by itself, in seconds, before it is killed.
+_GRACE = 1.0
+
+
+def keep(command: list[str]) -> None:
+    """Run the command until standard input ends; its output ends when it does."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    process = _spawn(command, (nowhere, 1, 2))
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    while os.read(0, 1024):
+        pass
+    _end({process})
+
+
+def serve(listener: socket.socket, command: list[str]) -> None:
+    """Run the command once a connection until standard input ends."""
+    running: set[int] = set()
+    with selectors.DefaultSelector() as selector:
+        selector.register(0, selectors.EVENT_READ)
+        selector.register(listener, selectors.EVENT_READ)
+        while True:
+            ready = {key.fd for key, _ in selector.select()}
+            if 0 in ready and not os.read(0, 1024):
+                break
+            running -= _buried()
+            if listener.fileno() in ready:
+                connection, _ = listener.accept()
+                with connection:
+                    running.add(_spawn(command, (connection.fileno(), connection.fileno(), 2)))
+    _end(running)
+
+
+def _spawn(command: list[str], descriptors: tuple[int, int, int]) -> int:
+    actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(descriptors)]
+    return os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setsid=True, setsigmask=())
+
+
+def _buried() -> set[int]:
+    """The children that have ended, ours and those left to us."""
+    ended: set[int] = set()
+    with contextlib.suppress(ChildProcessError):
+        while (process := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+            ended.add(process)
+    return ended
+
+
+def _end(running: set[int]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process, number)
+        deadline = time.monotonic() + _GRACE
+        while (running := running - _buried()) and (left := deadline - time.monotonic()) > 0:
+            signal.sigtimedwait({signal.SIGCHLD}, left)
+
+
+def main(arguments: list[str]) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # so that it can be waited for
+    if arguments[:1] != ["--listen"]:
+        keep(arguments)
+    else:
+        with socket.socket(fileno=int(arguments[1])) as listener:
+            serve(listener, arguments[2:])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

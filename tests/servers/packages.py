@@ -1,0 +1,52 @@
+"""Where the files of a real server are: unpacked by `unpack.sh`, or installed on this machine.
+
+A server that is not there skips its tests and says how to get it; where `RESOLVE_SERVERS=required` is
+set, as in CI, it fails them instead.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+_CHECKOUT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """One server's files below `root`, which is `/` where the package is installed."""
+
+    root: Path
+
+    def path(self, name: str) -> Path:
+        return self.root / name
+
+    def environment(self) -> dict[str, str]:
+        """Our environment with the libraries and Python modules that came with the server."""
+        environment = dict(os.environ)
+        if self.root != Path("/"):
+            arch = f"{os.uname().machine}-linux-gnu"
+            libraries = [self.path(f"usr/lib/{arch}"), self.path(f"lib/{arch}"), self.path("usr/lib/news")]
+            environment["LD_LIBRARY_PATH"] = ":".join(map(str, libraries))
+        environment["PYTHONPATH"] = str(self.path("usr/lib/python3/dist-packages"))
+        return environment
+
+
+def unavailable(reason: str) -> NoReturn:
+    """Skip the test, or fail it where the servers are required."""
+    if os.environ.get("RESOLVE_SERVERS") == "required":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def find(server: str, program: str) -> Unpacked:
+    """The files of `server`, known by its `program` (a path relative to the root)."""
+    folder = Path(os.environ.get("RESOLVE_SERVERS_ROOT") or _CHECKOUT / ".servers")
+    for root in (folder / server, Path("/")):
+        if (root / program).is_file():
+            return Unpacked(root.resolve())
+    unavailable(f"{server} is not there; `make servers` unpacks Debian's package")

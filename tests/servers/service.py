@@ -1,0 +1,125 @@
+"""Start one real server under the keeper, wait until it is ready, and end it.
+
+Ports are found by the system (port 0). Inetd style the listening socket is ours from the start, so
+there is nothing to wait for; a daemon is ready when its log says so. No polling, no sleeps.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+LOOPBACK = "127.0.0.1"
+_KEEPER = [sys.executable, "-I", str(Path(__file__).with_name("keeper.py"))]
+#: Seconds for a daemon to come up on a busy machine, and for the keeper to end it.
+_PATIENCE = 30.0
+
+
+@contextmanager
+def inetd(
+    command_for: Callable[[int], Sequence[str]],
+    environment: Mapping[str, str],
+    log: Path,
+    wrapper: Sequence[str] = (),
+) -> Iterator[int]:
+    """Answer every connection to a port of ours with one run of the command; yields the port.
+
+    `command_for` is given the port. `wrapper` is a command that runs the keeper (a namespace).
+    """
+    with socket.create_server((LOOPBACK, 0)) as listener, log.open("ab") as output:
+        port = listener.getsockname()[1]
+        keeper = [*wrapper, *_KEEPER, "--listen", str(listener.fileno()), *command_for(port)]
+        process = subprocess.Popen(
+            keeper,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            pass_fds=[listener.fileno()],
+        )
+        listener.close()
+        with _ended(process):
+            yield port
+
+
+@contextmanager
+def daemon(command: Sequence[str], environment: Mapping[str, str], log: Path, ready: str) -> Iterator[None]:
+    """Run a server that listens by itself; it is up once a line of its output matches `ready`."""
+    process = subprocess.Popen(
+        [*_KEEPER, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+    )
+    assert process.stdout is not None
+    output = _Output(process.stdout, log, ready)
+    output.start()
+    try:
+        with _ended(process):
+            if not output.is_up():
+                raise RuntimeError(f"{command[0]} did not come up:\n{log.read_text(errors='replace')}")
+            yield
+    finally:
+        output.join()
+        process.stdout.close()
+
+
+class _Output(threading.Thread):
+    """Copies what a daemon prints into a file and watches for the line that says it is up."""
+
+    def __init__(self, source: IO[bytes], log: Path, ready: str) -> None:
+        super().__init__(name=f"output to {log.name}")
+        self._source = source
+        self._log = log
+        self._ready = re.compile(ready.encode())
+        self._settled = threading.Event()
+        self._seen = False
+
+    def run(self) -> None:
+        with self._log.open("ab", buffering=0) as target:
+            for line in self._source:
+                target.write(line)
+                if self._ready.search(line):
+                    self._seen = True
+                    self._settled.set()
+        self._settled.set()
+
+    def is_up(self) -> bool:
+        """Wait for the line, or for the end of the output, which comes first if the daemon failed."""
+        return self._settled.wait(_PATIENCE) and self._seen
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A free port, kept from others while the server that is told of it comes up.
+
+    The socket is bound but does not listen; a server that sets SO_REUSEADDR, as servers do, may bind
+    the same port beside it.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((LOOPBACK, 0))
+        yield holder.getsockname()[1]
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End the keeper, and so the server, by closing its standard input."""
+    assert process.stdin is not None
+    try:
+        yield
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,108 @@
+"""The harness itself: servers come up, answer, and are gone afterwards; a missing one is told."""
+
+from __future__ import annotations
+
+import ftplib
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import ftp_tree
+from tests.servers.ftp_servers import FtpServer
+from tests.servers.gopher_servers import GopherServer
+from tests.servers.namespace import PASSWORD, USER
+from tests.servers.packages import find
+from tests.servers.service import LOOPBACK, daemon, inetd, reserved_port
+
+_ECHO = "import sys; print(sys.stdin.readline().upper(), end='')"
+_STUBBORN = """
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("up", flush=True)
+signal.pause()
+"""
+
+
+def _ask(port: int, line: bytes) -> bytes:
+    with socket.create_connection((LOOPBACK, port)) as connection, connection.makefile("rb") as answer:
+        connection.sendall(line)
+        return answer.read()
+
+
+def test_inetd_answers_every_connection_and_ends_with_its_block(tmp_path: Path) -> None:
+    with inetd(lambda port: [sys.executable, "-c", _ECHO], os.environ, tmp_path / "log") as port:
+        assert [_ask(port, b"one\n"), _ask(port, b"two\n")] == [b"ONE\n", b"TWO\n"]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((LOOPBACK, port))
+
+
+def test_inetd_ends_a_server_that_is_in_the_middle_of_something(tmp_path: Path) -> None:
+    with inetd(lambda port: [sys.executable, "-c", _STUBBORN], os.environ, tmp_path / "log") as port:
+        connection = socket.create_connection((LOOPBACK, port))
+        answer = connection.makefile("rb")
+        assert answer.readline() == b"up\n"
+    with connection, answer:
+        assert answer.read() == b"", "the server's end of the connection is closed"
+
+
+def test_a_daemon_that_fails_is_reported_with_its_words(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "print('no configuration')"]
+    with (
+        pytest.raises(RuntimeError, match="no configuration"),
+        daemon(command, os.environ, tmp_path / "log", ready="^up$"),
+    ):
+        pass
+
+
+def test_a_reserved_port_can_be_bound_by_a_server_and_by_nobody_else() -> None:
+    with reserved_port() as port:
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind((LOOPBACK, port))
+        with socket.create_server((LOOPBACK, port)):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("setting", "outcome"),
+    [(None, pytest.skip.Exception), ("required", pytest.fail.Exception)],
+)
+def test_a_missing_server_skips_or_fails(
+    setting: str | None, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RESOLVE_SERVERS_ROOT", str(tmp_path))
+    monkeypatch.delenv("RESOLVE_SERVERS", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("RESOLVE_SERVERS", setting)
+    with pytest.raises(outcome, match="make servers"):
+        find("nothing", "usr/sbin/no-such-server")
+
+
+@pytest.mark.parametrize("name", ["gophernicus", "pygopherd"])
+def test_gopher_servers_answer(name: str, request: pytest.FixtureRequest) -> None:
+    server: GopherServer = request.getfixturevalue(name)
+    assert b"A text of two lines." in _ask(server.port, b"/about.txt\r\n")
+
+
+def test_ftp_servers_let_both_users_in(ftp_server: FtpServer) -> None:
+    for user, password, name, content in (
+        ("anonymous", "someone@example.test", "pub/bin.dat", ftp_tree.OCTETS),
+        (USER, PASSWORD, "private.txt", b"bob's private file\n"),
+    ):
+        received = bytearray()
+        with ftplib.FTP() as client:
+            client.connect(LOOPBACK, ftp_server.ports["plain"])
+            client.login(user, password)
+            client.retrbinary(f"RETR {name}", received.extend)
+        assert received == content
+
+
+def test_ftp_servers_speak_tls(ftp_server: FtpServer) -> None:
+    for flavour in set(ftp_server.ports) - {"plain", "ascii", "implicit"}:
+        with ftplib.FTP_TLS() as client:
+            client.connect(LOOPBACK, ftp_server.ports[flavour])
+            assert client.auth().startswith("234")
+            client.login(USER, PASSWORD)
+            assert client.prot_p().startswith("2")

@@ -1,0 +1,57 @@
+#!/bin/bash
+# Unpack the Debian servers that tests/servers talks to. Nothing is installed and no daemon starts:
+# several of these packages conflict with one another, so each goes into a folder of its own.
+#
+# usage: unpack.sh [SERVER...]        (default: all of them)
+#
+# Into $RESOLVE_SERVERS_ROOT, by default .servers beside the Makefile. Needs Debian's apt-get and
+# dpkg-deb and package lists that are not empty (apt-get update); root is not needed.
+set -eu
+
+cd "$(dirname "$0")/../.."
+root=${RESOLVE_SERVERS_ROOT:-$PWD/.servers}
+
+packages_of() {
+    case $1 in
+        gophernicus) echo gophernicus ;;
+        pygopherd) echo pygopherd python3-simpletal ;;
+        vsftpd) echo vsftpd ;;
+        proftpd) echo proftpd-core proftpd-mod-crypto ;;
+        pure-ftpd) echo pure-ftpd pure-ftpd-common ;;
+        nginx) echo nginx-light ;;
+        inn) echo inn2 inn2-inews ;;
+        *) echo "unpack.sh: no such server: $1" >&2; return 2 ;;
+    esac
+}
+
+# apt works out which further packages this machine lacks; --reinstall fetches the named ones even
+# where they are installed. Only the download happens.
+download() {
+    local archives=$1 sandbox=()
+    shift
+    rm -rf "$archives"
+    mkdir -p "$archives/partial"
+    [ "$(id -u)" != 0 ] || sandbox=(-o APT::Sandbox::User=root)
+    apt-get -qq -y --no-install-recommends --download-only --reinstall "${sandbox[@]}" \
+        -o Debug::NoLocking=1 -o Acquire::Retries=3 -o Dir::Cache::Archives="$archives" install "$@"
+}
+
+unpack() {
+    local server=$1 archives=$root/archives/$1 package packages
+    [ ! -e "$root/$server/.complete" ] || return 0
+    packages=$(packages_of "$server")
+    # shellcheck disable=SC2086  # a list of words
+    download "$archives" $packages
+    rm -rf "${root:?}/$server"
+    mkdir -p "$root/$server"
+    for package in "$archives"/*.deb; do
+        dpkg-deb -x "$package" "$root/$server"
+    done
+    touch "$root/$server/.complete"
+    echo "$server: $root/$server"
+}
+
+[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd
+for server in "$@"; do
+    unpack "$server"
+done
