@@ -1,0 +1,53 @@
+# Every target does its own set-up: a virtual environment in .venv, made by any Python from 3.11 on.
+#
+#   make demo      resolve one URL of every scheme against the bundled servers and show what was sent
+#   make test      check format, lint and types, then run the tests
+#   make bench     measure what start-up costs
+#   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
+#   make clean     remove what these targets made
+#
+# PYTHON=/path/to/python chooses the interpreter that .venv is made with.
+
+.SUFFIXES:
+.PHONY: demo test bench servers clean
+
+PYTHON ?=
+VENV = .venv
+RUN = $(VENV)/bin/python
+
+demo: $(VENV)/.installed
+	@$(RUN) -m fixtures.demo
+
+test: $(VENV)/.installed
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+	$(RUN) -m pytest -q
+
+bench: $(VENV)/.installed
+	@$(RUN) -m tests.benchmarks.startup
+
+servers:
+	tests/servers/unpack.sh
+
+clean:
+	rm -rf $(VENV) .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A candidate has to be new enough and to bring ensurepip, which Debian keeps in python3-venv.
+$(VENV)/.installed: pyproject.toml
+	@found=; old=; \
+	for candidate in $(if $(PYTHON),'$(PYTHON)',python3.11 python3 python3.12 python3.13 python3.14 /usr/bin/python3); do \
+	    "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    old=$$candidate; \
+	    "$$candidate" -c 'import ensurepip, venv' 2>/dev/null || continue; \
+	    found=$$candidate; break; \
+	done; \
+	if [ -z "$$found" ] && [ -n "$$old" ]; then \
+	    echo "$$old cannot make a virtual environment: install its venv package (Debian: apt-get install python3-venv)" >&2; exit 1; \
+	elif [ -z "$$found" ]; then \
+	    echo "Python 3.11 or later is needed$(if $(PYTHON),: $(PYTHON) is not; , and none is on PATH; )set PYTHON=/path/to/python" >&2; exit 1; \
+	fi; \
+	[ -x $(RUN) ] && $(RUN) -c '' 2>/dev/null || "$$found" -m venv --clear $(VENV)
+	$(RUN) -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
