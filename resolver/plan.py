@@ -11,7 +11,22 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never, cast
 
 from protocols.contract import Action, Finding, HostUrl, JsonValue, Origin, Referrer, Scheme, Url
-from protocols.conversation import Connect, Dialogue, HandOver, Hear, Note, OpenFile, Say, Step, rehearse
+from protocols.conversation import (
+    AskCredentials,
+    AwaitData,
+    CloseData,
+    Connect,
+    Dialogue,
+    HandOver,
+    Hear,
+    Note,
+    OpenData,
+    OpenFile,
+    Say,
+    StartTls,
+    Step,
+    rehearse,
+)
 from protocols.errors import InvalidUrl, ResolveError
 from resolver import registry
 from resolver.policy import Policy, judge
@@ -86,19 +101,41 @@ def _plan_step(step: Step, url: Url, scheme: Scheme) -> PlanStep:
     match step:
         case Connect(tls=tls):
             assert isinstance(url, HostUrl)
-            return {
-                "action": "connect",
-                "host": url.host,
-                "port": url.effective_port,
-                "tls": tls,
-                "transport": scheme.transport or "tcp",
-            }
+            return _connect_step(url, scheme, url.effective_port, tls)
+        case OpenData(port=port, tls=tls):
+            assert isinstance(url, HostUrl)
+            return _connect_step(url, scheme, port, tls)
         case Say(lines=lines):
             return {"action": "send", "octets": b"".join(line.shown for line in lines).decode("latin-1")}
-        case Hear(what=what) | HandOver(what=what):
+        case Hear(what=what) | AwaitData(what=what) | HandOver(what=what):
             return {"action": "receive", "what": what}
         case OpenFile(path=path):
             return {"action": "open", "path": path}
         case Note(text=text):
             return {"action": "note", "text": text}
+        case StartTls():
+            return {"action": "note", "text": "TLS begins on this connection"}
+        case CloseData():
+            return {
+                "action": "note",
+                "text": "the data connection is closed before more is read from the first",
+            }
+        case AskCredentials(user=user):
+            return {"action": "note", "text": _asking(user)}
     assert_never(step)
+
+
+def _connect_step(url: HostUrl, scheme: Scheme, port: int, tls: bool) -> PlanStep:
+    return {
+        "action": "connect",
+        "host": url.host,
+        "port": port,
+        "tls": tls,
+        "transport": scheme.transport or "tcp",
+    }
+
+
+def _asking(user: bytes | None) -> str:
+    if user is None:
+        return "a name and password set for this place would be sent in place of an anonymous login"
+    return "if no password is set for this name and place, the person is asked for it"
