@@ -1,0 +1,17 @@
+"""file: RFC 1738 3.10, RFC 8089. Only what this machine has itself."""
+
+from __future__ import annotations
+
+from protocols.contract import Scheme
+from protocols.file.url import FileUrl, build, parse
+
+__all__ = ["FILE", "FileUrl"]
+
+FILE = Scheme(
+    name="file",
+    names="data object or directory",
+    default_port=None,
+    parse=parse,
+    build=build,
+    transport=None,
+)

@@ -1,0 +1,77 @@
+"""What a file URL says (RFC 1738 3.10; RFC 8089): a machine and the segments of a path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocols.authority import (
+    build_host,
+    build_userinfo,
+    check_ender,
+    find_authority,
+    find_port,
+    note_userinfo,
+    parse_host,
+    parse_userinfo,
+)
+from protocols.contract import Url, UrlText
+from protocols.syntax import build_url, encode, find, invalid, note_characters, take
+
+_DATA = "?:@&="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FileUrl(Url):
+    """`host` is this machine if empty or `localhost`, None if there was no `//`. `segments` is empty
+    where the URL has no path, and ends with an empty segment for a directory. User information means
+    nothing here; it is kept because the text had it."""
+
+    host: str | None = ""
+    segments: tuple[bytes, ...] = ()
+    user: bytes | None = None
+    password: bytes | None = None
+
+
+def parse(text: UrlText) -> FileUrl:
+    """Split at `/` first and decode then: an escaped slash stays inside its segment."""
+    if text.text.startswith("//", text.start, text.end):
+        return _parse_with_host(text)
+    if not text.text.startswith("/", text.start, text.end):
+        raise invalid(text.text, "file-relative", "path that does not begin with a slash", text.start)
+    text.note("file-no-authority", text.start)
+    return FileUrl(scheme=text.scheme, host=None, segments=_parse_segments(text, text.start))
+
+
+def _parse_with_host(text: UrlText) -> FileUrl:
+    authority = find_authority(text)
+    note_userinfo(text, authority)
+    user, password = parse_userinfo(text, authority)
+    colon = find_port(text, authority)
+    check_ender(text, authority, "/")
+    if colon < authority.end:
+        raise invalid(text.text, "port-not-allowed", "port", colon)
+    host = parse_host(text, authority.host, colon) if colon > authority.host else ""
+    segments = _parse_segments(text, authority.end)
+    return FileUrl(scheme=text.scheme, host=host, segments=segments, user=user, password=password)
+
+
+def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
+    """The path that begins with the slash at that index, or the absent path at the text's end."""
+    if slash == text.end:
+        text.note("missing-slash", slash)
+    note_characters(text, slash, text.end, _DATA + "/")
+    segments: list[bytes] = []
+    while slash < text.end:
+        end = find(text, "/", slash + 1)
+        segments.append(take(text, f"segments[{len(segments)}]", slash + 1, end))
+        slash = end
+    return tuple(segments)
+
+
+def build(url: FileUrl) -> str:
+    """The URL as text. Without a host it is `file:/path`, unless that would read as a host."""
+    path = "".join(f"/{encode(segment, _DATA)}" for segment in url.segments)
+    if url.host is None and path and not path.startswith("//"):
+        return build_url(url, path)
+    host = build_host(url.host) if url.host else ""
+    return build_url(url, f"//{build_userinfo(url.user, url.password)}{host}{path}")

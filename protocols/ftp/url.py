@@ -1,0 +1,65 @@
+"""What an ftp URL says (RFC 1738 3.2): a login, CWD arguments, a name, a typecode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocols.authority import build_login, parse_login
+from protocols.contract import HostUrl, UrlText
+from protocols.syntax import build_url, encode, find, note_characters, take
+
+_DATA = "?:@&="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FtpUrl(HostUrl):
+    """`cwds` are arguments of CWD, one each and empty ones too; `name` is None only where the URL has
+    no path at all; `typecode` is `a`, `i`, `d` or None."""
+
+    cwds: tuple[bytes, ...] = ()
+    name: bytes | None = None
+    typecode: str | None = None
+
+
+def parse(text: UrlText) -> FtpUrl:
+    """Split at `/` first and decode then: `%2Fetc` is one argument, `/etc`."""
+    login, start = parse_login(text)
+    if start == text.end:
+        return FtpUrl(scheme=text.scheme, **login)
+    end, typecode = _parse_typecode(text, start)
+    cwds: list[bytes] = []
+    at = start + 1
+    while (slash := find(text, "/", at, end)) < end:
+        cwds.append(take(text, f"cwds[{len(cwds)}]", at, slash))
+        at = slash + 1
+    name = take(text, "name", at, end)
+    return FtpUrl(scheme=text.scheme, **login, cwds=tuple(cwds), name=name, typecode=typecode)
+
+
+def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
+    """Where the path ends and the typecode behind it. Notes what is wrong with either."""
+    last = text.text.rfind("/", start, text.end) + 1
+    mark = text.text.lower().rfind(";type=", last, text.end)
+    if mark < 0:
+        note_characters(text, start, text.end, _DATA + "/")
+        return text.end, None
+    note_characters(text, start, mark, _DATA + "/")
+    letter = text.text[mark + 6 : text.end].lower()
+    if letter in ("a", "i", "d"):
+        text.cut("typecode", mark + 6, text.end)
+        return mark, letter
+    text.note("bad-typecode", mark)
+    note_characters(text, mark + 1, text.end, _DATA + "/")
+    return text.end, None
+
+
+def build(url: FtpUrl) -> str:
+    """The URL as text, with its password."""
+    return build_url(url, build_login(url) + _build_path(url))
+
+
+def _build_path(url: FtpUrl) -> str:
+    if url.name is None and url.typecode is None and not url.cwds:
+        return ""
+    pieces = "/".join(encode(piece, _DATA) for piece in (*url.cwds, url.name or b""))
+    return f"/{pieces}" if url.typecode is None else f"/{pieces};type={url.typecode}"

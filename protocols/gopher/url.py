@@ -1,0 +1,76 @@
+"""What a gopher URL says (RFC 1738 3.4): a type, a selector, a search, a Gopher+ string."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocols.authority import build_login, parse_hostport
+from protocols.contract import HostUrl, UrlText
+from protocols.errors import InvalidUrl
+from protocols.syntax import RESERVED, build_url, decode, encode, find, invalid, note_characters, take
+
+_TAB = "%09"  # the one escape that is a delimiter (RFC 1738 3.4.2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class GopherUrl(HostUrl):
+    """`gophertype` is one graphic ASCII character. `search` is `b""`, not None, where a Gopher+ string
+    follows an empty search."""
+
+    gophertype: str = "1"
+    selector: bytes = b""
+    search: bytes | None = None
+    gopherplus: bytes | None = None
+
+
+def parse(text: UrlText) -> GopherUrl:
+    """No character is reserved here: `?` is part of the selector."""
+    login, start = parse_hostport(text)
+    if text.end - start < 2:
+        return GopherUrl(scheme=text.scheme, **login)
+    note_characters(text, start, text.end, RESERVED)
+    gophertype, at = _parse_type(text, start + 1)
+    first = find(text, _TAB, at)
+    second = find(text, _TAB, first + 3) if first < text.end else text.end
+    return GopherUrl(
+        scheme=text.scheme,
+        **login,
+        gophertype=gophertype,
+        selector=_take_line(text, "selector", at, first),
+        search=None if first == text.end else _take_line(text, "search", first + 3, second),
+        gopherplus=None if second == text.end else take(text, "gopherplus", second + 3, text.end),
+    )
+
+
+def _parse_type(text: UrlText, start: int) -> tuple[str, int]:
+    end = start + (3 if text.text[start] == "%" else 1)
+    octet = decode(text.cut("gophertype", start, end))
+    if not b"\x21" <= octet <= b"\x7e":
+        raise invalid(text.text, "bad-gophertype", "type that is no graphic character", start)
+    return octet.decode("ascii"), end
+
+
+def _take_line(text: UrlText, name: str, start: int, end: int) -> bytes:
+    octets = take(text, name, start, end)
+    if b"\r" in octets or b"\n" in octets:
+        text.note("selector-control", start)
+    return octets
+
+
+def build(url: GopherUrl) -> str:
+    """The URL as text. Raises `InvalidUrl` for what no gopher URL can hold: a type that is not one
+    graphic character, a TAB in selector or search."""
+    if len(url.gophertype) != 1 or not "\x21" <= url.gophertype <= "\x7e":
+        raise InvalidUrl("bad-gophertype", 0, f"bad-gophertype: {url.gophertype!r} is no gopher type")
+    search = b"" if url.search is None and url.gopherplus is not None else url.search
+    _check_no_tab("selector", url.selector)
+    _check_no_tab("search", search or b"")
+    pieces = [url.gophertype.encode("ascii") + url.selector]
+    pieces += [octets for octets in (search, url.gopherplus) if octets is not None]
+    return build_url(url, f"{build_login(url)}/{_TAB.join(encode(octets, RESERVED) for octets in pieces)}")
+
+
+def _check_no_tab(name: str, octets: bytes) -> None:
+    if b"\t" in octets:
+        position = octets.index(b"\t")
+        raise InvalidUrl("selector-control", position, f"selector-control: TAB at {position} of the {name}")

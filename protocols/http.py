@@ -1,0 +1,54 @@
+"""http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
+
+The path and the search go to the server as they are written; nothing decodes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocols.authority import build_login, parse_hostport
+from protocols.contract import HostUrl, Scheme, UrlText
+from protocols.syntax import build_url, encode_written, find, note_characters
+
+_PATH_DATA = ";:@&=/"
+_SEARCH_DATA = ";:@&="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class HttpUrl(HostUrl):
+    """`path` is without its leading slash, None if there was none; `search` is what follows `?`. Both
+    as written, still encoded."""
+
+    path: str | None = None
+    search: str | None = None
+
+
+def parse(text: UrlText) -> HttpUrl:
+    """No dot segment is removed and nothing is normalised."""
+    login, start = parse_hostport(text, enders="/?")
+    question = find(text, "?", start)
+    path = None
+    if start < question:
+        note_characters(text, start, question, _PATH_DATA)
+        path = text.cut("path", start + 1, question)
+    search = None
+    if question < text.end:
+        if path is None:
+            text.note("missing-slash", question)
+        note_characters(text, question + 1, text.end, _SEARCH_DATA)
+        search = text.cut("search", question + 1, text.end)
+    return HttpUrl(scheme=text.scheme, **login, path=path, search=search)
+
+
+def build(url: HttpUrl) -> str:
+    """The URL as text. A search always gets its slash; national characters are escaped. Raises
+    `InvalidUrl` where path or search is not written as a URL's part."""
+    path = "" if url.path is None else f"/{encode_written('path', url.path, _PATH_DATA)}"
+    if url.search is not None:
+        path = f"{path or '/'}?{encode_written('search', url.search, _SEARCH_DATA + '/?')}"
+    return build_url(url, build_login(url) + path)
+
+
+HTTP = Scheme(name="http", names="data object", default_port=80, parse=parse, build=build)
+HTTPS = Scheme(name="https", names="data object", default_port=443, parse=parse, build=build, tls=True)

@@ -1,0 +1,199 @@
+"""What news and nntp URLs say (RFC 1738 3.6, 3.7; RFC 5538): a group, an article, a server."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from protocols.authority import (
+    build_host,
+    build_login,
+    build_port,
+    build_userinfo,
+    is_hostname,
+    parse_hostport,
+    parse_login,
+)
+from protocols.contract import HostUrl, Url, UrlText
+from protocols.errors import InvalidUrl
+from protocols.syntax import (
+    build_url,
+    decode,
+    encode,
+    find,
+    invalid,
+    note_characters,
+    take,
+)
+
+_LONGEST_ID = 248  # 250 octets with the angle brackets (RFC 5536 3.1.3)
+_LONGEST_GROUP = 494  # a command line has 512 octets (RFC 3977 3.1); `ARTICLE` and `GROUP` need some
+_ID_DATA = ";/?:&="
+_NOT_IN_ID = frozenset([*range(0x21), 0x3C, 0x3E, *range(0x7F, 0x100)])
+_GROUP = re.compile(rb"[0-9A-Za-z.+_-]+")
+_WILDMAT = re.compile(rb"[0-9A-Za-z.+_*-]+")
+_NOT_DIGIT = re.compile(r"[^0-9]")
+_MOST_DIGITS = 16  # RFC 3977 6: article numbers have at most 16
+_HOSTNUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){3}\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class NewsUrl(Url):
+    """An article or group wherever it is kept: exactly one of `group` and `message_id` is set. `host`
+    is None unless the URL names a server (RFC 5538)."""
+
+    group: bytes | None = None
+    message_id: bytes | None = None
+    user: bytes | None = None
+    password: bytes | None = None
+    host: str | None = None
+    port: int | None = None
+    default_port: int = 119
+
+    @property
+    def effective_port(self) -> int:
+        return self.default_port if self.port is None else self.port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class NntpUrl(HostUrl):
+    """A group on a server, and the number of an article in it unless None."""
+
+    group: bytes = b""
+    article: int | None = None
+
+
+def parse_news(text: UrlText) -> NewsUrl:
+    """`news:` and `snews:`. Nothing behind a server means every group (RFC 5538 2.2)."""
+    if not text.text.startswith("//", text.start, text.end):
+        group, message_id = _parse_article(text, text.start)
+        return NewsUrl(
+            scheme=text.scheme, group=group, message_id=message_id, default_port=text.default_port or 119
+        )
+    text.note("news-server", text.start)
+    login, start = parse_login(text)
+    group, message_id = (b"*", None) if text.end - start < 2 else _parse_article(text, start + 1)
+    return NewsUrl(scheme=text.scheme, **login, group=group, message_id=message_id)
+
+
+def _parse_article(text: UrlText, start: int) -> tuple[bytes | None, bytes | None]:
+    """Group and message-id, one of them None; an unescaped `@` tells which."""
+    at = find(text, "@", start)
+    if at < text.end:
+        return None, _parse_message_id(text, start, at)
+    group = _parse_group(text, start, text.end, _WILDMAT)
+    if b"*" in group and group != b"*":
+        text.note("news-wildmat", start)
+    return group, None
+
+
+def _parse_message_id(text: UrlText, start: int, at: int) -> bytes:
+    octets = take(text, "message_id", start, text.end)
+    second = find(text, "@", at + 1)
+    if second < text.end or at in (start, text.end - 1):
+        raise invalid(text.text, "bad-message-id", "message-id without one @ amidst", min(second, at))
+    if (wrong := _find_wrong_in_id(octets)) is not None:
+        raise invalid(
+            text.text, "bad-message-id", "message-id", _locate(text, start, text.end, octets, wrong)
+        )
+    note_characters(text, start, at, _ID_DATA)
+    note_characters(text, at + 1, text.end, "")
+    escape = find(text, "%", at + 1)
+    if escape < text.end:
+        text.note("encoded-host", escape)
+    domain = decode(text.text[at + 1 : text.end]).decode("ascii")
+    if not is_hostname(domain) and not _HOSTNUMBER.match(domain):
+        text.note("host-syntax", at + 1)
+    return octets
+
+
+def _parse_group(text: UrlText, start: int, end: int, allowed: re.Pattern[bytes]) -> bytes:
+    octets = take(text, "group", start, end)
+    if (wrong := _find_wrong_in_group(octets, allowed)) is not None:
+        raise invalid(text.text, "bad-group", "newsgroup", _locate(text, start, end, octets, wrong))
+    escape = find(text, "%", start, end)
+    if escape < end:
+        text.note("group-syntax", escape)
+    if not octets[:1].isalpha() and not octets.startswith(b"*"):
+        text.note("group-syntax", start)
+    return octets
+
+
+def parse_nntp(text: UrlText) -> NntpUrl:
+    """`nntp:` and `nntps:`: `/group` or `/group/number`."""
+    login, start = parse_hostport(text)
+    if text.end - start < 2:
+        raise invalid(text.text, "missing-path", "newsgroup", start)
+    slash = find(text, "/", start + 1)
+    group = _parse_group(text, start + 1, slash, _GROUP)
+    article = None if slash == text.end else _parse_number(text, slash + 1)
+    return NntpUrl(scheme=text.scheme, **login, group=group, article=article)
+
+
+def _parse_number(text: UrlText, start: int) -> int:
+    digits = text.cut("article", start, text.end)
+    if wrong := _NOT_DIGIT.search(digits):
+        raise invalid(text.text, "bad-article", "article number", start + wrong.start())
+    if not 1 <= len(digits) <= _MOST_DIGITS:
+        raise invalid(text.text, "bad-article", "article number of 1 to 16 digits", start)
+    return int(digits)
+
+
+def _find_wrong_in_id(octets: bytes) -> int | None:
+    """Index of the octet that no message-id has, or None."""
+    if len(octets) > _LONGEST_ID:
+        return _LONGEST_ID
+    return next((index for index, octet in enumerate(octets) if octet in _NOT_IN_ID), None)
+
+
+def _find_wrong_in_group(octets: bytes, allowed: re.Pattern[bytes]) -> int | None:
+    match = allowed.match(octets)
+    good = match.end() if match else 0
+    if 0 < good == len(octets) <= _LONGEST_GROUP:
+        return None
+    return min(good, _LONGEST_GROUP)
+
+
+def _locate(text: UrlText, start: int, end: int, octets: bytes, index: int) -> int:
+    """Where in the text `octets[index]` stands; the octets were decoded from `text[start:end]`."""
+    at = start
+    for _ in range(index):
+        at += 3 if text.text[at] == "%" else 1
+    return min(at, end)
+
+
+def build_news(url: NewsUrl) -> str:
+    """The URL as text. Raises `InvalidUrl` for a group or message-id that no URL can hold."""
+    article = _build_article(url)
+    if url.host is None:
+        # Two slashes at the start of a message-id would name a server.
+        return build_url(url, "%2F" + article[1:] if article.startswith("//") else article)
+    server = f"{build_userinfo(url.user, url.password)}{build_host(url.host)}"
+    return build_url(url, f"//{server}{build_port(url.port, url.default_port)}/{article}")
+
+
+def _build_article(url: NewsUrl) -> str:
+    if url.message_id is None:
+        return _build_group(url.group or b"", _WILDMAT)
+    left, at, right = url.message_id.rpartition(b"@")
+    wrong = _find_wrong_in_id(url.message_id)
+    if wrong is not None or not (left and at and right):
+        raise InvalidUrl("bad-message-id", wrong or 0, f"bad-message-id: {url.message_id!r}")
+    return f"{encode(left, _ID_DATA)}@{encode(right)}"
+
+
+def _build_group(octets: bytes, allowed: re.Pattern[bytes]) -> str:
+    wrong = _find_wrong_in_group(octets, allowed)
+    if wrong is not None:
+        raise InvalidUrl("bad-group", wrong, f"bad-group: {octets!r} is no newsgroup that a URL can name")
+    return octets.decode("ascii")
+
+
+def build_nntp(url: NntpUrl) -> str:
+    """The URL as text. Raises `InvalidUrl` for a group or number that no URL can hold."""
+    group = _build_group(url.group, _GROUP)
+    if url.article is None:
+        return build_url(url, f"{build_login(url)}/{group}")
+    if not 0 <= url.article < 10**_MOST_DIGITS:
+        raise InvalidUrl("bad-article", 0, f"bad-article: {url.article} has not 1 to 16 digits")
+    return build_url(url, f"{build_login(url)}/{group}/{url.article}")

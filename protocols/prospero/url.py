@@ -1,0 +1,63 @@
+"""What a prospero URL says (RFC 1738 3.11): a host-specific object name and fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from protocols.authority import build_login, parse_hostport
+from protocols.contract import HostUrl, UrlText
+from protocols.syntax import build_url, encode, find, invalid, note_characters, take
+
+_NAME_DATA = "/?:@&="
+_FIELD_DATA = "?:@&"
+
+Field: TypeAlias = "tuple[bytes, bytes | None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ProsperoUrl(HostUrl):
+    """`hsoname` is without the slash behind the host, which is no part of it. `fields` are names with
+    their values, in order and repeated as written; None is a value without `=`."""
+
+    hsoname: bytes = b""
+    fields: tuple[Field, ...] = ()
+
+
+def parse(text: UrlText) -> ProsperoUrl:
+    """Everything up to the first `;` is the name, slashes too."""
+    login, start = parse_hostport(text)
+    if start == text.end:
+        raise invalid(text.text, "missing-path", "object name", start)
+    at = find(text, ";", start)
+    note_characters(text, start, at, _NAME_DATA)
+    hsoname = take(text, "hsoname", start + 1, at)
+    fields: list[Field] = []
+    while at < text.end:
+        end = find(text, ";", at + 1)
+        fields.append(_parse_field(text, len(fields), at + 1, end))
+        at = end
+    return ProsperoUrl(scheme=text.scheme, **login, hsoname=hsoname, fields=tuple(fields))
+
+
+def _parse_field(text: UrlText, number: int, start: int, end: int) -> Field:
+    equals = find(text, "=", start, end)
+    note_characters(text, start, equals, _FIELD_DATA)
+    name = take(text, f"fields[{number}].name", start, equals)
+    if equals == end:
+        text.note("field-without-value", start)
+        return name, None
+    note_characters(text, equals + 1, end, _FIELD_DATA)
+    return name, take(text, f"fields[{number}].value", equals + 1, end)
+
+
+def build(url: ProsperoUrl) -> str:
+    """The URL as text."""
+    fields = "".join(map(_build_field, url.fields))
+    return build_url(url, f"{build_login(url)}/{encode(url.hsoname, _NAME_DATA)}{fields}")
+
+
+def _build_field(field: Field) -> str:
+    name, value = field
+    written = f";{encode(name, _FIELD_DATA)}"
+    return written if value is None else f"{written}={encode(value, _FIELD_DATA)}"

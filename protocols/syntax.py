@@ -1,0 +1,134 @@
+"""Characters of a URL (RFC 1738 2.2 and 5): their classes, escapes, and what to say of the wrong ones.
+
+Works on the encoded text: whoever parses finds the delimiters first and decodes afterwards, exactly
+once. Encoded text is `str`, decoded octets are `bytes`. Nothing here knows a scheme; `authority`
+knows `//user:password@host:port`.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import unhexlify
+from collections.abc import Container
+from functools import cache
+
+from protocols.contract import Place, Url, UrlText
+from protocols.errors import InvalidUrl
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+DIGITS = "0123456789"
+#: What never needs an escape, wherever it stands.
+UNRESERVED = LETTERS + DIGITS + "$-_.+!*'(),"
+#: Delimiters where the scheme gives them a job.
+RESERVED = ";/?:@&="
+#: RFC 1738 2.2 wants these escaped; read as data.
+NATIONAL = "{}|\\^~[]`"
+
+_NATIONAL = re.compile(f"[{re.escape(NATIONAL)}]")
+_QUOTED = 40  # as much of a text as a message shows
+
+
+def decode(encoded: str) -> bytes:
+    """The octets that `encoded` stands for. Every `%` in it must begin an escape."""
+    first, *escaped = encoded.encode("ascii").split(b"%")
+    if not escaped:
+        return first
+    return first + b"".join(unhexlify(piece[:2]) + piece[2:] for piece in escaped)
+
+
+def take(text: UrlText, name: str, start: int, end: int) -> bytes:
+    """The decoded component `name` that stands in `text[start:end]`; its place is kept."""
+    return decode(text.cut(name, start, end))
+
+
+def encode(octets: bytes, also: str = "") -> str:
+    """Write octets so that they read back as themselves: escaped unless `UNRESERVED` or in `also`,
+    the characters that the grammar takes as data at that place."""
+    return "".join(map(_spellings(also).__getitem__, octets))
+
+
+@cache
+def _spellings(also: str) -> tuple[str, ...]:
+    plain = set(UNRESERVED + also)
+    return tuple(chr(octet) if chr(octet) in plain else f"%{octet:02X}" for octet in range(256))
+
+
+def encode_written(name: str, written: str, also: str) -> str:
+    """A component that stays encoded (http's path), fit to be written: national characters are
+    escaped, the rest stays. `InvalidUrl` for anything but `UNRESERVED`, `also` and escapes; its
+    position counts in `written`."""
+    allowed = _written(also)
+    if wrong := allowed.match(written):
+        at = wrong.end()
+        if at < len(written):
+            raise _invalid_component(name, written, at)
+    return _NATIONAL.sub(lambda found: f"%{ord(found[0]):02X}", written)
+
+
+@cache
+def _written(also: str) -> re.Pattern[str]:
+    plain = re.escape(UNRESERVED + NATIONAL + also)
+    return re.compile(f"(?:[{plain}]|%[0-9A-Fa-f]{{2}})*+")
+
+
+def _invalid_component(name: str, written: str, at: int) -> InvalidUrl:
+    character = written[at]
+    kind = "bad-escape" if character == "%" else "bad-char" if character.isascii() else "non-ascii"
+    return InvalidUrl(
+        kind, at, f"{kind}: {name}, at position {at} of it: {character!r} cannot be written there"
+    )
+
+
+def build_url(url: Url, specific: str) -> str:
+    """The URL whose scheme-specific part, already encoded, is `specific`."""
+    if url.fragment is None:
+        return f"{url.scheme}:{specific}"
+    return f"{url.scheme}:{specific}#{encode_written('fragment', url.fragment, RESERVED + '#')}"
+
+
+def note_characters(text: UrlText, start: int, end: int, data: str) -> None:
+    """Note national characters in `text[start:end]`, and reserved ones that are not in `data`."""
+    found = [
+        (match.start(), finding)
+        for pattern, finding in ((_NATIONAL, "unsafe-char"), (_misplaced(data), "reserved-char"))
+        if pattern is not None and (match := pattern.search(text.text, start, end))
+    ]
+    for position, finding in sorted(found):
+        text.note(finding, position)
+
+
+@cache
+def _misplaced(data: str) -> re.Pattern[str] | None:
+    rest = "".join(character for character in RESERVED if character not in data)
+    return re.compile(f"[{re.escape(rest)}]") if rest else None
+
+
+def find(text: UrlText, character: str, start: int, end: int | None = None) -> int:
+    """Index of the first `character` in `text[start:end]`, or the end itself if there is none."""
+    end = text.end if end is None else end
+    found = text.text.find(character, start, end)
+    return end if found < 0 else found
+
+
+def position_of(text: str, place: Place, octets: Container[int]) -> int:
+    """Index in `text` of the first character or escape within `place` whose decoded octet is one of
+    `octets`; the start of the place if there is none."""
+    at = place.start
+    while at < place.end:
+        escaped = text[at] == "%"
+        octet = int(text[at + 1 : at + 3], 16) if escaped else ord(text[at])
+        if octet in octets:
+            return at
+        at += 3 if escaped else 1
+    return place.start
+
+
+def invalid(text: str, kind: str, part: str, position: int) -> InvalidUrl:
+    """The error `kind`, found in `part` (a component's name or a few words) at `position` of `text`.
+
+    The message quotes the text there only if no `@` follows: before one there may be a password.
+    """
+    message = f"{kind}: {part}, at position {position}"
+    if position < len(text) and text.find("@", position) < 0:
+        message += f": {text[position : position + _QUOTED]!r}"
+    return InvalidUrl(kind, position, message)
