@@ -1,0 +1,77 @@
+"""The one URL that sends more than one line and the one that changes something (S03, S05).
+
+RFC 1738 3.4.9 puts a filled-in Gopher+ form into a URL, line ends and all. It may stand there only
+as that: one dot-terminated block after a view, with nothing behind it, on a gopher port. Every value
+in it is a line of a stranger's choosing, so it also takes a person who wanted to submit it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from resolver.policy.case import Case
+from resolver.policy.octets import position_in
+from resolver.policy.verdict import Ruling
+
+_ENDS = frozenset(b"\0\t\n\r")
+_FORM = re.compile(
+    rb"\+ [^\x00-\x1f\x7f]* \t 1 \r\n"
+    rb"\+-1 \r\n"
+    rb"(?: (?!\.\r\n) [^\x00\r\n]* \r\n )*"
+    rb"\. \r\n",
+    re.VERBOSE,
+)
+
+
+def judge_form(case: Case) -> Iterator[Ruling]:
+    """S03 for a Gopher+ string with octets that end a line or a field, then S05 if it is a form."""
+    gopherplus: object = getattr(case.url, "gopherplus", None)
+    if case.url.scheme not in ("gopher", "gophers") or not isinstance(gopherplus, bytes):
+        return
+    if _ENDS.isdisjoint(gopherplus):
+        return
+    if _FORM.fullmatch(gopherplus):
+        yield from _judge_port(case)
+        yield from _judge_submission(case)
+    else:
+        yield _not_a_form(case, gopherplus)
+
+
+def _not_a_form(case: Case, gopherplus: bytes) -> Ruling:
+    octet = next(octet for octet in gopherplus if octet in _ENDS)
+    position = position_in(case.url, "gopherplus", _ENDS)
+    where = "" if position is None else f", at position {position} of the URL,"
+    return Ruling(
+        rule="S03",
+        action="refuse",
+        detail=f"octet {octet:02X} in gopherplus{where} is not part of one filled-in form (RFC 1738 3.4.9)",
+        position=position,
+    )
+
+
+def _judge_port(case: Case) -> Iterator[Ruling]:
+    """Point 3 of the rule: to any other port the form would be a way to talk to a mail server."""
+    endpoint = case.endpoint
+    if endpoint is None or endpoint.port == endpoint.default_port or endpoint.port in case.policy.allow_port:
+        return
+    yield Ruling(
+        rule="S03",
+        action="refuse",
+        detail=f"a filled-in form goes to port {endpoint.default_port} only, not to {endpoint.port}",
+        flag=f"--allow-port {endpoint.port}",
+        position=case.start_of("port"),
+    )
+
+
+def _judge_submission(case: Case) -> Iterator[Ruling]:
+    """S05."""
+    if case.policy.allow_form:
+        return
+    yield Ruling(
+        rule="S05",
+        action="warn" if case.origin == "user" else "refuse",
+        detail="this URL submits a filled-in form, which may change something",
+        flag="--allow-form",
+        position=case.start_of("gopherplus"),
+    )

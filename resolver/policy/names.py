@@ -1,0 +1,99 @@
+"""Host names that look like other names (S07), as far as their `xn--` labels tell.
+
+Names are shown as given and never decoded. UTS 46 comes from `idna`, which is imported, as is
+`unicodedata`, only when there is such a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from resolver.policy.case import Case
+from resolver.policy.verdict import Ruling
+
+#: Letters that pass for Latin ones in common typefaces (compare UTS 39, confusables).
+_LOOKALIKES = {
+    "CYRILLIC": frozenset("асԁеԍһіјӏкопԛгѕԝхуүѵьҽ"),
+    "GREEK": frozenset("αβγηικνορτυχωϲϳ"),
+}
+_KANA = {
+    "HIRAGANA": "KANA",
+    "KATAKANA": "KANA",
+    "KATAKANA-HIRAGANA": "KANA",
+    "CJK": "HAN",
+    "IDEOGRAPHIC": "HAN",
+}
+_NO_SCRIPT = frozenset({"MODIFIER", "COMBINING"})
+#: Scripts that one label may well mix.
+_MIXES = (frozenset({"HAN", "KANA", "LATIN"}), frozenset({"HAN", "HANGUL"}))
+
+
+def judge_name(case: Case) -> Iterator[Ruling]:
+    """S07: one ruling for each `xn--` label that is not what it seems."""
+    if case.endpoint is None:
+        return
+    host = case.endpoint.host
+    if host.lower().removesuffix(".") in case.policy.allow_name:
+        return
+    for label in host.lower().split("."):
+        objection = objection_to(label) if label.startswith("xn--") else None
+        if objection is not None:
+            yield Ruling(
+                rule="S07",
+                action="warn",
+                detail=f"{label!r} in the host {host!r} {objection}",
+                flag=f"--allow-name {host}",
+                position=case.start_of("host"),
+            )
+
+
+def objection_to(label: str) -> str | None:
+    """What is wrong with an `xn--` label, or None: controls and scripts first, then UTS 46."""
+    import unicodedata
+
+    text = _decode(label)
+    if text is None:
+        return "does not decode"
+    if any(unicodedata.category(character)[0] == "C" for character in text):
+        return "holds characters that cannot be seen"
+    if not _is_valid(label, text):
+        return "does not decode"
+    scripts = {script for script in map(_script, text) if script is not None}
+    if len(scripts) > 1 and not any(scripts <= mix for mix in _MIXES):
+        return f"mixes scripts ({', '.join(sorted(scripts)).title()})"
+    return _disguise(text, scripts)
+
+
+def _decode(label: str) -> str | None:
+    """The label's characters by the algorithm of RFC 3492 alone."""
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except (UnicodeError, ValueError, OverflowError):
+        return None
+
+
+def _is_valid(label: str, text: str) -> bool:
+    """Does the label stand for exactly this text under IDNA 2008, and does UTS 46 leave it alone?"""
+    import idna
+
+    try:
+        return idna.ulabel(label) == text and idna.uts46_remap(text, transitional=False) == text
+    except (idna.IDNAError, UnicodeError, ValueError, IndexError):
+        return False
+
+
+def _script(character: str) -> str | None:
+    """The script of a letter, None for a digit, a hyphen, a mark, or a letter of no script."""
+    import unicodedata
+
+    if unicodedata.category(character)[0] != "L":
+        return None
+    word = unicodedata.name(character, "UNKNOWN").split()[0]
+    return None if word in _NO_SCRIPT else _KANA.get(word, word)
+
+
+def _disguise(text: str, scripts: set[str]) -> str | None:
+    for script, lookalikes in _LOOKALIKES.items():
+        if scripts == {script} and all(_script(c) is None or c in lookalikes for c in text):
+            return f"has only {script.title()} letters that pass for Latin ones"
+    return None

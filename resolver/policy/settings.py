@@ -1,0 +1,144 @@
+"""What a person or a program allows: the named policies and their narrow overrides.
+
+A `Policy` is a value and judges nothing; each override is a field that one rule reads. There is no
+field that turns the whole layer off. Every value is checked when the policy is made, so that a
+misspelt override is an error and not a hole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar, cast, get_args
+
+T = TypeVar("T")
+Name: TypeAlias = Literal["default", "cautious", "untrusted"]
+
+_NONE: frozenset[str] = frozenset()
+_NEVER_FOLLOWED = frozenset({"file", "telnet", "telnets", "mailto"})  # S10: no override for these
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_HOST = re.compile(r"[a-z0-9._:-]+")
+_ADDRESS = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What the safety layer allows. The field `allow_port` is `--allow-port`, and so on.
+
+    `name` is the policy these overrides refine. Sets may be given as any iterable and are kept as
+    frozensets. `file_root` and `ftp_email` narrow and set; they allow nothing. Raises `ValueError`
+    for a value that could not mean anything.
+    """
+
+    name: Name = "default"
+    allow_port: AbstractSet[int] = frozenset()
+    allow_address: AbstractSet[str] = _NONE
+    allow_name: AbstractSet[str] = _NONE
+    allow_redirect: AbstractSet[str] = _NONE
+    allow_forward: AbstractSet[str] = _NONE
+    allow_password: bool = False
+    allow_form: bool = False
+    allow_special: bool = False
+    allow_raw: bool = False
+    allow_server_name: bool = False
+    file_root: str | None = None
+    ftp_email: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        _fix(self, "allow_port", _each("allow_port", self.allow_port, _port))
+        _fix(self, "allow_address", _each("allow_address", self.allow_address, _network))
+        _fix(self, "allow_name", _each("allow_name", self.allow_name, _host))
+        _fix(self, "allow_redirect", _each("allow_redirect", self.allow_redirect, _followed))
+        _fix(self, "allow_forward", _each("allow_forward", self.allow_forward, _host))
+        if self.file_root is not None:
+            _fix(self, "file_root", _root(self.file_root))
+        if self.ftp_email is not None and not _ADDRESS.fullmatch(self.ftp_email):
+            raise ValueError(f"ftp_email: {self.ftp_email!r} is not a mail address in graphic ASCII")
+
+    @classmethod
+    def default(cls) -> Policy:
+        """For a person: what is dangerous is refused, what is doubtful gets a warning."""
+        return cls()
+
+    @classmethod
+    def cautious(cls) -> Policy:
+        """Every warning is a refusal."""
+        return cls(name="cautious")
+
+    @classmethod
+    def untrusted(cls) -> Policy:
+        """For a service that fetches the URLs of others: cautious, public addresses only, no files
+        unless a `file_root` is set."""
+        return cls(name="untrusted")
+
+    @classmethod
+    def named(cls, name: str) -> Policy:
+        """The policy of that name. Raises `ValueError` for any other."""
+        _check_name(name)
+        return cls(name=cast(Name, name))
+
+    @property
+    def refuses_warnings(self) -> bool:
+        return self.name != "default"
+
+    @property
+    def public_only(self) -> bool:
+        """Only public addresses, and no file but below a root: the mark of `untrusted`."""
+        return self.name == "untrusted"
+
+
+def _check_name(name: str) -> None:
+    if name not in get_args(Name):
+        raise ValueError(f"no policy is called {name!r}; there are {', '.join(get_args(Name))}")
+
+
+def _fix(policy: Policy, field: str, value: object) -> None:
+    object.__setattr__(policy, field, value)
+
+
+def _each(field: str, values: Iterable[T], normal: Callable[[str, T], T]) -> frozenset[T]:
+    if isinstance(values, (str, bytes)):
+        raise ValueError(f"{field}: give a set of values, not the one text {values!r}")
+    return frozenset(normal(field, value) for value in values)
+
+
+def _port(field: str, port: int) -> int:
+    if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65_535:
+        raise ValueError(f"{field}: {port!r} is not a port from 1 to 65535")
+    return port
+
+
+def _network(field: str, text: str) -> str:
+    from ipaddress import ip_network  # 3 to 6 ms, and most policies have no address in them
+
+    try:
+        return str(ip_network(text, strict=False))
+    except ValueError:
+        raise ValueError(f"{field}: {text!r} is neither an address nor a range such as 10.0.0.0/8") from None
+
+
+def _host(field: str, text: str) -> str:
+    host = text.lower().removeprefix("[").removesuffix("]").removesuffix(".")
+    if not _HOST.fullmatch(host):
+        raise ValueError(f"{field}: {text!r} is not a host name")
+    return host
+
+
+def _followed(field: str, text: str) -> str:
+    scheme = text.lower()
+    if not _SCHEME.fullmatch(scheme):
+        raise ValueError(f"{field}: {text!r} is not a scheme")
+    if scheme in _NEVER_FOLLOWED:
+        raise ValueError(f"{field}: {scheme} is never followed (S10)")
+    return scheme
+
+
+def _root(text: str) -> str:
+    root = os.fspath(text)
+    if not root or "\0" in root:
+        raise ValueError(f"file_root: {text!r} is not a directory name")
+    return os.path.abspath(root)

@@ -1,0 +1,76 @@
+r"""Text from strangers on a terminal (S15): what would drive it is shown instead of sent.
+
+Every C0 control but line feed and tab, DEL, every C1 control and the bidi controls come out as
+`\x1b`, `\u202e`; so do surrogates, which no terminal takes. CR LF is a line end.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_DRIVING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+#: Octets that were no UTF-8, as the decoder left them, and the ISO 8859-1 characters they are read as.
+_LATIN = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
+#: Codecs that are no character sets, or that need the whole text at once.
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"})
+
+
+def escape(text: str) -> str:
+    """`text` fit for a terminal and for standard error. Line feeds and tabs stay."""
+    return _DRIVING.sub(_shown, text.replace("\r\n", "\n"))
+
+
+def escape_line(text: str) -> str:
+    """`text` fit to be one line of a terminal: line ends in it are shown too."""
+    return _DRIVING.sub(_shown, text).replace("\n", "\\x0a")
+
+
+def _shown(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+class TerminalText:
+    """A text body on its way to a terminal: octets in pieces of any size in, escaped text out.
+
+    Read by the declared charset; without one, or with one unknown here, as UTF-8, and what is no UTF-8
+    as ISO 8859-1. Never fails for any octets.
+    """
+
+    def __init__(self, charset: str | None = None) -> None:
+        self._declared = _decoder(charset)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._held = ""  # a CR that may be half of a line end
+
+    def feed(self, octets: bytes) -> str:
+        return self._escape(self._decode(octets, final=False), final=False)
+
+    def finish(self) -> str:
+        """The octets have ended: what was held back."""
+        return self._escape(self._decode(b"", final=True), final=True)
+
+    def _decode(self, octets: bytes, *, final: bool) -> str:
+        if self._declared is None:
+            return self._decoder.decode(octets, final).translate(_LATIN)
+        return self._declared.decode(octets, final)
+
+    def _escape(self, text: str, *, final: bool) -> str:
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") and not final else ""
+        return escape(text.removesuffix(self._held))
+
+
+def _decoder(charset: str | None) -> codecs.IncrementalDecoder | None:
+    if charset is None:
+        return None
+    try:
+        "".encode(charset)  # LookupError also for what turns octets into octets, such as zlib
+        codec = codecs.lookup(charset)
+        if codec.name in _NO_CHARSETS or codec.incrementaldecoder is None:
+            return None
+        return codec.incrementaldecoder("replace")
+    except (LookupError, ValueError):
+        return None
