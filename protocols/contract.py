@@ -169,12 +169,20 @@ class Options:
     without it (`require`). `anonymous_password` goes to FTP servers that ask anonymous for one
     (S17). `mlsd` prefers FTP's listing with facts (RFC 3659). `start` is the number of octets that
     are held already: the body begins behind them if the peer can do that, else at octet 0.
+
+    `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
+    without a content coding), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
+    into http requests. `login` is what an earlier hop of this retrieval was given for this place (S11).
     """
 
     tls: Literal["never", "try", "require"] = "never"
     anonymous_password: bytes = b"anonymous@"
     mlsd: bool = False
     start: int = 0
+    want: Literal["content", "file", "facts"] = "content"
+    headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
+    user_agent: bytes = b"url-resolver"
+    login: Credentials | None = None
 
 
 class Referrer(NamedTuple):
@@ -231,6 +239,15 @@ class Body(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The peer says that the object is elsewhere: `location` is its text, complete or relative to the
+    URL asked, neither parsed nor judged; `code` what it said with it."""
+
+    location: str
+    code: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Reply:
     """What a scheme's `open` hands over: facts first, then the body, while the connection lives.
@@ -239,7 +256,8 @@ class Reply:
     length, final-reply, close-notify, terminator. `listing` reads the body as entries, or is None
     where the URL names no listing. `target` is the URL a link, service or address points to.
     `untouched` makes the octets that were sent out of the whole body again, where the protocol's
-    quoting was undone in it; it may be called once the body has ended.
+    quoting was undone in it; it may be called once the body has ended. With `moved` there is nothing
+    here but the way to another URL, which a retrieval follows as far as S10 and S11 let it.
     """
 
     kind: Kind
@@ -251,6 +269,7 @@ class Reply:
     meta: tuple[tuple[str, str], ...] = ()
     listing: EntryReader | None = None
     target: str | None = None
+    moved: Moved | None = None
     extra: Mapping[str, JsonValue] | None = None
     untouched: Callable[[bytes], bytes] | None = None
     findings: list[Finding] = field(default_factory=list)
