@@ -18,6 +18,7 @@ from protocols.syntax import decode, encode, find, invalid, note_characters, pos
 _NOT_IN_HOST = re.compile(r"[^0-9A-Za-z._-]")
 _NOT_DIGIT = re.compile(r"[^0-9]")
 _NUMBER = re.compile(r"[0-9]+\Z|0x[0-9a-f]*\Z")
+_LABEL = re.compile(r"[0-9A-Za-z-]+\Z")
 _GROUP = re.compile(r"(?:0|[1-9][0-9]{0,2})\Z")
 _BRACKET = re.compile(r"[\[\]]")
 _USERINFO_DATA = ";&="
@@ -202,10 +203,11 @@ def is_hostname(host: str) -> bool:
     """Is this a host name by RFC 1738 5: labels of letters, digits and inner hyphens, the last one not
     starting with a digit?"""
     labels = host.split(".")
-    return all(_LABEL.match(label) for label in labels) and not labels[-1][0].isdigit()
+    return all(map(_is_label, labels)) and not labels[-1][0].isdigit()
 
 
-_LABEL = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z-]*[0-9A-Za-z])?\Z")
+def _is_label(label: str) -> bool:
+    return bool(_LABEL.match(label)) and "-" not in (label[0], label[-1])
 
 
 def _parse_ipv6(text: UrlText, start: int, end: int) -> str:

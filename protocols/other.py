@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from protocols.contract import Url, UrlText
 from protocols.syntax import RESERVED, build_url, encode_written, find, note_characters
+
+Status: TypeAlias = Literal["experimental", "reserved", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OtherUrl(Url):
     """`schemepart` is everything behind the scheme's colon up to the fragment, still encoded."""
 
-    status: Literal["experimental", "reserved", "unknown"] = "unknown"
+    status: Status = "unknown"
     schemepart: str = ""
 
 
-def parse(text: UrlText, status: Literal["experimental", "reserved", "unknown"]) -> OtherUrl:
+def parse(text: UrlText, status: Status) -> OtherUrl:
     """Nothing is taken apart; only a password is looked for, so that it is never shown."""
     note_characters(text, text.start, text.end, RESERVED)
-    if text.text.startswith("//", text.start, text.end):
-        _place_password(text, text.start + 2)
+    _place_password(text)
     return OtherUrl(
         scheme=text.scheme, status=status, schemepart=text.cut("schemepart", text.start, text.end)
     )
 
 
-def _place_password(text: UrlText, start: int) -> None:
-    end = min(find(text, "/", start), find(text, "?", start))
-    at = text.text.rfind("@", start, end)
-    colon = find(text, ":", start, max(at, start))
+def _place_password(text: UrlText) -> None:
+    start, at = _find_userinfo(text)
+    colon = find(text, ":", start, at)
     if colon < at:
         text.cut("password", colon + 1, at)
+
+
+def _find_userinfo(text: UrlText) -> tuple[int, int]:
+    """Where user information stands by the generic syntax (RFC 3986 3.2): its start, and the `@` behind
+    it or the start again if there is none."""
+    if not text.text.startswith("//", text.start, text.end):
+        return text.start, text.start
+    start = text.start + 2
+    end = min(find(text, "/", start), find(text, "?", start))
+    return start, max(text.text.rfind("@", start, end), start)
+
+
+def without_user(url: OtherUrl) -> OtherUrl:
+    """The URL less its user information, password and all."""
+    part = url.schemepart
+    start, at = _find_userinfo(UrlText(part, "", 0, len(part), None))
+    return url if at == start else replace(url, schemepart=part[:start] + part[at + 1 :])
 
 
 def build(url: OtherUrl) -> str:

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from protocols.authority import build_login, parse_hostport
 from protocols.contract import HostUrl, UrlText
 from protocols.errors import InvalidUrl
-from protocols.syntax import RESERVED, build_url, decode, encode, find, invalid, note_characters, take
+from protocols.syntax import (
+    RESERVED,
+    build_url,
+    decode,
+    encode,
+    find,
+    invalid,
+    note_characters,
+    position_of,
+    take,
+)
 
 _TAB = "%09"  # the one escape that is a delimiter (RFC 1738 3.4.2)
 
@@ -53,7 +63,7 @@ def _parse_type(text: UrlText, start: int) -> tuple[str, int]:
 def _take_line(text: UrlText, name: str, start: int, end: int) -> bytes:
     octets = take(text, name, start, end)
     if b"\r" in octets or b"\n" in octets:
-        text.note("selector-control", start)
+        text.note("selector-control", position_of(text.text, text.places[-1], b"\r\n"))
     return octets
 
 
