@@ -1,6 +1,6 @@
-"""http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
+"""What an http URL says (RFC 1738 3.3): a path and a search.
 
-The path and the search go to the server as they are written; nothing decodes them.
+Both go to the server as they are written; nothing decodes them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocols.authority import build_login, parse_hostport
-from protocols.contract import HostUrl, Scheme, UrlText
+from protocols.contract import HostUrl, UrlText
 from protocols.syntax import build_url, encode_written, find, note_characters
 
 _PATH_DATA = ";:@&=/"
@@ -48,7 +48,3 @@ def build(url: HttpUrl) -> str:
     if url.search is not None:
         path = f"{path or '/'}?{encode_written('search', url.search, _SEARCH_DATA + '/?')}"
     return build_url(url, build_login(url) + path)
-
-
-HTTP = Scheme(name="http", names="data object", default_port=80, parse=parse, build=build)
-HTTPS = Scheme(name="https", names="data object", default_port=443, parse=parse, build=build, tls=True)
