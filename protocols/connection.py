@@ -112,6 +112,7 @@ class Sink(Protocol):
 
     def fileno(self) -> int: ...
 
-    def write(self, octets: bytes) -> None:
-        """Write all octets; a full disk is `LocalError`."""
+    def write(self, octets: bytes | memoryview) -> None:
+        """Write all octets; a full disk is `LocalError`. A caller may also write to `fileno()` itself,
+        in bulk, and leave to this method what did not go in: it then names the reason."""
         ...

@@ -15,8 +15,8 @@ from itertools import chain, zip_longest
 
 import trio
 
-from protocols.errors import Refused, Unreachable
-from resolver.gate.faults import reason
+from protocols.errors import Unreachable
+from resolver.gate.faults import reason, refusal
 from resolver.gate.race import bare
 
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
@@ -38,25 +38,23 @@ class Attempts:
     def __init__(self, place: str) -> None:
         self._place = place
         self.failures: dict[str, str] = {}
-        self._connected: list[socket.socket] = []
+        self._connected: list[tuple[socket.socket, str]] = []
 
-    async def connect(self, addresses: Iterable[str], port: int) -> socket.socket:
-        """A connected, non-blocking socket. Raises `Unreachable`, and `Refused` (S09) if the socket's
-        peer is not the address that was asked for. A cancel leaves nothing open."""
+    async def connect(self, addresses: Iterable[str], port: int) -> tuple[socket.socket, str]:
+        """A connected, non-blocking socket and the address it is connected to. Raises `Unreachable`, and
+        `Refused` (S09) if its peer is not the address asked for. A cancel leaves nothing open."""
         problem: BaseException | None = None
         try:
             await self._race(interleave(addresses), port)
         except BaseExceptionGroup as group:
             problem = bare(group)
-        winner = self._connected[0] if self._connected and problem is None else None
-        for sock in self._connected:
-            if sock is not winner:
-                sock.close()
+        for sock, _ in self._connected[0 if problem else 1 :]:
+            sock.close()
         if problem is not None:
             raise problem
-        if winner is None:
+        if not self._connected:
             raise Unreachable(f"cannot connect to {self._place}: {self.told}")
-        return winner
+        return self._connected[0]
 
     @property
     def told(self) -> str:
@@ -73,7 +71,7 @@ class Attempts:
 
     async def _attempt(self, address: str, port: int, failed: trio.Event, scope: trio.CancelScope) -> None:
         try:
-            self._connected.append(await connect_to(address, port))
+            self._connected.append((await connect_to(address, port), address))
         except OSError as error:
             self.failures[address] = reason(error)
             failed.set()
@@ -106,7 +104,7 @@ def check_peer(sock: socket.socket, address: str) -> None:
     """Is the socket's peer the address that was checked? `Refused` (S09) if not."""
     reached = str(sock.getpeername()[0]).partition("%")[0]
     if ipaddress.ip_address(reached) != ipaddress.ip_address(address):
-        raise Refused("S09", f"the connection went to {reached} and not to {address}, which was checked")
+        raise refusal("S09", f"the connection went to {reached} and not to {address}, which was checked")
 
 
 def family_of(address: str) -> socket.AddressFamily:

@@ -18,10 +18,12 @@ from protocols.errors import (
     LocalError,
     NetworkError,
     NotFound,
+    Refused,
     ResolveError,
     TimedOut,
     TlsError,
 )
+from resolver.policy import Ruling
 
 #: No such object, seen from the URL: a name too long for the system cannot name anything either.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
@@ -31,7 +33,7 @@ _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 _REMEDIES = {
     errno.ENOSPC: "free some space there, or choose another place",
     errno.EDQUOT: "the quota is used up: free some space there, or choose another place",
-    errno.EFBIG: "the file would be larger than this process may write (ulimit -f) or the file system can hold",
+    errno.EFBIG: "it would be larger than this process may write (ulimit -f) or the file system can hold",
     errno.EACCES: "choose a directory that you may write to",
     errno.EPERM: "choose a directory that you may write to",
     errno.EROFS: "the file system is read-only: choose another place",
@@ -41,6 +43,11 @@ _REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EMFILE: "too many files are open: do less at once (-j)",
 }
+
+
+def refusal(rule: str, detail: str, *, flag: str | None = None) -> Refused:
+    """The policy's no where only the gate can see the reason."""
+    return Ruling(rule=rule, action="refuse", detail=detail, flag=flag).refusal()
 
 
 def reason(error: OSError) -> str:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import trio
 
 from protocols.errors import Unreachable
+from resolver.policy.addresses import literal_addresses
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
@@ -22,8 +23,6 @@ LIFETIME = 60.0
 
 #: Names kept at most: a crawl of very many hosts must not grow without end.
 CAPACITY = 4096
-
-_LOCALHOST = ("::1", "127.0.0.1")
 
 
 async def look_up(host: str, port: int) -> list[str]:
@@ -34,14 +33,6 @@ async def look_up(host: str, port: int) -> list[str]:
         words = error.strerror if isinstance(error, socket.gaierror) else str(error)
         raise Unreachable(f"no address for {host}: {words}") from error
     return [str(sockaddr[0]) for _, _, _, _, sockaddr in found]
-
-
-def known_addresses(host: str) -> tuple[str, ...] | None:
-    """The addresses of a host that needs no look-up, else None."""
-    name = host.rstrip(".").lower()
-    if name == "localhost" or name.endswith(".localhost"):
-        return _LOCALHOST
-    return (host,) if _is_address(host) else None
 
 
 def _is_address(host: str) -> bool:
@@ -61,7 +52,7 @@ class LookupCache:
 
     async def addresses_of(self, host: str, port: int) -> tuple[str, ...]:
         """Numeric addresses in the order of the answer, each once. Raises `Unreachable`."""
-        known = known_addresses(host)
+        known = literal_addresses(host)
         if known is not None:
             return known
         expiry, addresses = self._answers.get(host, (0.0, ()))

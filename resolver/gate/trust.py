@@ -37,7 +37,7 @@ class Trust:
         if self._cafile is not None:
             _load_file("--cacert", self._cafile, lambda path: context.load_verify_locations(cafile=path))
         if self._certfile is not None:
-            _load_file("--cert", self._certfile, context.load_cert_chain)
+            _load_file("--cert", self._certfile, lambda path: context.load_cert_chain(path, password=""))
         return context
 
 

@@ -1,0 +1,70 @@
+"""Octets from a socket to a file without passing through Python: splice(2) by way of a pipe (Linux).
+
+A pipe is the only thing splice can put between the two. It is always emptied before more is pulled, so
+nothing is ever lost in it, and what the target file cannot take by splice is written in the usual way.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from types import TracebackType
+
+from protocols.contract import Sink
+
+#: Octets copied in one go where splice cannot be used, and from where on splice pays for its pipe.
+COPY_SIZE = 262_144
+
+# What a process without privileges may ask for (/proc/sys/fs/pipe-max-size); the default is 64 KiB.
+_PIPE_SIZE = 1_048_576
+
+
+def spliceable(fd: int) -> bool:
+    """Can octets be spliced into this file? Only a regular one that is not open for appending."""
+    if not hasattr(os, "splice"):
+        return False
+    regular = stat.S_ISREG(os.fstat(fd).st_mode)
+    return regular and not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
+
+
+class Pipe:
+    """A pipe of our own, of `size` octets; a context manager."""
+
+    def __init__(self) -> None:
+        self._out, self._in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            self.size = fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+        except OSError:  # the user's pipes hold too much already: a small one does as well
+            self.size = fcntl.fcntl(self._in, fcntl.F_GETPIPE_SZ)
+
+    def __enter__(self) -> Pipe:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._in)
+        os.close(self._out)
+
+    def pull(self, fd: int, most: int) -> int:
+        """Take up to `most` octets of a non-blocking socket: how many, 0 at its end.
+        Raises `BlockingIOError` when nothing is there, `OSError` when the connection broke."""
+        return os.splice(fd, self._in, most, flags=os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK)
+
+    def push(self, sink: Sink, count: int) -> None:
+        """Put the `count` octets that were pulled into the sink. Raises `LocalError`."""
+        left = count
+        target = sink.fileno()
+        try:
+            while left:
+                left -= os.splice(self._out, target, left, flags=os.SPLICE_F_MOVE)
+        except OSError:
+            # Either a file system without splice, or a disk that is full: writing tells which.
+            while left:
+                octets = os.read(self._out, min(left, COPY_SIZE))
+                sink.write(octets)
+                left -= len(octets)

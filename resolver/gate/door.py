@@ -1,0 +1,72 @@
+"""What the retrievals of one run share on their way out, and where each of them is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocols.contract import Limits, Origin, Referrer, Url
+from resolver.events import Event, OnEvent
+from resolver.gate.lookup import Lookup, LookupCache, look_up
+from resolver.gate.passage import Family, Passage, Shared
+from resolver.gate.trust import Trust
+from resolver.policy import Policy, Server
+
+
+class Door:
+    """Policy, limits, look-ups and TLS trust of one run. Opens nothing by itself.
+
+    `gateways` maps a scheme to the URL of its gateway (S19). `family` is the only IP version to use.
+    `cafile` adds authorities to the system's, `certfile` is a certificate of our own. `lookup` asks for
+    the addresses of a name; tests replace it.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        limits: Limits | None = None,
+        gateways: Mapping[str, str] | None = None,
+        on_event: OnEvent | None = None,
+        family: Family | None = None,
+        cafile: str | None = None,
+        certfile: str | None = None,
+        lookup: Lookup = look_up,
+    ) -> None:
+        self._on_event = on_event
+        self._shared = Shared(
+            policy=policy,
+            limits=Limits() if limits is None else limits,
+            gateways=dict(gateways or {}),
+            lookups=LookupCache(lookup),
+            trust=Trust(cafile, certfile),
+            family=family,
+            tell=on_event,
+        )
+
+    @property
+    def policy(self) -> Policy:
+        return self._shared.policy
+
+    @property
+    def limits(self) -> Limits:
+        return self._shared.limits
+
+    def on_event(self, event: Event) -> None:
+        """Tell whoever listens."""
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def admit(
+        self,
+        url: Url,
+        *,
+        origin: Origin = "user",
+        referrer: Referrer | None = None,
+        server: Server | None = None,
+    ) -> Passage:
+        """Judge a URL; the passage is the one way to open what it names.
+
+        `server` is where to ask for a `news:` URL that names no server. Raises `Refused` and
+        `UnsupportedScheme` before anything is looked up.
+        """
+        return Passage(self._shared, url, origin=origin, referrer=referrer, server=server)

@@ -1,0 +1,238 @@
+"""The way of one URL to the outside: what a handler gets as its `Gate`.
+
+Making a `Passage` *is* judging its URL: there is no other constructor, so nothing can be opened that
+was not judged. Each connection judges the addresses again (S08), connects to one of those by number
+(S09), and knows no other host than the URL's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, TypeVar
+
+import trio
+
+from protocols.contract import Came, Finding, HostUrl, Limits, Origin, Referrer, Url
+from protocols.errors import TimedOut, Unreachable
+from resolver.events import Connected, OnEvent
+from resolver.gate import race
+from resolver.gate.connecting import Attempts
+from resolver.gate.datagrams import Datagrams
+from resolver.gate.faults import refusal
+from resolver.gate.file import LocalFile, open_local
+from resolver.gate.lookup import LookupCache
+from resolver.gate.rooted import Root
+from resolver.gate.stream import Stream, Terms
+from resolver.gate.trust import Trust
+from resolver.policy import (
+    Policy,
+    Server,
+    Verdict,
+    check_data_port,
+    endpoint_of,
+    judge,
+    judge_addresses,
+    judge_credentials,
+)
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+#: `-4`, `-6`: the only IP version to use; None means both.
+Family: TypeAlias = Literal["4", "6"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the passages of one run have in common."""
+
+    policy: Policy
+    limits: Limits
+    gateways: Mapping[str, str]
+    lookups: LookupCache
+    trust: Trust
+    family: Family | None
+    tell: OnEvent | None
+
+
+class Passage:
+    """See `protocols.contract.Gate`. Raises `Refused` or `UnsupportedScheme` when it is made: nothing
+    has been looked up or sent by then.
+
+    `findings` are the policy's warnings and grow as addresses are judged; `peer` is the address that
+    was connected to last, None until then.
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        url: Url,
+        *,
+        origin: Origin,
+        referrer: Referrer | None,
+        server: Server | None,
+    ) -> None:
+        self._shared = shared
+        self._url = url
+        self._origin = origin
+        self._referrer = referrer
+        self._server = server
+        self._first: Stream | None = None
+        self._findings: list[Finding] = []
+        self.peer: str | None = None
+        self._heed(
+            judge(
+                url,
+                shared.policy,
+                origin=origin,
+                referrer=referrer,
+                gateways=shared.gateways,
+                server=server,
+            )
+        )
+
+    @property
+    def limits(self) -> Limits:
+        return self._shared.limits
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(self._findings)
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
+        host, port = self._place()
+        self._first = stream = await self._connect(host, port, tls)
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
+
+    @asynccontextmanager
+    async def connect_data(self, port: int) -> AsyncIterator[Stream]:
+        assert self._first is not None, "a data connection follows a first one"
+        check_data_port(port, self._shared.policy)
+        stream = await self._connect(self._first.peer, port, False)
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
+
+    @asynccontextmanager
+    async def open_datagrams(self) -> AsyncIterator[Datagrams]:
+        host, port = self._place()
+        with trio.move_on_after(self.limits.connect) as scope:
+            addresses = await self._addresses(host, port)
+        if scope.cancelled_caught:
+            raise TimedOut(f"no address for {host} within {self.limits.connect:g} s")
+        # IPv4 first: the one UDP protocol that we speak can name no other addresses (ARDP).
+        self.peer = sorted(addresses, key=lambda address: ":" in address)[0]
+        datagrams = Datagrams(self.peer, port, self._terms(), self._check_turn)
+        try:
+            yield datagrams
+        finally:
+            datagrams.close()
+
+    @asynccontextmanager
+    async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:
+        if self._url.scheme != "file":
+            raise refusal("S12", f"a {self._url.scheme} URL names no file of this machine")
+        policy = self._shared.policy
+        root = None if policy.file_root is None else Root(policy.file_root)
+        file = open_local(segments, root=root, special=policy.allow_special, idle=self.limits.idle)
+        try:
+            yield file
+        finally:
+            file.close()
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[Came[A] | None, Came[B] | None]:
+        return await race.first_of(first, second)
+
+    async def _connect(self, host: str, port: int, tls: bool) -> Stream:
+        """Look up, judge, connect and begin TLS, all within the one connect limit."""
+        attempts = Attempts(f"{host} port {port}")
+        limit = self.limits.connect
+        with trio.move_on_after(limit):
+            return await self._open(host, port, tls, attempts)
+        told = f" ({attempts.told})" if attempts.failures else ""
+        raise TimedOut(f"no connection to {host} port {port} within {limit:g} s{told}")
+
+    async def _open(self, host: str, port: int, tls: bool, attempts: Attempts) -> Stream:
+        sock, address = await attempts.connect(await self._addresses(host, port), port)
+        stream = Stream(sock, address, self._terms(), first=self._first)
+        if tls:
+            try:
+                await stream.handshake()
+            except BaseException:
+                await stream.aclose()
+                raise
+        self.peer = address
+        if self._shared.tell is not None:
+            self._shared.tell(Connected(self._url.shown, address, port, tls))
+        return stream
+
+    async def _addresses(self, host: str, port: int) -> tuple[str, ...]:
+        """The addresses of a host that may be connected to. Raises `Refused` (S08), `Unreachable`."""
+        found = await self._shared.lookups.addresses_of(host, port)
+        fitting = [address for address in found if self._fits(address)]
+        if not fitting:
+            raise Unreachable(f"{host} has no IPv{self._shared.family} address")
+        return self._allowed(self._url, fitting)
+
+    def _fits(self, address: str) -> bool:
+        return self._shared.family is None or (":" in address) == (self._shared.family == "6")
+
+    def _allowed(self, url: Url, addresses: Iterable[str]) -> tuple[str, ...]:
+        allowed, verdict = judge_addresses(
+            url,
+            tuple(addresses),
+            self._shared.policy,
+            origin=self._origin,
+            referrer=self._referrer,
+        )
+        self._heed(verdict)
+        return tuple(allowed)
+
+    def _heed(self, verdict: Verdict) -> None:
+        error = verdict.error(self._url)
+        if error is not None:
+            raise error
+        self._findings += [finding for finding in verdict.findings if finding not in self._findings]
+
+    def _check_turn(self, address: str, port: int) -> None:
+        """A server says to go on elsewhere: as if a URL of that place had been followed from ours."""
+        assert isinstance(self._url, HostUrl)
+        url = replace(self._url, host=address, port=port)
+        there = Passage(
+            self._shared,
+            url,
+            origin="derived",
+            referrer=Referrer(self._url.text, self.peer),
+            server=None,
+        )
+        there._allowed(url, [address])
+        self.peer = address
+
+    def _check_secret(self, peer: str, secured: bool) -> None:
+        """S06: may a password leave on this connection?"""
+        self._heed(judge_credentials(self._url, peer, self._shared.policy, tls=secured, origin=self._origin))
+
+    def _place(self) -> tuple[str, int]:
+        endpoint = endpoint_of(self._url, self._server)
+        assert endpoint is not None, f"a {self._url.scheme} URL names no place to connect to"
+        return endpoint.host, endpoint.port
+
+    def _terms(self) -> Terms:
+        return Terms(
+            url=self._url.shown,
+            host=self._place()[0],
+            idle=self.limits.idle,
+            connect=self.limits.connect,
+            trust=self._shared.trust,
+            tell=self._shared.tell,
+            check_secret=self._check_secret,
+        )

@@ -1,0 +1,182 @@
+"""Files that we write: the only place where a peer's octets become a file of ours (S14).
+
+A body grows in NAME.part beside its final name, created exclusively and through no link, and gets its
+name in one step once it is whole and on the disk. The directory is held open meanwhile, so that
+renaming it cannot send the file elsewhere. Nothing is ever made executable.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from contextlib import suppress
+from datetime import datetime
+from types import TracebackType
+from typing import Literal, TypeAlias
+
+import trio
+
+from protocols.errors import LocalError
+from resolver.gate.faults import writing_fault
+
+#: What to do about a file that has the name already: `fail` before anything is fetched, or `replace`.
+Existing: TypeAlias = Literal["fail", "replace"]
+
+_PIECE = 1_048_576
+
+# For reading too, for the digest is taken from the file itself. O_EXCL follows no link.
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# What a file system says that has no second name for a file (FAT, some network ones).
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+class Sink:
+    """An async context manager: entering creates the file, leaving it without `commit` or `keep`
+    removes it again. All errors are `LocalError` and say what, where and what to do."""
+
+    def __init__(self, path: str, *, exists: Existing = "fail") -> None:
+        self.path = path
+        self._exists = exists
+        self._directory = -1
+        self._fd = -1
+        self._name = os.path.basename(path)
+        self._part = f"{self._name}.part"
+
+    async def __aenter__(self) -> Sink:
+        try:
+            self._create()
+        except OSError as error:
+            self._close()
+            raise writing_fault(error, self.path) from error
+        except LocalError:
+            self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+    def _create(self) -> None:
+        if self._name in ("", ".", ".."):
+            raise LocalError(f"cannot write {self.path!r}: this is the name of a directory")
+        where = os.path.dirname(self.path) or "."
+        self._directory = os.open(where, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+        if self._exists == "fail" and self._is_there():
+            raise self._taken()
+        try:
+            self._fd = os.open(self._part, _FLAGS, 0o666, dir_fd=self._directory)
+        except FileExistsError as error:
+            raise LocalError(
+                f"{self.path + '.part'!r} exists: another transfer is writing it, or one was cut off; "
+                "remove it to start anew"
+            ) from error
+
+    def _is_there(self) -> bool:
+        try:
+            os.stat(self._name, dir_fd=self._directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _taken(self) -> LocalError:
+        return LocalError(f"{self.path!r} exists already and is left as it is (--exists chooses otherwise)")
+
+    def fileno(self) -> int:
+        return self._fd
+
+    @property
+    def position(self) -> int:
+        """Octets in the file so far, those moved in bulk included."""
+        return os.lseek(self._fd, 0, os.SEEK_CUR)
+
+    def write(self, octets: bytes | memoryview) -> None:
+        left = memoryview(octets)
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
+
+    def sha256(self) -> str:
+        """The digest of what is in the file, in hex. Reads all of it: call it in a worker thread."""
+        digest = hashlib.sha256()
+        offset = 0
+        try:
+            while octets := os.pread(self._fd, _PIECE, offset):
+                digest.update(octets)
+                offset += len(octets)
+        except OSError as error:
+            raise LocalError(f"cannot read back {self.path!r}: {error.strerror}") from error
+        return digest.hexdigest()
+
+    async def commit(self, modified: datetime | None = None) -> None:
+        """Bring the file to the disk, set its time, give it its name. In a worker thread, for a disk may
+        take seconds; not to be cancelled half way."""
+        try:
+            await trio.to_thread.run_sync(self._settle, modified)
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
+
+    def _settle(self, modified: datetime | None) -> None:
+        if modified is not None:
+            with suppress(OSError, OverflowError, ValueError):  # a time that the file system cannot hold
+                os.utime(self._fd, (modified.timestamp(), modified.timestamp()))
+        os.fsync(self._fd)
+        self._check_part()
+        if self._exists == "replace":
+            os.replace(self._part, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        else:
+            self._name_new()
+        self._close()
+
+    def _check_part(self) -> None:
+        """Is NAME.part still the file that we wrote? Others may be able to write to the directory."""
+        try:
+            named = os.stat(self._part, dir_fd=self._directory, follow_symlinks=False)
+        except FileNotFoundError:
+            named = None
+        if named is None or not os.path.samestat(named, os.fstat(self._fd)):
+            raise LocalError(f"{self.path + '.part'!r} was removed or replaced while it was written")
+
+    def _name_new(self) -> None:
+        """Rename without overwriting: rename(2) would replace what is there, a second name never does."""
+        try:
+            os.link(self._part, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        except FileExistsError as error:
+            raise self._taken() from error
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self._name_reserved()
+        else:
+            os.unlink(self._part, dir_fd=self._directory)
+
+    def _name_reserved(self) -> None:
+        """Without links: take the name with an empty file of our own, then replace that."""
+        try:
+            os.close(os.open(self._name, _FLAGS, 0o666, dir_fd=self._directory))
+        except FileExistsError as error:
+            raise self._taken() from error
+        os.replace(self._part, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+
+    def keep(self) -> None:
+        """Close, and leave NAME.part where it is: what arrived can be continued."""
+        self._close()
+
+    def discard(self) -> None:
+        """Close, and remove NAME.part; harmless after `commit` and `keep`."""
+        if self._fd != -1:
+            with suppress(OSError, LocalError):
+                self._check_part()
+                os.unlink(self._part, dir_fd=self._directory)
+        self._close()
+
+    def _close(self) -> None:
+        for fd in (self._fd, self._directory):
+            if fd != -1:
+                os.close(fd)
+        self._fd = self._directory = -1
