@@ -14,18 +14,15 @@ import trio
 
 from protocols.contract import Entry, Kind, Limits, Origin, Referrer, Url
 from protocols.errors import LimitExceeded, Refused
-from resolver.events import Event, OnEvent
-from resolver.gate import Door
-from resolver.gate.sink import Existing, Sink
+from resolver.events import OnEvent
+from resolver.gate import Door, Family
+from resolver.gate.sink import Existing as Existing
+from resolver.gate.sink import Sink
 from resolver.listing import listing_octets
 from resolver.policy import Policy
 from resolver.response import Response, Saved
 from resolver.retrieval import EntryStream, LiveReply, Request, Retrieval, collect
 from resolver.url import parse
-
-
-def _ignore(event: Event) -> None:
-    pass
 
 
 class Resolver:
@@ -42,7 +39,7 @@ class Resolver:
         gateways: Mapping[str, str] | None = None,
         on_event: OnEvent | None = None,
         cafile: str | None = None,
-        family: str | None = None,
+        family: Family | None = None,
         strict: bool = False,
     ) -> None:
         self.policy = Policy.default() if policy is None else policy
@@ -51,8 +48,8 @@ class Resolver:
         self._door = Door(
             policy=self.policy,
             limits=self.limits,
-            gateways={} if gateways is None else dict(gateways),
-            on_event=_ignore if on_event is None else on_event,
+            gateways=gateways,
+            on_event=on_event,
             cafile=cafile,
             family=family,
         )

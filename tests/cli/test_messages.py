@@ -1,0 +1,36 @@
+"""Messages say what, where and what to do, and never show a password."""
+
+import pytest
+
+from protocols.errors import InvalidUrl, Refused
+from resolver.cli.messages import describe
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "pointed"),
+    [
+        ("http://h.example/a b", 18, " "),
+        ("ftp://u:secret@h.example/a b", 26, " "),  # behind the password: the caret moves with the cut
+        ("ftp://u%zz:secret@h.example/", 7, "%"),  # before the password
+    ],
+)
+def test_caret_stands_under_the_place(text: str, position: int, pointed: str) -> None:
+    error = InvalidUrl("bad-char", position, "a character that no URL holds")
+    _, shown, caret = describe(error, text).split("\n")
+    assert shown[caret.index("^")] == pointed
+    assert "secret" not in shown
+
+
+def test_long_url_is_cut_around_the_place() -> None:
+    text = "gopher://h.example/0" + "a" * 5_000 + "|" + "b" * 5_000
+    _, shown, caret = describe(InvalidUrl("unsafe-char", text.index("|"), "x"), text).split("\n")
+    assert shown[caret.index("^")] == "|"
+    assert len(shown) < 300
+
+
+def test_refusal_names_its_rule() -> None:
+    assert "S04" in describe(Refused("S04", "port 25 belongs to mail"), "gopher://h.example:25/")
+
+
+def test_no_position_no_caret() -> None:
+    assert "\n" not in describe(Refused("S08", "a private address"), "gopher://h.example/")
