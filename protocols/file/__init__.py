@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from protocols.contract import Scheme
+from protocols.file.dialogue import read_file
+from protocols.file.handler import open_file
 from protocols.file.url import FileUrl, build, parse
 
 __all__ = ["FILE", "FileUrl"]
@@ -14,4 +16,6 @@ FILE = Scheme(
     parse=parse,
     build=build,
     transport=None,
+    open=open_file,
+    dialogue=read_file,
 )
