@@ -123,6 +123,14 @@ def position_of(text: str, place: Place, octets: Container[int]) -> int:
     return place.start
 
 
+def position_at(text: str, start: int, index: int) -> int:
+    """Index in `text` of what stands for the decoded octet number `index`, counted from `start`."""
+    at = start
+    for _ in range(index):
+        at += 3 if text.startswith("%", at) else 1
+    return at
+
+
 def invalid(text: str, kind: str, part: str, position: int) -> InvalidUrl:
     """The error `kind`, found in `part` (a component's name or a few words) at `position` of `text`.
 

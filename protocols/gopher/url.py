@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from protocols.authority import build_login, parse_hostport
@@ -15,10 +16,11 @@ from protocols.syntax import (
     find,
     invalid,
     note_characters,
-    position_of,
+    position_at,
     take,
 )
 
+_LINE_END = re.compile(rb"[\r\n]")
 _TAB = "%09"  # the one escape that is a delimiter (RFC 1738 3.4.2)
 
 
@@ -62,8 +64,8 @@ def _parse_type(text: UrlText, start: int) -> tuple[str, int]:
 
 def _take_line(text: UrlText, name: str, start: int, end: int) -> bytes:
     octets = take(text, name, start, end)
-    if b"\r" in octets or b"\n" in octets:
-        text.note("selector-control", position_of(text.text, text.places[-1], b"\r\n"))
+    if control := _LINE_END.search(octets):
+        text.note("selector-control", position_at(text.text, start, control.start()))
     return octets
 
 

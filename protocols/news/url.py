@@ -23,6 +23,7 @@ from protocols.syntax import (
     find,
     invalid,
     note_characters,
+    position_at,
     take,
 )
 
@@ -91,11 +92,10 @@ def _parse_message_id(text: UrlText, start: int, at: int) -> bytes:
     octets = take(text, "message_id", start, text.end)
     second = find(text, "@", at + 1)
     if second < text.end or at in (start, text.end - 1):
-        raise invalid(text.text, "bad-message-id", "message-id without one @ amidst", min(second, at))
+        position = second if second < text.end else at
+        raise invalid(text.text, "bad-message-id", "message-id without one @ amidst", position)
     if (wrong := _find_wrong_in_id(octets)) is not None:
-        raise invalid(
-            text.text, "bad-message-id", "message-id", _locate(text, start, text.end, octets, wrong)
-        )
+        raise invalid(text.text, "bad-message-id", "message-id", position_at(text.text, start, wrong))
     note_characters(text, start, at, _ID_DATA)
     note_characters(text, at + 1, text.end, "")
     escape = find(text, "%", at + 1)
@@ -110,7 +110,7 @@ def _parse_message_id(text: UrlText, start: int, at: int) -> bytes:
 def _parse_group(text: UrlText, start: int, end: int, allowed: re.Pattern[bytes]) -> bytes:
     octets = take(text, "group", start, end)
     if (wrong := _find_wrong_in_group(octets, allowed)) is not None:
-        raise invalid(text.text, "bad-group", "newsgroup", _locate(text, start, end, octets, wrong))
+        raise invalid(text.text, "bad-group", "newsgroup", position_at(text.text, start, wrong))
     escape = find(text, "%", start, end)
     if escape < end:
         text.note("group-syntax", escape)
@@ -152,14 +152,6 @@ def _find_wrong_in_group(octets: bytes, allowed: re.Pattern[bytes]) -> int | Non
     if 0 < good == len(octets) <= _LONGEST_GROUP:
         return None
     return min(good, _LONGEST_GROUP)
-
-
-def _locate(text: UrlText, start: int, end: int, octets: bytes, index: int) -> int:
-    """Where in the text `octets[index]` stands; the octets were decoded from `text[start:end]`."""
-    at = start
-    for _ in range(index):
-        at += 3 if text.text[at] == "%" else 1
-    return min(at, end)
 
 
 def build_news(url: NewsUrl) -> str:
