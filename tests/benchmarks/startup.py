@@ -1,0 +1,50 @@
+"""What starting costs, in milliseconds over a bare Python: `make bench`.
+
+The aim is 60 ms at most for what needs no network. Figures depend on the machine, so no test asserts
+them; tests/test_surface.py asserts what is imported, which is what they come from.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+RUNS = 20
+AIM = 60.0
+
+BARE = "pass"
+_COMMAND = "from resolver.cli import run; import sys; sys.argv[1:] = {arguments}; run()"
+_COMMAND_LINES = ("--version", "--help", "parse ftp://h.example/a", "explain gopher://h.example/0a")
+CASES = {
+    "import resolver": "import resolver",
+    "resolver.parse": "import resolver; resolver.parse('gopher://h.example/1')",
+    "resolver.explain": "import resolver; resolver.explain('gopher://h.example/1')",
+    **{f"resolve {line}": _COMMAND.format(arguments=line.split()) for line in _COMMAND_LINES},
+    "for comparison: import trio": "import trio",
+    "for comparison: import trio, httpx": "import trio, httpx",
+}
+
+
+def fastest(code: str) -> float:
+    """Milliseconds that a fresh Python takes for the code: the fastest of all runs, as others only
+    measure what else the machine was doing."""
+    best = float("inf")
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True)
+        best = min(best, time.perf_counter() - start)
+    return best * 1000
+
+
+def main() -> None:
+    bare = fastest(BARE)
+    print(f"bare Python {sys.version.split()[0]}: {bare:.1f} ms; fastest of {RUNS} runs, over bare:")
+    for name, code in CASES.items():
+        over = fastest(code) - bare
+        mark = "  more than the aim" if over > AIM and not name.startswith("for comparison") else ""
+        print(f"{over:8.1f} ms  {name}{mark}")
+
+
+if __name__ == "__main__":
+    main()

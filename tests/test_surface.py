@@ -1,0 +1,116 @@
+"""What users can count on before anything is fetched: the public names, the version, a quick start."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import resolver
+from resolver.version import VERSION
+
+CHECKOUT = Path(__file__).parents[1]
+
+#: What the answers below do without: the network, other loops, and modules that cost more than the answer.
+HEAVY = frozenset(
+    [
+        *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl", "select"),
+        *("email", "http", "urllib.request", "importlib.metadata", "logging", "subprocess", "threading"),
+    ]
+)
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A fresh Python with warnings as errors, in the checkout."""
+    command = [sys.executable, "-W", "error", *arguments]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def _imported_by(code: str) -> set[str]:
+    """The modules that are there after the code has run."""
+    done = _run("-c", f"{code}\nimport sys\nprint('\\n', *sys.modules)")
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def _command(*arguments: str) -> str:
+    return (
+        f"from resolver.cli import main\ntry: assert main({list(arguments)!r}) == 0\nexcept SystemExit: pass"
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import resolver",
+        "import resolver; resolver.parse('prospero://h.example/a%00b;v=1')",
+        "import resolver; resolver.extract('see <URL:ftp://h.example/a> and http://h.example/')",
+        "import resolver; resolver.explain('gopher://h.example/1')",
+        "import resolver; resolver.explain('file:///etc/hostname')",
+        "import resolver; resolver.check('http://h.example:25/', policy=resolver.Policy.untrusted())",
+        "import resolver; resolver.ResolveError, resolver.Response, resolver.Limits",
+        _command("--version"),
+        _command("--help"),
+        _command("parse", "wais://h.example/db?words"),
+        _command("parse", "--json", "telnet://h.example/"),
+        _command("explain", "gopher://h.example/0a"),
+        _command("explain", "--json", "nntp://h.example/g/1"),
+    ],
+)
+def test_answers_without_the_network_import_nothing_heavy(code: str) -> None:
+    assert _imported_by(code) & HEAVY == set()
+
+
+def test_a_heavy_import_would_be_seen() -> None:
+    assert {"ssl", "socket"} <= _imported_by("import ssl") & HEAVY
+
+
+def test_a_file_is_read_without_httpx(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one line\n")
+    imported = _imported_by(_command("cat", file.as_uri()))
+    assert "trio" in imported
+    assert imported & {"httpx", "httpcore", "h11", "idna"} == set()
+
+
+def test_public_names_are_the_visible_names() -> None:
+    assert dir(resolver) == sorted(resolver.__all__)
+    assert len(set(resolver.__all__)) == len(resolver.__all__)
+    for name in resolver.__all__:
+        assert getattr(resolver, name).__module__.startswith(("resolver", "protocols")), name
+
+
+def test_public_names_are_those_that_type_checkers_see() -> None:
+    tree = ast.parse(Path(resolver.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    homes = {
+        alias.asname or alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert sorted(homes) == sorted(resolver.__all__)
+    for name, home in homes.items():
+        assert getattr(sys.modules[home or ""], name) is getattr(resolver, name)
+
+
+def test_no_module_hides_a_public_name() -> None:
+    """Importing `resolver.x` sets the attribute x of the package, whatever it was."""
+    folder = Path(resolver.__file__).parent
+    assert {path.stem for path in folder.iterdir()} & set(resolver.__all__) == set()
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = resolver.no_such_name
+
+
+def test_the_version_is_the_projects() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == VERSION
+    done = _run("-c", "from resolver.cli import run; import sys; sys.argv[1:] = ['--version']; run()")
+    assert (done.returncode, done.stdout.split()) == (0, ["resolve", VERSION])
