@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TypedDict
 
-from protocols.contract import HostUrl, Place, UrlText
 from protocols.errors import InvalidUrl
+from protocols.location import HostUrl, Place, UrlText
 from protocols.syntax import decode, encode, find, invalid, note_characters, position_of, take
 
 _NOT_IN_HOST = re.compile(r"[^0-9A-Za-z._-]")

@@ -10,24 +10,28 @@ Still percent-encoded text is `str`, decoded octets are `bytes`; so nothing is d
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from protocols.connection import Datagram as Datagram
 from protocols.connection import Datagrams as Datagrams
 from protocols.connection import Line as Line
 from protocols.connection import Sink as Sink
 from protocols.connection import Stream as Stream
+from protocols.location import HostUrl as HostUrl
+from protocols.location import JsonValue as JsonValue
+from protocols.location import Place as Place
+from protocols.location import Url as Url
+from protocols.location import UrlText as UrlText
+from protocols.scheme import Dialogue as Dialogue
+from protocols.scheme import Scheme as Scheme
 
 A = TypeVar("A")
 B = TypeVar("B")
 
-JsonValue: TypeAlias = (
-    "bool | int | float | str | list[JsonValue] | tuple[JsonValue, ...] | dict[str, JsonValue] | None"
-)
 Origin: TypeAlias = Literal["user", "chosen", "derived"]
 Action: TypeAlias = Literal["allow", "warn", "refuse"]
 
@@ -48,8 +52,7 @@ class Kind(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something worth telling that stopped nothing, or the rule that stopped it.
 
     `rule` is `S04` for a rule of the safety policy, a name such as `host-syntax` for the URL's
@@ -59,78 +62,6 @@ class Finding:
     rule: str
     action: Action
     detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a component of a URL stands, still encoded, in the text as given: `text[start:end]`.
-
-    `name` is the component's name (`selector`, `cwds[0]`, `password`).
-    """
-
-    name: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Url:
-    """A parsed URL (RFC 1738). Subclasses, one a scheme, add the scheme's own components.
-
-    `text` is the URL as given, wrapper and all. `findings` are the names of what RFC 1738 would not
-    have written this way, in the order met. Two URLs are equal when their components are.
-    """
-
-    scheme: str
-    fragment: str | None = None
-    text: str = field(default="", compare=False)
-    findings: tuple[str, ...] = field(default=(), compare=False)
-    places: tuple[Place, ...] = field(default=(), compare=False)
-
-    def place(self, name: str) -> Place | None:
-        """Where the component stood, or None if the URL was built and not parsed."""
-        return next((place for place in self.places if place.name == name), None)
-
-    @property
-    def shown(self) -> str:
-        """`text` with a password replaced by `****`: the only form for messages and records."""
-        place = self.place("password")
-        return self.text if place is None else f"{self.text[: place.start]}****{self.text[place.end :]}"
-
-    def components(self) -> dict[str, JsonValue]:
-        """Every component by its name, octets as one character each (ISO 8859-1), absent as None."""
-        skip = {"text", "findings", "places"}
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in skip}
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.shown!r}>"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class HostUrl(Url):
-    """A URL with `//user:password@host:port` (RFC 1738 3.1).
-
-    `port` is what the URL says, `effective_port` the one to use. Absent (None) differs from empty.
-    """
-
-    user: bytes | None = None
-    password: bytes | None = None
-    host: str = ""
-    port: int | None = None
-    default_port: int = 0
-
-    @property
-    def effective_port(self) -> int:
-        return self.default_port if self.port is None else self.port
-
-
-def _plain(value: object) -> JsonValue:
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    assert value is None or isinstance(value, (str, int))
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +250,22 @@ class LocalFile(Protocol):
         ...
 
 
+class Loan(Protocol):
+    """A connection that may serve again. It is closed on leaving, unless it was left in order."""
+
+    @property
+    def stream(self) -> Stream: ...
+
+    @property
+    def memory(self) -> object | None:
+        """What the dialogue that kept it had to say of it; None for a new connection."""
+        ...
+
+    def keep(self, memory: object) -> None:
+        """It is in order and nothing is unread: keep it, on leaving, for a dialogue to come."""
+        ...
+
+
 class Gate(Protocol):
     """The one door of one retrieval. It knows the URL, has judged it by the policy, and opens only
     what that verdict covers: so no handler names a host, and none can forget a check."""
@@ -341,6 +288,13 @@ class Gate(Protocol):
         """TCP to the URL's own host and port, at an address that was checked (S08, S09)."""
         ...
 
+    def borrow(self, whom: Hashable, *, tls: bool) -> AbstractAsyncContextManager[Loan]:
+        """Such a connection that an earlier dialogue left in order, else a new one.
+
+        `whom` says as whom the dialogue speaks; connections kept for another are not given (S11).
+        """
+        ...
+
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
         """A second TCP connection, to the peer of the first: FTP's (S13). A port, never a host."""
         ...
@@ -360,55 +314,3 @@ class Gate(Protocol):
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
         """The local file of a file URL, opened component by component where a root is set (S12)."""
         ...
-
-
-@dataclass(slots=True)
-class UrlText:
-    """A URL on its way through the parser: `text[start:end]` is what follows the scheme's colon, up to
-    the fragment. Findings (each with the position that gave rise to it) and places collect here;
-    positions count in the text as given. A scheme's `parse` gives its components; whoever called it
-    adds text, fragment, findings and places."""
-
-    text: str
-    scheme: str
-    start: int
-    end: int
-    default_port: int | None
-    fragment: str | None = None
-    findings: dict[str, int] = field(default_factory=dict)
-    places: list[Place] = field(default_factory=list)
-
-    def note(self, finding: str, position: int) -> None:
-        """Keep a finding, once per URL, in the order met."""
-        self.findings.setdefault(finding, position)
-
-    def cut(self, name: str, start: int, end: int) -> str:
-        """The component `name` as written, `text[start:end]`; its place is kept."""
-        self.places.append(Place(name, start, end))
-        return self.text[start:end]
-
-
-Dialogue: TypeAlias = Generator[object, object, object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scheme:
-    """One row of what we can do: facts first, behaviour last.
-
-    `names` says in a few words what its URLs name. `parse` takes apart what follows the scheme's
-    colon; `build` writes a URL's components as text again. `open` resolves; None where this build has
-    no handler. `dialogue` gives, without I/O, the steps of a retrieval: `explain` drives it with the
-    answers of a willing server. `refine` puts the value of an option into a URL of this scheme:
-    `search`, `view`, ….
-    """
-
-    name: str
-    names: str
-    default_port: int | None
-    parse: Callable[[UrlText], Url]
-    build: Callable[[Any], str]
-    tls: bool = False
-    transport: Literal["tcp", "udp"] | None = "tcp"
-    open: Callable[[Any, Gate], AbstractAsyncContextManager[Reply]] | None = None
-    dialogue: Callable[[Any], Dialogue] | None = None
-    refine: Mapping[str, Callable[[Any, str], Url]] = field(default_factory=dict)

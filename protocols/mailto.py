@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from protocols.contract import Place, Scheme, Url, UrlText
 from protocols.errors import InvalidUrl
+from protocols.location import Place, Url, UrlText
+from protocols.scheme import Scheme
 from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take
 
 _ADDRESS_DATA = ";/:@&="

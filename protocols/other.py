@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from protocols.contract import Url, UrlText
+from protocols.location import Url, UrlText
 from protocols.syntax import RESERVED, build_url, encode_written, find, note_characters
 
 Status: TypeAlias = Literal["experimental", "reserved", "unknown"]

@@ -12,8 +12,8 @@ from binascii import unhexlify
 from collections.abc import Container
 from functools import cache
 
-from protocols.contract import Place, Url, UrlText
 from protocols.errors import InvalidUrl
+from protocols.location import Place, Url, UrlText
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"

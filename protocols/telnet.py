@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocols.authority import build_login, parse_login
-from protocols.contract import HostUrl, Scheme, UrlText
+from protocols.location import HostUrl, UrlText
+from protocols.scheme import Scheme
 from protocols.syntax import build_url
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from protocols.contract import Scheme
 from protocols.file.dialogue import read_file
 from protocols.file.handler import open_file
 from protocols.file.url import FileUrl, build, parse
+from protocols.scheme import Scheme
 
 __all__ = ["FILE", "FileUrl"]
 

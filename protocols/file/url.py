@@ -14,7 +14,7 @@ from protocols.authority import (
     parse_host,
     parse_userinfo,
 )
-from protocols.contract import Url, UrlText
+from protocols.location import Url, UrlText
 from protocols.syntax import build_url, encode, find, invalid, note_characters, take
 
 _DATA = "?:@&="

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocols.contract import Scheme
 from protocols.ftp.url import FtpUrl, build, parse
+from protocols.scheme import Scheme
 
 __all__ = ["FTP", "FTPS", "FtpUrl"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocols.authority import build_login, parse_login
-from protocols.contract import HostUrl, UrlText
+from protocols.location import HostUrl, UrlText
 from protocols.syntax import build_url, encode, find, note_characters, take
 
 _DATA = "?:@&="

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from protocols.authority import build_login, parse_hostport
-from protocols.contract import HostUrl, UrlText
 from protocols.errors import InvalidUrl
+from protocols.location import HostUrl, UrlText
 from protocols.syntax import (
     RESERVED,
     build_url,

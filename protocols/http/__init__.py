@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocols.contract import Scheme
 from protocols.http.url import HttpUrl, build, parse
+from protocols.scheme import Scheme
 
 __all__ = ["HTTP", "HTTPS", "HttpUrl"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocols.authority import build_login, parse_hostport
-from protocols.contract import HostUrl, UrlText
+from protocols.location import HostUrl, UrlText
 from protocols.syntax import build_url, encode_written, find, note_characters
 
 _PATH_DATA = ";:@&=/"

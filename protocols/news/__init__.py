@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocols.contract import Scheme
 from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, parse_news, parse_nntp
+from protocols.scheme import Scheme
 
 __all__ = ["NEWS", "NNTP", "NNTPS", "SNEWS", "NewsUrl", "NntpUrl"]
 

@@ -14,8 +14,8 @@ from protocols.authority import (
     parse_hostport,
     parse_login,
 )
-from protocols.contract import HostUrl, Url, UrlText
 from protocols.errors import InvalidUrl
+from protocols.location import HostUrl, Url, UrlText
 from protocols.syntax import (
     build_url,
     decode,

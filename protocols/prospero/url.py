@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from protocols.authority import build_login, parse_hostport
-from protocols.contract import HostUrl, UrlText
+from protocols.location import HostUrl, UrlText
 from protocols.syntax import build_url, encode, find, invalid, note_characters, take
 
 _NAME_DATA = "/?:@&="

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocols.contract import Scheme
+from protocols.scheme import Scheme
 from protocols.wais.url import WaisUrl, build, parse
 
 __all__ = ["WAIS", "WaisUrl"]

@@ -11,7 +11,7 @@ from resolver.cli.messages import describe
     [
         ("http://h.example/a b", 18, " "),
         ("ftp://u:secret@h.example/a b", 26, " "),  # behind the password: the caret moves with the cut
-        ("ftp://u%zz:secret@h.example/", 7, "%"),  # before the password
+        ("ftp://u%zz:secret@h.example/", 7, "*"),  # no URL, so all before the @ is cut out
     ],
 )
 def test_caret_stands_under_the_place(text: str, position: int, pointed: str) -> None:
