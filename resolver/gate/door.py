@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import TracebackType
 
-from protocols.contract import Limits, Origin, Referrer, Url
+from protocols.contract import Credentials, Limits, Options, Origin, Referrer, Url
 from resolver.events import Event, OnEvent
 from resolver.gate.lookup import Lookup, LookupCache, look_up
-from resolver.gate.passage import Family, Passage, Shared
+from resolver.gate.passage import Ask, Family, Passage, Shared
+from resolver.gate.pool import Pool
 from resolver.gate.trust import Trust
 from resolver.policy import Policy, Server
+
+
+async def nobody(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+    """Nobody is there to give credentials."""
+    return None
 
 
 class Door:
     """Policy, limits, look-ups and TLS trust of one run. Opens nothing by itself.
 
-    `gateways` maps a scheme to the URL of its gateway (S19). `family` is the only IP version to use.
+    An async context manager: connections are kept for one another only inside it. `gateways` maps a
+    scheme to the URL of its gateway (S19). `family` is the only IP version to use.
     `cafile` adds authorities to the system's, `certfile` is a certificate of our own. `lookup` asks for
     the addresses of a name; tests replace it.
     """
@@ -31,6 +39,7 @@ class Door:
         cafile: str | None = None,
         certfile: str | None = None,
         lookup: Lookup = look_up,
+        credentials: Ask = nobody,
     ) -> None:
         self._on_event = on_event
         self._shared = Shared(
@@ -41,7 +50,18 @@ class Door:
             trust=Trust(cafile, certfile),
             family=family,
             tell=on_event,
+            ask=credentials,
+            pool=Pool(),
         )
+
+    async def __aenter__(self) -> Door:
+        self._shared.pool.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._shared.pool.aclose()
 
     @property
     def policy(self) -> Policy:
@@ -63,10 +83,12 @@ class Door:
         origin: Origin = "user",
         referrer: Referrer | None = None,
         server: Server | None = None,
+        options: Options | None = None,
     ) -> Passage:
         """Judge a URL; the passage is the one way to open what it names.
 
-        `server` is where to ask for a `news:` URL that names no server. Raises `Refused` and
+        `server` is where to ask for a `news:` URL that names no server, `options` what the caller asks
+        for beyond the URL. Raises `Refused` and
         `UnsupportedScheme` before anything is looked up.
         """
-        return Passage(self._shared, url, origin=origin, referrer=referrer, server=server)
+        return Passage(self._shared, url, origin=origin, referrer=referrer, server=server, options=options)

@@ -7,14 +7,14 @@ was not judged. Each connection judges the addresses again (S08), connects to on
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
 import trio
 
-from protocols.contract import Came, Finding, HostUrl, Limits, Origin, Referrer, Url
+from protocols.contract import Came, Credentials, Finding, HostUrl, Limits, Options, Origin, Referrer, Url
 from protocols.errors import TimedOut, Unreachable
 from resolver.events import Connected, OnEvent
 from resolver.gate import race
@@ -23,6 +23,7 @@ from resolver.gate.datagrams import Datagrams
 from resolver.gate.faults import refusal
 from resolver.gate.file import LocalFile, open_local
 from resolver.gate.lookup import LookupCache
+from resolver.gate.pool import Kept, Pool
 from resolver.gate.rooted import Root
 from resolver.gate.stream import Stream, Terms
 from resolver.gate.trust import Trust
@@ -43,10 +44,13 @@ B = TypeVar("B")
 #: `-4`, `-6`: the only IP version to use; None means both.
 Family: TypeAlias = Literal["4", "6"]
 
+#: Gives the credentials for a scheme, host, port and user; see `protocols.contract.Gate.credentials`.
+Ask: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the passages of one run have in common."""
+    """What the passages of one run have in common. `ask` gives credentials for a place."""
 
     policy: Policy
     limits: Limits
@@ -55,6 +59,20 @@ class Shared:
     trust: Trust
     family: Family | None
     tell: OnEvent | None
+    ask: Ask
+    pool: Pool
+
+
+@dataclass(slots=True)
+class Loan:
+    """See `protocols.contract.Loan`. `left` is what `keep` was given."""
+
+    stream: Stream
+    memory: object | None = None
+    left: object | None = None
+
+    def keep(self, memory: object) -> None:
+        self.left = memory
 
 
 class Passage:
@@ -73,8 +91,10 @@ class Passage:
         origin: Origin,
         referrer: Referrer | None,
         server: Server | None,
+        options: Options | None = None,
     ) -> None:
         self._shared = shared
+        self._options = Options() if options is None else options
         self._url = url
         self._origin = origin
         self._referrer = referrer
@@ -98,6 +118,13 @@ class Passage:
         return self._shared.limits
 
     @property
+    def options(self) -> Options:
+        return self._options
+
+    async def credentials(self, user: bytes | None) -> Credentials | None:
+        return await self._shared.ask(self._url.scheme, *self._place(), user)
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(self._findings)
 
@@ -109,6 +136,23 @@ class Passage:
             yield stream
         finally:
             await stream.aclose()
+
+    @asynccontextmanager
+    async def borrow(self, whom: Hashable, *, tls: bool) -> AsyncIterator[Loan]:
+        host, port = self._place()
+        key = (self._url.scheme, host, port, tls, whom)
+        kept = await self._kept(key, host, port)
+        loan = Loan(await self._connect(host, port, tls)) if kept is None else Loan(kept.stream, kept.memory)
+        self._first = loan.stream
+        try:
+            yield loan
+        except BaseException:
+            await loan.stream.aclose()
+            raise
+        if loan.left is None:
+            await loan.stream.aclose()
+        else:
+            await self._shared.pool.put(key, loan.stream, loan.left)
 
     @asynccontextmanager
     async def connect_data(self, port: int) -> AsyncIterator[Stream]:
@@ -151,6 +195,19 @@ class Passage:
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[Came[A] | None, Came[B] | None]:
         return await race.first_of(first, second)
+
+    async def _kept(self, key: Hashable, host: str, port: int) -> Kept | None:
+        """A kept connection whose address may be connected to now (S09); None if there is none."""
+        if not len(self._shared.pool):
+            return None
+        with trio.move_on_after(self.limits.connect):
+            addresses = await self._addresses(host, port)
+            kept = await self._shared.pool.take(key, addresses)
+            if kept is not None:
+                kept.stream.serve(self._terms())
+                self.peer = kept.stream.peer
+            return kept
+        return None
 
     async def _connect(self, host: str, port: int, tls: bool) -> Stream:
         """Look up, judge, connect and begin TLS, all within the one connect limit."""

@@ -94,6 +94,25 @@ class Stream:
         """Did the peer take up the session that was offered?"""
         return isinstance(self._sock, ssl.SSLSocket) and bool(self._sock.session_reused)
 
+    @property
+    def quiet(self) -> bool:
+        """Has nothing come that was not read, not even the end? Asked of a connection at rest."""
+        if self._at_end or self._held is not None or self._sock.fileno() == -1:
+            return False
+        if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
+            return False
+        try:
+            socket.socket.recv(self._sock, 1, socket.MSG_PEEK)  # beneath TLS, which takes no flags
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def serve(self, terms: Terms) -> None:
+        """Go on for another URL of the same place."""
+        self._terms = terms
+
     async def send(self, *lines: Line) -> None:
         """No checkpoint when the system takes all octets at once: an answer is awaited anyway."""
         if any(line.octets != line.shown for line in lines):

@@ -1,0 +1,88 @@
+"""Connections that are in order and wait for another retrieval to the same place.
+
+Found by key in constant time, the last one used first: it is the least likely to have been given up by
+the peer. A connection on which anything came meanwhile, were it only the end, is closed and never used.
+Whether its address is still allowed is for the caller to say (S09).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Container, Hashable
+from dataclasses import dataclass
+
+import trio
+
+from resolver.gate.stream import Stream
+
+#: Seconds a connection waits. Servers give up after 5 (Apache) to 75 (nginx); one that did shows.
+LIFETIME = 30.0
+
+#: Connections kept at most, over all places: each holds a descriptor and 64 KiB.
+CAPACITY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A connection at rest, what its last dialogue had to say of it, and since when it waits."""
+
+    stream: Stream
+    memory: object
+    since: float
+
+
+class Pool:
+    """Keeps nothing until it is opened: what nobody will close must not be kept."""
+
+    def __init__(self) -> None:
+        self._open = False
+        self._serial = 0
+        self._kept: dict[Hashable, dict[int, Kept]] = {}
+        self._oldest: OrderedDict[int, Hashable] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._oldest)
+
+    def open(self) -> None:
+        """Keep connections from now on, until `aclose`."""
+        self._open = True
+
+    async def take(self, key: Hashable, addresses: Container[str]) -> Kept | None:
+        """A connection for `key` to one of `addresses` that has been quiet, or None."""
+        while (waiting := self._kept.get(key)) is not None:
+            kept = self._remove(next(reversed(waiting)))
+            if kept.stream.quiet and kept.stream.peer in addresses and self._is_fresh(kept):
+                return kept
+            await kept.stream.aclose()
+        return None
+
+    async def put(self, key: Hashable, stream: Stream, memory: object) -> None:
+        """Keep a connection that is in order, in place of the oldest one if there are too many."""
+        if not self._open or not stream.quiet:
+            await stream.aclose()
+            return
+        while len(self) >= CAPACITY or (len(self) and self._is_stale(next(iter(self._oldest)))):
+            await self._remove(next(iter(self._oldest))).stream.aclose()
+        self._serial += 1
+        self._oldest[self._serial] = key
+        self._kept.setdefault(key, {})[self._serial] = Kept(stream, memory, trio.current_time())
+
+    async def aclose(self) -> None:
+        """Close all that are kept; from now on none is."""
+        self._open = False
+        while self._oldest:
+            await self._remove(next(iter(self._oldest))).stream.aclose()
+
+    def _remove(self, serial: int) -> Kept:
+        key = self._oldest.pop(serial)
+        waiting = self._kept[key]
+        kept = waiting.pop(serial)
+        if not waiting:
+            del self._kept[key]
+        return kept
+
+    def _is_stale(self, serial: int) -> bool:
+        return not self._is_fresh(self._kept[self._oldest[serial]][serial])
+
+    def _is_fresh(self, kept: Kept) -> bool:
+        return trio.current_time() - kept.since <= LIFETIME
