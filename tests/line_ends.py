@@ -1,7 +1,8 @@
 """The rule that one module ends lines, as functions like those of `architecture`.
 
 Outside `protocols.wire` an octet CR may be compared with, searched for or taken off. Whatever else is
-done with one makes a line end; so does making a `Line`, and so does CR or LF by its number.
+done with one makes a line end; so does making a `Line`, and so does a CR by its number. A literal with
+a NUL beside the CR is a set of forbidden octets: no line holds a NUL, and `wire` lets none pass.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def _produced(node: ast.AST, *, is_read: bool) -> Iterator[ast.expr]:
 
 
 def _has_cr(value: object) -> bool:
-    return (isinstance(value, str) and "\r" in value) or (isinstance(value, bytes) and b"\r" in value)
+    octets = value.encode() if isinstance(value, str) else value
+    return isinstance(octets, bytes) and b"\r" in octets and b"\0" not in octets
 
 
 def _makes_control(node: ast.AST) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from resolver.registry import SCHEMES
 from tests import architecture, line_ends
-from tests.architecture import LAYERS, Module, function_lengths, imports, modules
+from tests.architecture import LAYERS, Module, function_lengths, imports, modules, type_lines
 
 CHECKOUT = Path(__file__).parents[1]
 SOURCES = modules(CHECKOUT, "protocols", "resolver")
@@ -25,6 +24,12 @@ BROKEN: list[tuple[Callable[[Module], list[str]], str, str, str]] = [
         "protocols.wire",
         "from resolver import policy",
         "never imports resolver",
+    ),
+    (
+        architecture.layers_go_one_way,
+        "protocols.wire",
+        "if TYPE_CHECKING:\n  import resolver.url",
+        "never imports",
     ),
     (architecture.layers_go_one_way, "protocols.wire", "import protocols.conversation", "not a layer below"),
     (architecture.layers_go_one_way, "protocols.contract", "from protocols import wire", "not a layer below"),
@@ -140,6 +145,11 @@ BROKEN: list[tuple[Callable[[Module], list[str]], str, str, str]] = [
 KEPT: list[tuple[Callable[[Module], list[str]], str, str]] = [
     (architecture.layers_go_one_way, "protocols.ftp.url", "from protocols.ftp import reply"),
     (architecture.layers_go_one_way, "protocols.ftp.url", "from protocols.wire import Buffer"),
+    (
+        architecture.layers_go_one_way,
+        "protocols.scheme",
+        "if TYPE_CHECKING:\n  from protocols.contract import Gate",
+    ),
     (architecture.layers_go_one_way, "resolver.cli.online", "from resolver.session import Resolver"),
     (architecture.protocols_are_pure, "protocols.http", "import h11"),
     (architecture.only_the_gate_has_sockets, "resolver.gate.stream", "import socket\nimport ssl"),
@@ -151,6 +161,7 @@ KEPT: list[tuple[Callable[[Module], list[str]], str, str]] = [
     (line_ends.only_wire_ends_lines, "protocols.ftp", r"line.endswith((b'\r\n', b'\n'))"),
     (line_ends.only_wire_ends_lines, "protocols.ftp", r"b'\r' in line or line == b'\r\n'"),
     (line_ends.only_wire_ends_lines, "protocols.ftp", r"text.replace('\r\n', '\n')"),
+    (line_ends.only_wire_ends_lines, "protocols.ftp", r"FORBIDDEN = b'\0\r\n'"),
     (line_ends.only_wire_ends_lines, "protocols.ftp", r"re.compile(b'\r\n')"),
     (line_ends.only_wire_ends_lines, "protocols.ftp", "def f():\n  'ends at \\r\\n'"),
 ]
@@ -231,13 +242,7 @@ def _cycle(sources: list[Module]) -> list[str]:
 
 def _imported(module: Module, names: set[str]) -> Iterator[str]:
     """The modules that are imported to run: not those that a type checker alone looks at."""
-    checked = {
-        node.lineno
-        for block in ast.walk(module.tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in ast.walk(block)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    }
+    checked = type_lines(module)
     for name, line in imports(module):
         if line not in checked:
             known = name if name in names else name.rpartition(".")[0]
