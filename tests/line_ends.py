@@ -56,7 +56,7 @@ def _produced(node: ast.AST, *, is_read: bool) -> Iterator[ast.expr]:
 
 
 def _has_cr(value: object) -> bool:
-    octets = value.encode() if isinstance(value, str) else value
+    octets = value.encode("utf-8", "replace") if isinstance(value, str) else value
     return isinstance(octets, bytes) and b"\r" in octets and b"\0" not in octets
 
 
