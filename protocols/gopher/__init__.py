@@ -7,31 +7,39 @@ From the URL to the octets: `request`. From the octets to a reply: `framing`, `p
 
 from __future__ import annotations
 
-from protocols.contract import Scheme
-from protocols.gopher.dialogue import converse
-from protocols.gopher.handler import open_gopher
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from protocols.gopher.refinement import with_search, with_view
 from protocols.gopher.url import GopherUrl, build, parse
+from protocols.scheme import Dialogue, Scheme
+
+if TYPE_CHECKING:
+    from protocols.contract import Gate, Reply
 
 __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
-_NAMES = "data object, menu, search or service, by its type"
+
+def _open(url: GopherUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
+    from protocols.gopher.handler import open_gopher  # parsing a URL needs none of it
+
+    return open_gopher(url, gate)
+
+
+def _dialogue(url: GopherUrl) -> Dialogue:
+    from protocols.gopher.dialogue import converse  # as above
+
+    return converse(url)
+
 
 GOPHER = Scheme(
     name="gopher",
-    names=_NAMES,
+    names="data object, menu, search or service, by its type",
     default_port=70,
     parse=parse,
     build=build,
-    open=open_gopher,
-    dialogue=converse,
+    open=_open,
+    dialogue=_dialogue,
+    refine={"search": with_search, "view": with_view},
 )
-GOPHERS = Scheme(
-    name="gophers",
-    names=_NAMES,
-    default_port=70,
-    parse=parse,
-    build=build,
-    tls=True,
-    open=open_gopher,
-    dialogue=converse,
-)
+GOPHERS = GOPHER._replace(name="gophers", tls=True)

@@ -1,0 +1,79 @@
+"""The header line of a Gopher+ reply (Gopher+ memo 2.3): is there one, and what does it promise?
+
+Looked for only when the request was Gopher+; a document may begin with `+44` as well. Without one the
+reply is *unframed*: the server does not know Gopher+, or not this use of it, and every octet that was
+looked at is part of the reply.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from protocols.errors import ProtocolError
+from protocols.wire import Buffer
+
+#: Room for a sign, 18 digits and blanks; a line longer than this is no header.
+HEADER_LIMIT = 64
+
+_HEADER = re.compile(rb"([+-])(-1|-2|[0-9]{1,18})[ \t]*\r?\n")
+_BEGINNING = re.compile(rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z")
+
+
+class Ending(enum.Enum):
+    """What ends the data."""
+
+    COUNT = "count"
+    PERIOD = "lone period"
+    CLOSE = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """`refused`: what follows is an error text. `count` is the number of octets that follow, None
+    unless `ending` is COUNT."""
+
+    ending: Ending
+    count: int | None = None
+    refused: bool = False
+
+    @property
+    def written(self) -> str:
+        """The header as it is written on the wire, without its line end."""
+        how = {Ending.PERIOD: "-1", Ending.CLOSE: "-2"}.get(self.ending, str(self.count))
+        return ("-" if self.refused else "+") + how
+
+
+def read_header(buffer: Buffer) -> Generator[None, None, Header | None]:
+    """A reader for the header line, which it takes; None for an unframed reply, of which it takes
+    nothing. Asks for more only while the octets at hand can still become a header. An empty reply
+    where a header may be is None too: whether it is allowed is for the asker to say."""
+    while True:
+        first = buffer.peek(HEADER_LIMIT)
+        found = _HEADER.match(first)
+        if found is not None:
+            buffer.take(found.end())
+            return _header(found[1], found[2])
+        hopeless = len(first) == HEADER_LIMIT or bool(first and not _BEGINNING.match(first))
+        if hopeless or buffer.at_end:
+            return None
+        yield
+
+
+def read_promised_header(buffer: Buffer) -> Generator[None, None, Header | None]:
+    """The same for a request that certainly was Gopher+: an empty reply to it is a `ProtocolError`."""
+    header = yield from read_header(buffer)
+    if header is None and not buffer:
+        raise ProtocolError("the server closed without a single octet in answer to a Gopher+ request")
+    return header
+
+
+def _header(sign: bytes, how: bytes) -> Header:
+    refused = sign == b"-"
+    if how == b"-1":
+        return Header(Ending.PERIOD, None, refused)
+    if how == b"-2":
+        return Header(Ending.CLOSE, None, refused)
+    return Header(Ending.COUNT, int(how), refused)

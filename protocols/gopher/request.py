@@ -1,0 +1,125 @@
+"""From a gopher URL to the octets sent (RFC 1738 3.4, Gopher+ memo 2.3).
+
+One line: selector, search, Gopher+ command, a TAB between them, each TAB written here and none copied
+from the URL. The one request of more than a line is a filled-in form (RFC 1738 3.4.9), which is taken
+apart, checked against its exact shape, and written anew.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+from protocols.contract import Line
+from protocols.errors import Refused
+from protocols.gopher.item import display_text
+from protocols.gopher.url import GopherUrl
+from protocols.wire import encode_block, encode_line
+
+#: Rule S02: the longest request line that is sent. The shortest any measured server reads is 198.
+REQUEST_LIMIT = 4096
+SAFE_REQUEST = 198
+
+_FORM_LINE = re.compile(rb"\+([^\x00-\x1f\x7f]*)\t1")
+_ENDS_FIELD = re.compile(rb"[\0\t\r\n]")
+_NAME = re.compile(rb"[^+: \t\r\n]+")
+
+
+class Ask(enum.Enum):
+    """What a request asks for."""
+
+    PLAIN = "the item, without Gopher+"
+    ITEM = "the item, in its default or a named view"
+    ATTRIBUTES = "the item's attributes"
+    DIRECTORY = "the attributes of every item of a directory"
+    FORM = "the item's form"
+    OTHER = "an unknown Gopher+ command"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A Gopher+ string, read. `view` is as it stands in +VIEWS, empty for the default; `names` are the
+    attributes asked for, without their plus signs, empty for all; `answers` are those of a filled-in
+    form, None if there is none."""
+
+    ask: Ask
+    view: bytes = b""
+    names: tuple[bytes, ...] = ()
+    answers: tuple[bytes, ...] | None = None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """`names` as attribute blocks have them."""
+        return tuple(display_text(name) for name in self.names)
+
+    @property
+    def asks_records(self) -> bool:
+        """Are attribute records wanted?"""
+        return self.ask in (Ask.ATTRIBUTES, Ask.DIRECTORY, Ask.FORM)
+
+
+_PLAIN = Command(Ask.PLAIN)
+
+
+def parse_command(gopherplus: bytes | None) -> Command:
+    """What a Gopher+ string asks for. Raises `Refused` (S03) for NUL, TAB, CR or LF outside a form of
+    exactly the shape of RFC 1738 3.4.9."""
+    if not gopherplus:
+        return _PLAIN
+    if _ENDS_FIELD.search(gopherplus):
+        return _parse_form(gopherplus)
+    match gopherplus[:1]:
+        case b"+":
+            return Command(Ask.ITEM, view=gopherplus[1:])
+        case b"!":
+            return Command(Ask.ATTRIBUTES, names=tuple(_NAME.findall(gopherplus, 1)))
+        case b"$":
+            return Command(Ask.DIRECTORY, names=tuple(_NAME.findall(gopherplus, 1)))
+        case b"?" if gopherplus == b"?":
+            return Command(Ask.FORM)
+    return Command(Ask.OTHER)
+
+
+def _parse_form(gopherplus: bytes) -> Command:
+    first, *lines = gopherplus.split(b"\r\n")
+    head = _FORM_LINE.fullmatch(first)
+    if head is None or len(lines) < 3 or lines[0] != b"+-1" or lines[-2:] != [b".", b""]:
+        raise Refused("S03", "TAB, CR, LF and NUL in a Gopher+ string are for filled-in forms only")
+    answers = tuple(lines[1:-2])
+    if any(answer == b"." or re.search(rb"[\0\r\n]", answer) for answer in answers):
+        raise Refused("S03", "the filled-in form goes on behind the period that ends it")
+    return Command(Ask.ITEM, view=head[1], answers=answers)
+
+
+def command_in(url: GopherUrl) -> Command:
+    """The command by which a framed reply to this URL is read. A search that looks like a command is
+    one where there is no Gopher+ string: draft-07's third form, `selector%09gopher+`."""
+    if url.gopherplus:
+        return parse_command(url.gopherplus)
+    if url.search and url.search[:1] in (b"+", b"!", b"$"):
+        return parse_command(url.search)
+    return _PLAIN
+
+
+def encode_request(url: GopherUrl) -> Line:
+    """The request. An empty search sends no TAB, except before a Gopher+ command to an item of type 7,
+    where servers would take the command for the search. An empty last field is never sent.
+
+    Raises `Refused`: S02 for an octet that would end the line or a field, or a line that is too long;
+    S03 for a Gopher+ string that may not be sent.
+    """
+    command = parse_command(url.gopherplus)
+    words = [url.selector]
+    if url.search or (url.gophertype == "7" and url.gopherplus):
+        words.append(url.search or b"")
+    if command.answers is not None:
+        words += [b"+" + command.view, b"1"]
+    elif command.ask is Ask.FORM:
+        words.append(b"!")
+    elif url.gopherplus:
+        words.append(url.gopherplus)
+    line = encode_line(*words, sep=b"\t")
+    if len(line.octets) > REQUEST_LIMIT:
+        raise Refused("S02", f"a request of {len(line.octets)} octets; gopher takes {REQUEST_LIMIT}")
+    return line if command.answers is None else encode_block(line, command.answers)
