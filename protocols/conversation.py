@@ -1,10 +1,10 @@
 """Dialogues are generators that yield what they want done; the one driver performs it.
 
-A dialogue yields steps: `Connect`, `OpenFile`, `Say`, `Hear`, `HandOver`, `Note`. It gets back what the
-step is for: nothing, or the value that was heard. Every `Hear` carries the value that a willing server
-would give; driven with those (`rehearse`), the same generator is the plan that `explain` shows, so plan and
-dialogue cannot drift apart. What other branches would do is a `Note`. What a step raises is raised in the
-dialogue where it was yielded, which may go another way.
+A dialogue yields steps: `Connect`, `Borrow`, `OpenFile`, `Say`, `Hear`, `HandOver`, `Note`. It gets back
+what the step is for: nothing, or the value that was heard. Every `Hear` carries the value that a willing
+server would give; driven with those (`rehearse`), the same generator is the plan that `explain` shows, so
+plan and dialogue cannot drift apart. What other branches would do is a `Note`. What a step raises is raised
+in the dialogue where it was yielded, which may go another way.
 
 `HandOver` says: from here on the octets are the body. The driver stops there; `Conversation.resume`
 goes on once the body has ended, for protocols that still have something to say (FTP's final reply).
@@ -16,14 +16,14 @@ octets behind a hand-over are those of `data` and `data_buffer`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from protocols.contract import Credentials, Gate, Line, LocalFile, Stream
+from protocols.contract import Credentials, Gate, Line, Loan, LocalFile, Stream
 from protocols.errors import Disconnected, NetworkError, ProtocolError, ResolveError, TlsError
 from protocols.wire import Buffer, Reader
 
@@ -35,6 +35,15 @@ R = TypeVar("R")
 class Connect:
     """Open the connection to the URL's host and port; with TLS from the first octet if asked."""
 
+    tls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Borrow:
+    """Go on with a connection that an earlier dialogue kept, or open a new one: see `Gate.borrow`.
+    Answered with what that dialogue had to say of it; None says that it is new."""
+
+    whom: Hashable
     tls: bool = False
 
 
@@ -99,12 +108,13 @@ class Pace(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Begun(Generic[T]):
-    """`values` were heard; `octets` says whether data has begun to come. If not, and the last value
-    did not say that none will, the data connection has ended: by `broken`, or orderly (None)."""
+    """`values` were heard; `octets` of data have come. If none, and the last value did not say that none
+    will, the data connection has ended: by `broken`, or orderly (None), with TLS's close_notify or not."""
 
     values: tuple[T, ...]
-    octets: bool
+    octets: int
     broken: NetworkError | None = None
+    close_notify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +150,7 @@ class Note:
 
 
 Step: TypeAlias = (
-    "Connect | OpenFile | Say | Hear[Any] | StartTls | AskCredentials"
+    "Connect | Borrow | OpenFile | Say | Hear[Any] | StartTls | AskCredentials"
     " | OpenData | AwaitData[Any] | CloseData | HandOver | Note"
 )
 Dialogue: TypeAlias = Generator[Step, object, R]
@@ -172,7 +182,7 @@ def _ideal_answer(step: Step) -> object:
         case Hear(ideal=ideal) | AskCredentials(ideal=ideal):
             return ideal
         case AwaitData(ideal=ideal):
-            return Begun((ideal,), octets=True)
+            return Begun((ideal,), octets=1)
         case _:
             return None
 
@@ -200,6 +210,7 @@ class Conversation(Generic[R]):
         self.buffer = Buffer()
         self.data_buffer = Buffer()
         self._stream: Stream | None = None
+        self._loan: Loan | None = None
         self._data: Stream | None = None
         self._data_tls = Handshake.NONE
         self._waiting: Generator[None, None, object] | None = None
@@ -264,6 +275,8 @@ class Conversation(Generic[R]):
         match step:
             case Connect(tls=tls):
                 return await self._connect(tls)
+            case Borrow(whom=whom, tls=tls):
+                return await self._borrow(whom, tls)
             case OpenFile(segments=segments):
                 self._file = await self._connections.enter_async_context(self._gate.open_file(segments))
             case Say(lines=lines):
@@ -288,11 +301,27 @@ class Conversation(Generic[R]):
 
     async def _connect(self, tls: bool) -> str:
         """In place of an earlier connection. The numeric address of the peer."""
+        await self._begin_anew()
+        self._stream = await self._connections.enter_async_context(self._gate.connect(tls=tls))
+        return self._stream.peer
+
+    async def _borrow(self, whom: Hashable, tls: bool) -> object | None:
+        await self._begin_anew()
+        self._loan = await self._connections.enter_async_context(self._gate.borrow(whom, tls=tls))
+        self._stream = self._loan.stream
+        return self._loan.memory
+
+    async def _begin_anew(self) -> None:
         await self._close()
         self.buffer = Buffer()
         self._waiting = None
-        self._stream = await self._connections.enter_async_context(self._gate.connect(tls=tls))
-        return self._stream.peer
+        self._loan = None
+
+    def keep(self, memory: object) -> None:
+        """The borrowed connection is in order: on leaving it is kept, unless something came on it that
+        nobody read."""
+        if self._loan is not None and not self.buffer and not self.buffer.at_end:
+            self._loan.keep(memory)
 
     async def _start_tls(self) -> None:
         if self.buffer:
@@ -333,7 +362,7 @@ class Conversation(Generic[R]):
         broken = None if received is None else received.value
         if received is None and heard is not None and heard.value is Pace.LAST:
             broken = await self._receive_data()
-        return Begun(tuple(values), bool(self.data_buffer), broken)
+        return Begun(tuple(values), len(self.data_buffer), broken, self.data.close_notify_seen)
 
     async def _hear_one(self, step: AwaitData[T], values: list[T]) -> Pace:
         values.append(await self._hear(step.reader))

@@ -14,6 +14,7 @@ from protocols.contract import Action, Finding, HostUrl, JsonValue, Origin, Refe
 from protocols.conversation import (
     AskCredentials,
     AwaitData,
+    Borrow,
     CloseData,
     Connect,
     Dialogue,
@@ -99,7 +100,7 @@ def _steps(url: Url) -> tuple[PlanStep, ...]:
 
 def _plan_step(step: Step, url: Url, scheme: Scheme) -> PlanStep:
     match step:
-        case Connect(tls=tls):
+        case Connect(tls=tls) | Borrow(tls=tls):
             assert isinstance(url, HostUrl)
             return _connect_step(url, scheme, url.effective_port, tls)
         case OpenData(port=port, tls=tls):
