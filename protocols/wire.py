@@ -59,6 +59,27 @@ def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
     return Line(first.octets + block, first.shown + block)
 
 
+def encode_head(head: bytes, secrets: Iterable[bytes] = ()) -> Line:
+    """A request head as h11 has written it, its `secrets` shown as `****`.
+
+    h11 ends these lines and checks what is in them. This is the second fence: raises `Refused` (S02) for
+    a head that would end before its last octet, or for one that holds CR, LF or NUL elsewhere.
+    """
+    lines = head.count(_CRLF)
+    stray = b"\0" in head or head.count(b"\r") != lines or head.count(b"\n") != lines
+    if stray or head.find(_CRLF * 2) != len(head) - 4:
+        raise Refused("S02", "a request head would end early")
+    shown = head
+    for secret in secrets:
+        shown = shown.replace(secret, _HIDDEN)
+    return Line(head, shown)
+
+
+def encode_payload(octets: bytes) -> Line:
+    """The body of a request that a program made itself; nothing of a URL comes this way (S05)."""
+    return Line(octets, octets)
+
+
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
     """Telnet's answers to `(verb, option)` pairs of a peer (RFC 854): WONT to each DO, DONT to each
     WILL; a WONT or DONT of the peer's needs no answer. No line end follows: they are no line."""
