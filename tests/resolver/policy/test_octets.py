@@ -12,7 +12,7 @@ from resolver.url import parse
 from tests.resolver.policy.rows import CAUTIOUS, MENU, Row
 
 #: URLs with a hole for an octet, the component it lands in, and the octets refused and warned there.
-CONTROLS = tuple(range(1, 0x20)) + (0x7F,)
+CONTROLS = (*range(1, 0x20), 0x7F)
 LINE_END = (0x00, 0x0A, 0x0D)
 FIELD_END = (0x00, 0x09, 0x0A, 0x0D)
 HOLES = [
@@ -40,7 +40,9 @@ HOLES = [
 ]
 
 
-@pytest.mark.parametrize(("template", "component", "refused", "warned"), HOLES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("template", "component", "refused", "warned"), HOLES, ids=lambda value: str(value)[:40]
+)
 def test_every_octet_in_every_component(
     template: str, component: str, refused: tuple[int, ...], warned: tuple[int, ...]
 ) -> None:
@@ -95,7 +97,11 @@ def test_attacks_and_circumstances(row: Row) -> None:
 
 def test_no_override_touches_it() -> None:
     policy = Policy(
-        allow_port=range(1, 65536), allow_address={"0.0.0.0/0"}, allow_form=True, allow_password=True, allow_raw=True
+        allow_port=range(1, 65536),
+        allow_address={"0.0.0.0/0"},
+        allow_form=True,
+        allow_password=True,
+        allow_raw=True,
     )
     assert check("ftp://h.example/a%0Db", policy=policy).rules == ("S02",)
 

@@ -124,7 +124,11 @@ def test_every_listed_port_is_refused_to_gopher_and_only_the_first_list_to_http(
             referrer=("gopher://h.example:7070/1", None),
         ),
         Row(
-            "http://h.example:81/b", "warn", ("S04",), origin="derived", referrer=("http://H.example:81/a", None)
+            "http://h.example:81/b",
+            "warn",
+            ("S04",),
+            origin="derived",
+            referrer=("http://H.example:81/a", None),
         ),
         Row(
             "http://h.example:81/b",
@@ -134,7 +138,13 @@ def test_every_listed_port_is_refused_to_gopher_and_only_the_first_list_to_http(
             referrer=("https://h.example:81/a", None),
             policy=Policy(allow_redirect={"http"}),
         ),
-        Row("http://h.example:25/b", "refuse", ("S04",), origin="chosen", referrer=("http://h.example:25/", None)),
+        Row(
+            "http://h.example:25/b",
+            "refuse",
+            ("S04",),
+            origin="chosen",
+            referrer=("http://h.example:25/", None),
+        ),
         Row("http://h.example:81/", "refuse", ("S04",), origin="derived", referrer=PAGE),
     ],
     ids=str,

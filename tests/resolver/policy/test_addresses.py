@@ -1,0 +1,279 @@
+"""S08: where addresses lead, and who may go there."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.contract import Origin, Referrer
+from protocols.errors import Refused
+from resolver.policy import Policy, Reach, check, classify, judge_addresses, literal_addresses
+from resolver.url import parse
+from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PUBLIC, UNTRUSTED, Row
+
+ADDRESSES: dict[Reach, tuple[str, ...]] = {
+    Reach.PUBLIC: (
+        PUBLIC,
+        "1.1.1.1",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "169.253.255.255",
+        "172.15.255.255",
+        "172.32.0.0",
+        "192.167.255.255",
+        "198.17.255.255",
+        "198.20.0.0",
+        "223.255.255.255",
+        "2001:db8::1",
+        "2606:4700::1111",
+        "::ffff:1.1.1.1",
+        "2002:0101:0101::",
+        "64:ff9b::1.1.1.1",
+        "64:ff9c::7f00:1",
+        "fe00::1",
+    ),
+    Reach.PRIVATE: (
+        "10.0.0.0",
+        "10.255.255.255",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.1.1",
+        "100.64.0.0",
+        "100.127.255.255",
+        "198.18.0.1",
+        "198.19.255.255",
+        "fc00::1",
+        "fdff::1",
+        "fec0::1",
+        "::ffff:10.0.0.1",
+        "::10.0.0.1",
+        "2002:0a00:0001::1",
+        "64:ff9b::c0a8:101",
+        "fd00:ec2::255",
+    ),
+    Reach.LINK_LOCAL: (
+        "169.254.169.254",
+        "169.254.0.1",
+        "fe80::1",
+        "febf::1",
+        "fe80::1%eth0",
+        "100.100.100.200",
+        "fd00:ec2::254",
+        "::ffff:169.254.169.254",
+        "2002:a9fe:a9fe::",
+        "64:ff9b::100.100.100.200",
+    ),
+    Reach.LOOPBACK: (
+        "127.0.0.1",
+        "127.255.255.255",
+        "::1",
+        "::ffff:127.0.0.1",
+        "::ffff:7f00:1",
+        "::127.0.0.1",
+        "2002:7f00:1::",
+        "64:ff9b::127.0.0.1",
+    ),
+    Reach.NEVER: (
+        "0.0.0.0",
+        "0.1.2.3",
+        "::",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "255.255.255.255",
+        "ff02::1",
+        "::ffff:0.0.0.0",
+        "::2",  # compatible: 0.0.0.2
+        "64:ff9b::",
+        "no address",
+        "",
+    ),
+}
+EACH = [(address, reach) for reach, addresses in ADDRESSES.items() for address in addresses]
+INSIDE = {
+    Reach.PUBLIC: PUBLIC,
+    Reach.PRIVATE: "10.1.1.1",
+    Reach.LINK_LOCAL: "169.254.7.7",
+    Reach.LOOPBACK: "127.0.0.1",
+    Reach.NEVER: "0.0.0.0",
+}
+URL = parse("http://h.example/")
+
+
+def verdict_on(
+    address: str, policy: Policy = DEFAULT, origin: Origin = "user", came_from: str | None = None
+) -> str:
+    referrer = Referrer("http://page.example/", came_from)
+    left, verdict = judge_addresses(URL, [address], policy, origin=origin, referrer=referrer)
+    assert left == (() if verdict.action == "refuse" else (address,))
+    assert verdict.rules == (() if verdict.action == "allow" else ("S08",))
+    return verdict.action
+
+
+@pytest.mark.parametrize(("address", "reach"), EACH)
+def test_classes(address: str, reach: Reach) -> None:
+    assert classify(address) is reach
+
+
+@given(st.text())
+def test_any_text_has_a_class(text: str) -> None:
+    assert classify(text) in Reach
+
+
+@pytest.mark.parametrize(("address", "reach"), EACH)
+def test_user_is_warned_of_link_local_and_kept_from_what_is_no_place(address: str, reach: Reach) -> None:
+    expected = {Reach.LINK_LOCAL: "warn", Reach.NEVER: "refuse"}.get(reach, "allow")
+    assert verdict_on(address) == expected
+    assert verdict_on(address, CAUTIOUS) == ("allow" if expected == "allow" else "refuse")
+
+
+@pytest.mark.parametrize(("address", "reach"), EACH)
+@pytest.mark.parametrize("origin", ["user", "chosen", "derived"])
+def test_untrusted_reaches_public_addresses_only(address: str, reach: Reach, origin: Origin) -> None:
+    expected = "allow" if reach is Reach.PUBLIC else "refuse"
+    assert verdict_on(address, UNTRUSTED, origin, came_from="127.0.0.1") == expected
+
+
+@pytest.mark.parametrize("origin", ["chosen", "derived"])
+@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("came_from", [None, *INSIDE])
+def test_links_do_not_lead_farther_inside(origin: Origin, reach: Reach, came_from: Reach | None) -> None:
+    start = None if came_from is None else INSIDE[came_from]
+    depth = Reach.PUBLIC if came_from in (None, Reach.NEVER) else came_from
+    fits = reach in (Reach.PRIVATE, Reach.LOOPBACK) and reach <= depth
+    expected = "allow" if reach is Reach.PUBLIC or fits else "refuse"
+    assert verdict_on(INSIDE[reach], DEFAULT, origin, start) == expected
+
+
+@pytest.mark.parametrize(
+    ("allowed", "address", "action"),
+    [
+        ("10.0.0.0/8", "10.1.2.3", "allow"),
+        ("10.0.0.0/8", "11.0.0.1", "allow"),
+        ("10.0.0.0/8", "192.168.0.1", "refuse"),
+        ("10.0.0.0/8", "::ffff:10.1.2.3", "allow"),
+        ("::ffff:0:0/96", "::ffff:10.1.2.3", "allow"),
+        ("::ffff:0:0/96", "10.1.2.3", "refuse"),
+        ("127.0.0.1", "127.0.0.1", "allow"),
+        ("127.0.0.1", "127.0.0.2", "refuse"),
+        ("127.0.0.1", "::1", "refuse"),
+        ("169.254.169.254", "169.254.169.254", "allow"),
+        ("169.254.169.254", "169.254.169.253", "refuse"),
+        ("0.0.0.0/0", "0.0.0.0", "allow"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["default", "cautious", "untrusted"])
+@pytest.mark.parametrize("origin", ["chosen", "derived"])
+def test_override_is_for_its_range(
+    allowed: str, address: str, action: str, policy: str, origin: Origin
+) -> None:
+    overridden = Policy(name=Policy.named(policy).name, allow_address={allowed})
+    assert verdict_on(address, overridden, origin) == action
+
+
+@pytest.mark.parametrize(
+    ("origin", "addresses", "left", "action"),
+    [
+        ("chosen", (PUBLIC, "10.0.0.1"), (PUBLIC,), "allow"),
+        ("derived", ("127.0.0.1", PUBLIC, "::1", "1.1.1.1"), (PUBLIC, "1.1.1.1"), "allow"),
+        ("derived", ("10.0.0.1", "127.0.0.1"), (), "refuse"),
+        ("user", ("fe80::1", PUBLIC), ("fe80::1", PUBLIC), "warn"),
+        ("user", ("0.0.0.0", PUBLIC), (PUBLIC,), "allow"),
+        ("derived", ("fe80::1", PUBLIC), (PUBLIC,), "allow"),
+        ("user", (), (), "allow"),  # nothing to object to; and nothing to connect to
+    ],
+)
+def test_refused_addresses_are_dropped_and_the_rest_decides(
+    origin: Origin, addresses: tuple[str, ...], left: tuple[str, ...], action: str
+) -> None:
+    found, verdict = judge_addresses(URL, addresses, DEFAULT, origin=origin)
+    assert (found, verdict.action) == (left, action)
+
+
+@pytest.mark.parametrize(
+    ("host", "addresses"),
+    [
+        ("localhost", ("::1", "127.0.0.1")),
+        ("LocalHost.", ("::1", "127.0.0.1")),
+        ("a.b.localhost", ("::1", "127.0.0.1")),
+        ("notlocalhost", None),
+        ("localhost.example", None),
+        ("127.0.0.1", ("127.0.0.1",)),
+        ("::1", ("::1",)),
+        ("h.example", None),
+        ("1.example", None),
+    ],
+)
+def test_hosts_that_are_not_looked_up(host: str, addresses: tuple[str, ...] | None) -> None:
+    assert literal_addresses(host) == addresses
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("http://169.254.169.254/latest/meta-data/", "warn", ("S08",)),
+        Row(
+            "http://169.254.169.254/x",
+            "refuse",
+            ("S08",),
+            origin="derived",
+            referrer=("http://p.example/", PUBLIC),
+        ),
+        Row(
+            "http://169.254.169.254/x",
+            "refuse",
+            ("S08",),
+            origin="derived",
+            referrer=("http://p/", "127.0.0.1"),
+        ),
+        Row("http://[::ffff:127.0.0.1]/", "allow"),
+        Row("http://[::ffff:127.0.0.1]/", "refuse", ("S08",), UNTRUSTED),
+        Row(
+            "http://[::ffff:127.0.0.1]/", "refuse", ("S08",), origin="derived", referrer=("http://p/", PUBLIC)
+        ),
+        Row("http://localhost/", "allow"),
+        Row("http://x.localhost/", "refuse", ("S08",), UNTRUSTED),
+        Row("http://localhost/", "refuse", ("S08",), origin="chosen", referrer=("http://p.example/", PUBLIC)),
+        Row("http://localhost/", "allow", (), origin="derived", referrer=("http://localhost/", "::1")),
+        Row("http://localhost/", "allow", (), Policy(name="untrusted", allow_address={"127.0.0.0/8"})),
+        Row("http://localhost/", "refuse", ("S08",), origin="chosen"),  # nobody knows where it was found
+        Row("http://0.0.0.0/", "refuse", ("S08",)),
+        Row("http://[::]/", "refuse", ("S08",)),
+        Row("ftp://255.255.255.255/", "refuse", ("S08",)),
+        Row("http://h.example/", "allow", (), UNTRUSTED),  # a name waits for its look-up
+        Row("file:///x", "allow"),
+    ],
+    ids=str,
+)
+def test_literal_addresses_are_judged_without_a_look_up(row: Row) -> None:
+    row.hold()
+
+
+def test_resolves_gives_check_the_result_of_a_look_up() -> None:
+    name = "http://rebind.example/"
+    assert check(name, origin="derived", resolves={"rebind.example": [PUBLIC]}).action == "allow"
+    inside = check(name, origin="derived", resolves={"Rebind.Example": ["127.0.0.1"]})
+    assert (inside.action, inside.rules) == ("refuse", ("S08",))
+    assert check(name, origin="derived", resolves={"other.example": ["127.0.0.1"]}).action == "allow"
+    both = check("gopher://h.example:25/1", policy=UNTRUSTED, resolves={"h.example": ["10.0.0.1"]})
+    assert both.rules == ("S04", "S08")
+    literal = check("http://127.0.0.1/", policy=UNTRUSTED, resolves={"127.0.0.1": [PUBLIC]})
+    assert literal.rules == ("S08",)  # a literal address is what it says
+
+
+def test_server_of_the_users_own_choice_is_the_users() -> None:
+    left, verdict = judge_addresses(parse("news:a.b"), ["10.0.0.1"], DEFAULT, origin="derived")
+    assert (left, verdict.action) == (("10.0.0.1",), "allow")
+    assert judge_addresses(parse("news://s/a.b"), ["10.0.0.1"], DEFAULT, origin="derived")[0] == ()
+
+
+def test_refusal_names_the_flag() -> None:
+    error = check("http://10.0.0.1/", policy=UNTRUSTED).error()
+    assert isinstance(error, Refused)
+    assert (error.rule, error.flag) == ("S08", "--allow-address 10.0.0.1")
+    assert "--allow-address 10.0.0.1" in str(error)

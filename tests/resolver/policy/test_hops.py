@@ -1,0 +1,136 @@
+"""S10, S18, S20: where a link may lead, by itself or picked by a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.errors import Refused
+from resolver.policy import Policy, check, check_chain
+from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, PUBLIC, SECURE, UNTRUSTED, Row
+
+URLS = {
+    "http": "http://h.example/",
+    "https": "https://h.example/",
+    "ftp": "ftp://h.example/a",
+    "ftps": "ftps://h.example/a",
+    "gopher": "gopher://h.example/",
+    "gophers": "gophers://h.example/",
+    "wais": "wais://h.example/d",
+    "news": "news:a.b",
+    "snews": "snews://h.example/a.b",
+    "nntp": "nntp://h.example/a.b",
+    "nntps": "nntps://h.example/a.b",
+    "prospero": "prospero://h.example/x",
+    "file": "file:///x",
+    "telnet": "telnet://h.example/",
+    "telnets": "telnets://h.example/",
+    "mailto": "mailto:a@b.example",
+}
+NEVER = {"file", "telnet", "telnets", "mailto"}
+FROM_PROSPERO = {"ftp", "http", "https", "gopher", "wais", "news", "nntp", "prospero"}
+
+
+def is_followed(start: str, target: str) -> bool:
+    if target in NEVER or (start, target) == ("https", "http"):
+        return False
+    if start in ("http", "https"):
+        return target in ("http", "https")
+    return target in FROM_PROSPERO if start == "prospero" else target == start
+
+
+@pytest.mark.parametrize("start", URLS)
+@pytest.mark.parametrize("target", URLS)
+def test_what_is_followed_from_where(start: str, target: str) -> None:
+    verdict = check(URLS[target], origin="derived", referrer=(URLS[start], PUBLIC))
+    assert ("S10" not in verdict.rules) == is_followed(start, target)
+    for origin in ("user", "chosen"):
+        assert "S10" not in check(URLS[target], origin=origin, referrer=(URLS[start], PUBLIC)).rules
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row(
+            "gopher://127.0.0.1:6379/_PING%0d%0a",
+            "refuse",
+            ("S10", "S02", "S04", "S08"),
+            origin="derived",
+            referrer=PAGE,
+        ),
+        Row("http://h.example/", "refuse", ("S10",), origin="derived", referrer=SECURE),
+        Row("http://h.example/", "allow", origin="chosen", referrer=SECURE),
+        Row("http://h.example/", "allow", (), Policy(allow_redirect={"http"}), "derived", SECURE),
+        Row("ftp://h.example/", "allow", (), Policy(allow_redirect={"FTP"}), "derived", PAGE),
+        Row(
+            "ftp://h.example/", "allow", (), Policy(name="cautious", allow_redirect={"ftp"}), "derived", MENU
+        ),
+        Row("gopher://h.example/", "refuse", ("S10",), Policy(allow_redirect={"ftp"}), "derived", PAGE),
+        Row("ftp://h.example:25/", "refuse", ("S04",), Policy(allow_redirect={"ftp"}), "derived", PAGE),
+        Row("http://h.example/", "refuse", ("S10",), origin="derived", referrer=("no url", PUBLIC)),
+        Row("http://h.example/", "allow", origin="derived"),  # from nobody knows where
+        Row("file:///etc/passwd", "refuse", ("S10", "S12"), origin="derived", referrer=PAGE),
+        Row("file:///etc/passwd", "refuse", ("S10",), origin="derived", referrer=("file:///etc/", None)),
+        Row("mailto:a@b.example", "refuse", ("S10",), origin="derived", referrer=PAGE),
+        Row("dict://127.0.0.1:6379/info", "refuse", ("S19", "S10"), origin="derived", referrer=PAGE),
+    ],
+    ids=str,
+)
+def test_redirects(row: Row) -> None:
+    row.hold()
+
+
+def test_refused_redirect_has_an_exit_status_of_its_own() -> None:
+    error = check("ftp://h.example/", origin="derived", referrer=PAGE).error()
+    assert isinstance(error, Refused)
+    assert (error.rule, error.flag, error.exit_code) == ("S10", "--allow-redirect ftp", 15)
+    assert "--allow-redirect ftp" in str(error)
+    never = check("telnet://h.example/", origin="derived", referrer=PAGE).error()
+    assert isinstance(never, Refused)
+    assert (never.rule, never.flag, never.exit_code) == ("S10", None, 15)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("telnet://h.example/", "allow", policy=UNTRUSTED),
+        Row("telnet://h.example/", "warn", ("S18",), origin="chosen", referrer=MENU),
+        Row("telnet://h.example/", "refuse", ("S18",), CAUTIOUS, "chosen", MENU),
+        Row(
+            "telnet://h.example/",
+            "refuse",
+            ("S10", "S18"),
+            origin="derived",
+            referrer=("telnet://h.example/", None),
+        ),
+        Row("telnet://-oProxyCommand/", "refuse", ("S18",)),
+        Row("telnets://-l/", "refuse", ("S18",)),
+        Row("telnet://a-b/", "allow"),
+        Row("telnet://u%1Bx@h.example/", "warn", ("S02",)),
+    ],
+    ids=str,
+)
+def test_sessions(row: Row) -> None:
+    row.hold()
+
+
+OFFERED = {"http", "https", "ftp", "gopher", "gophers", "news", "nntp", "wais", "telnet"}
+
+
+@pytest.mark.parametrize("target", [*URLS, "dict"])
+def test_what_a_gopher_menu_may_offer(target: str) -> None:
+    verdict = check(URLS.get(target, "dict://h/"), origin="chosen", referrer=MENU)
+    assert ("S20" in verdict.rules) == (target not in OFFERED)
+    assert "S20" not in check(URLS.get(target, "dict://h/"), referrer=MENU).rules
+    assert "S20" not in check(URLS.get(target, "dict://h/"), origin="chosen", referrer=PAGE).rules
+
+
+def test_chain_ends_at_a_circle_and_at_its_limit() -> None:
+    chain = [f"http://h.example/{number}" for number in range(11)]
+    check_chain(chain[:10], "http://h.example/x", 10)
+    for links, target, flag in (
+        (chain, "http://h.example/x", "--limit hops=11"),
+        (chain[:2], chain[0], None),
+    ):
+        with pytest.raises(Refused) as caught:
+            check_chain(links, target, 10)
+        assert (caught.value.rule, caught.value.flag, caught.value.exit_code) == ("S10", flag, 15)

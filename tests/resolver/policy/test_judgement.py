@@ -1,0 +1,239 @@
+"""The rules together: what is no URL, schemes without a handler, order, overrides, and any text at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.contract import Origin
+from protocols.errors import InvalidUrl, UnsupportedScheme
+from resolver.policy import Server, check, judge
+from resolver.url import parse
+from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PAGE, PUBLIC, UNTRUSTED, Row
+
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+GATEWAYS = {"x-foo": "http://gw.example/?u=", "x-in": "http://10.0.0.1/?u=", "x-bad": "no gateway"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("", "refuse", ("S01",)),
+        Row("http://h.example/a b", "refuse", ("S01",)),
+        Row(r"http://127.0.0.1:8099\@127.0.0.1:8098/", "refuse", ("S01",)),
+        Row("http://127.0.0.1:73635/", "refuse", ("S01",)),
+        Row("http://127。0。0。1/", "refuse", ("S01",)),
+        Row("http://0x7f000001/", "refuse", ("S01",)),
+        Row("http://0177.0.0.1/", "refuse", ("S01",)),
+        Row("http://2130706433/", "refuse", ("S01",)),
+        Row("ftp://u:p@ss@host/", "refuse", ("S01",)),
+        Row("dict://127.0.0.1:6379/info", "refuse", ("S19",)),
+        Row("x-foo:bar", "refuse", ("S19",)),
+        Row("afs://h/x", "refuse", ("S19",)),
+        Row("local_file:///etc/passwd", "refuse", ("S01",)),  # no scheme has an underscore
+        Row("local-file:///etc/passwd", "refuse", ("S19",)),
+        Row("mailto:a@b.example", "allow", (), UNTRUSTED),
+        Row("news:a.b", "allow", (), UNTRUSTED),
+        Row("http://h.example/", "allow", (), UNTRUSTED),
+        Row("http://h.example/", "allow", (), UNTRUSTED, "derived", PAGE),
+        # Several rules at once, in their order, and only those of the strictest level.
+        Row("gopher://u:p@127.0.0.1:25/0a%0Ab", "refuse", ("S02", "S04")),
+        Row("gopher://u:p@127.0.0.1:25/0a%0Ab", "refuse", ("S02", "S04", "S06", "S08"), UNTRUSTED),
+        Row("ftp://u:p@xn--80ak6aa92e.com:8021/a%07", "warn", ("S02", "S04", "S06", "S07")),
+    ],
+    ids=str,
+)
+def test_rows(row: Row) -> None:
+    row.hold()
+
+
+def test_text_that_is_no_url_raises_what_the_parser_raised() -> None:
+    verdict = check("http://h.example/a b")
+    error = verdict.error()
+    assert isinstance(error, InvalidUrl)
+    assert (error.kind, error.position) == ("bad-char", 18)
+    assert verdict.rulings[0].position == 18
+    assert "ss" not in check("ftp://u:p@ss@host/").findings[0].detail
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "rules"),
+    [
+        ("x-foo:bar", "allow", ()),
+        ("X-FOO:bar", "allow", ()),
+        ("x-foo://u:p@h/", "warn", ("S06",)),
+        ("x-bar:x", "refuse", ("S19",)),  # exactly that scheme
+        ("x-bad:x", "refuse", ("S19",)),
+        ("x-in:x", "allow", ()),  # the user's own gateway may be inside
+    ],
+)
+@pytest.mark.parametrize("origin", ["user", "chosen"])
+def test_gateways(text: str, action: str, rules: tuple[str, ...], origin: Origin) -> None:
+    verdict = check(text, origin=origin, gateways=GATEWAYS)
+    assert (verdict.action, verdict.rules) == (action, rules)
+
+
+def test_url_of_a_gateway_passes_the_rules() -> None:
+    assert check("x-in:x", gateways=GATEWAYS, policy=UNTRUSTED).rules == ("S08",)
+    assert check("x-foo:x", gateways={"x-foo": "gopher://gw.example:25/0"}).rules == ("S04",)
+    assert check("x-foo:x", gateways={"x-foo": "dict://gw.example/"}).rules == ("S19",)
+    assert check("x-foo:x", gateways={"x-foo": "x-foo://gw/"}).rules == ("S19",)  # no gateway for a gateway
+    assert check("x-foo:x", gateways=GATEWAYS, origin="derived", referrer=PAGE).rules == ("S10",)
+
+
+def test_gateway_never_replaces_a_handler() -> None:
+    assert check("gopher://h.example:25/1", gateways={"gopher": "http://gw.example/?u="}).rules == ("S04",)
+
+
+def test_refusal_of_a_scheme_names_the_flag() -> None:
+    error = check("afs://h/x").error(parse("afs://h/x"))
+    assert isinstance(error, UnsupportedScheme)
+    assert error.scheme == "afs"
+    assert "S19" in str(error)
+    assert "--gateway afs=URL" in str(error)
+    assert "Andrew" in str(error)
+
+
+def test_configured_news_server_is_judged_as_the_users() -> None:
+    url = parse("news:a.b")
+    for server, action in ((Server("s.example", 119), "allow"), (Server("s.example", 25), "refuse")):
+        assert judge(url, DEFAULT, server=server).action == action
+    unusual = judge(url, DEFAULT, origin="derived", referrer=None, server=Server("s.example", 1119))
+    assert (unusual.action, unusual.rules) == ("warn", ("S04",))
+    inside = judge(url, DEFAULT, origin="chosen", server=Server("127.0.0.1", 119))
+    assert inside.action == "allow"
+    assert judge(url, UNTRUSTED, server=Server("127.0.0.1", 119)).rules == ("S08",)
+    named = judge(parse("news://s.example/a.b"), DEFAULT, server=Server("127.0.0.1", 25))
+    assert named.action == "allow"  # the URL's own server goes first
+
+
+FORM = "gopher://h.example/0f%09%09+%091%0D%0A+-1%0D%0Ax%0D%0A.%0D%0A"
+#: An override, what it allows in the strictest circumstances, and the rule it is the override of.
+OVERRIDES: list[tuple[dict[str, Any], str, str]] = [
+    ({"allow_port": {7070}}, "gopher://h.example:7070/", "S04"),
+    ({"allow_address": {"10.0.0.0/8"}}, "gopher://10.1.2.3/", "S08"),
+    ({"allow_name": {"xn--80ak6aa92e.com"}}, "gopher://xn--80ak6aa92e.com/", "S07"),
+    ({"allow_redirect": {"ftp"}}, "ftp://h.example/", "S10"),
+    ({"allow_password": True}, "ftp://u:p@h.example/", "S06"),
+    ({"allow_form": True}, FORM, "S05"),
+]
+OTHERS = [
+    ("gopher://h.example/0a%0Db", "S02"),
+    ("gopher://h.example/0a%09%09+%0D", "S03"),
+    ("http://u@h.example/", "S06"),
+    ("file://h.example/", "S12"),
+    ("telnet://-x/", "S18"),
+    ("dict://h/", "S19"),
+]
+
+
+@pytest.mark.parametrize(("override", "text", "rule"), OVERRIDES)
+def test_overrides_allow_what_they_name_in_every_policy_and_origin(
+    override: dict[str, Any], text: str, rule: str
+) -> None:
+    referrer = ("gopher://menu.example/", PUBLIC)
+    for policy in (DEFAULT, CAUTIOUS, UNTRUSTED):
+        for origin in ORIGINS:
+            allowed = check(text, policy=replace(policy, **override), origin=origin, referrer=referrer)
+            assert rule not in allowed.rules
+    strict = check(text, policy=UNTRUSTED, origin="derived", referrer=referrer)
+    assert rule in strict.rules
+
+
+@pytest.mark.parametrize(("override", "text", "rule"), OVERRIDES)
+def test_overrides_touch_no_other_rule(override: dict[str, Any], text: str, rule: str) -> None:
+    refused = [(other, fired) for _, other, fired in OVERRIDES if fired != rule]
+    for other, fired in [*refused, *OTHERS]:
+        if fired == "S10":
+            continue  # needs a referrer: below
+        loose, tight = replace(UNTRUSTED, **override), UNTRUSTED
+        assert check(other, policy=loose).rules == check(other, policy=tight).rules
+    for policy in (replace(DEFAULT, **override), DEFAULT):
+        followed = check("wais://h.example/d", policy=policy, origin="derived", referrer=PAGE)
+        assert followed.rules == ("S10",)
+
+
+def texts() -> st.SearchStrategy[str]:
+    """Any text, and text that looks more like a URL than most."""
+    schemes = st.sampled_from(
+        [
+            "http",
+            "https",
+            "ftp",
+            "gopher",
+            "news",
+            "nntp",
+            "wais",
+            "prospero",
+            "telnet",
+            "file",
+            "mailto",
+            "x-a",
+            "afs",
+        ]
+    )
+    hosts = st.sampled_from(
+        [
+            "h.example",
+            "127.0.0.1",
+            "[::1]",
+            "[fe80::1]",
+            "localhost",
+            "xn--80ak6aa92e",
+            "xn--",
+            "-o",
+            "0.0.0.0",
+            "",
+        ]
+    )
+    ports = st.sampled_from(["", ":", ":25", ":70", ":6379", ":8080", ":65535"])
+    users = st.sampled_from(["", "@", "u@", "u:p@", "u%3A:%0D@", ":p@"])
+    rest = st.text(st.sampled_from("/?;:@=&%#.+09AD1a-"), max_size=30)
+    return st.text() | st.builds(
+        lambda s, u, h, p, r: f"{s}://{u}{h}{p}/{r}", schemes, users, hosts, ports, rest
+    )
+
+
+@settings(max_examples=300)
+@given(texts(), st.sampled_from(ORIGINS), st.none() | st.tuples(texts(), st.none() | texts()))
+def test_any_text_gets_a_verdict(text: str, origin: Origin, referrer: tuple[str, str | None] | None) -> None:
+    for policy in (DEFAULT, UNTRUSTED):
+        verdict = check(text, policy=policy, origin=origin, referrer=referrer, gateways={"x-a": "http://g/?"})
+        assert verdict.action in ("allow", "warn", "refuse")
+        assert (verdict.findings == ()) == (verdict.action == "allow")
+        assert all(finding.action == verdict.action for finding in verdict.findings)
+        assert (verdict.error() is not None) == (verdict.action == "refuse")
+        assert json.dumps([finding.detail for finding in verdict.findings])
+
+
+@settings(max_examples=300)
+@given(texts(), st.none() | st.tuples(texts(), st.none() | texts()))
+def test_nothing_is_looser_for_a_link_or_under_a_stricter_policy(
+    text: str, referrer: tuple[str, str | None] | None
+) -> None:
+    severity = ("allow", "warn", "refuse").index
+    policies = (DEFAULT, CAUTIOUS, UNTRUSTED)
+    grid = [
+        [severity(check(text, policy=policy, origin=origin, referrer=referrer).action) for origin in ORIGINS]
+        for policy in policies
+    ]
+    for row in grid:
+        assert row == sorted(row)
+    for column in zip(*grid, strict=True):
+        assert list(column) == sorted(column)
+
+
+def test_policy_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; from resolver.policy import Policy, check; check('gopher://h.example/'); "
+        "print(sorted({'trio', 'httpx', 'ssl', 'socket', 'asyncio', 'ipaddress', 'idna'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

@@ -1,0 +1,121 @@
+"""S07: names that look like other names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from protocols.errors import Refused
+from resolver.policy import Policy, check
+from resolver.policy.names import objection_to
+from tests.resolver.policy.rows import CAUTIOUS, PAGE, UNTRUSTED, Row
+
+APPLE = "xn--80ak6aa92e.com"  # five Cyrillic letters
+
+
+def label_of(text: str) -> str:
+    return "xn--" + text.encode("punycode").decode("ascii")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bücher",
+        "münchen-2",
+        "straße",
+        "例え",  # Han and kana
+        "日本語サイト",
+        "東京abc",  # Han and Latin
+        "ラーメンbar",
+        "々木",
+        "한국",
+        "大韓민국",  # Han and Hangul
+        "россия",  # я and others pass for nothing Latin
+        "пример",
+        "ελλάδα",
+        "παράδειγμα",
+        "עברית",
+        "العربية",
+        "भारत",
+        "ไทย",
+    ],
+)
+def test_honest_labels_are_silent(text: str) -> None:
+    assert objection_to(label_of(text)) is None
+    assert check(f"http://{label_of(text)}.example/", policy=UNTRUSTED).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        (APPLE.removesuffix(".com"), "pass for Latin"),
+        (label_of("еріс"), "pass for Latin"),
+        (label_of("сосо-2"), "pass for Latin"),  # digits and hyphens do not save it
+        (label_of("ανο"), "pass for Latin"),
+        (label_of("pаypal"), "mixes scripts"),  # one Cyrillic a
+        (label_of("gοοgle"), "mixes scripts"),  # Greek o
+        (label_of("аνο"), "mixes scripts"),  # Cyrillic and Greek
+        (label_of("한국abc"), "mixes scripts"),
+        (label_of("한국カナ"), "mixes scripts"),
+        (label_of("a\u200db"), "cannot be seen"),
+        (label_of("a\u202eb"), "cannot be seen"),
+        (label_of("a\u0085b"), "cannot be seen"),
+        (label_of("a\u0378b"), "cannot be seen"),  # unassigned
+        (label_of("a\ue000b"), "cannot be seen"),  # private use
+        ("xn--", "does not decode"),
+        ("xn--a", "cannot be seen"),  # U+0080
+        ("xn--99999999", "does not decode"),
+        ("xn--abc-", "does not decode"),  # ASCII in disguise
+        ("xn--zzzzzzzzzzzzzz", "does not decode"),
+        (label_of("bÜcher"), "does not decode"),  # upper case: UTS 46 would map it
+        (label_of("ﬁn"), "does not decode"),  # a ligature, likewise
+        (label_of("i❤"), "does not decode"),  # no letter under IDNA 2008
+        (label_of("a。b"), "does not decode"),  # the ideographic stop would make two labels
+    ],
+)
+def test_dressed_up_labels_are_named(label: str, words: str) -> None:
+    objection = objection_to(label)
+    assert objection is not None
+    assert words in objection
+    assert check(f"http://www.{label}.example/").rules == ("S07",)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row(f"http://{APPLE}/", "warn", ("S07",)),
+        Row(f"ftp://www.{APPLE.upper()}/", "warn", ("S07",)),
+        Row(f"http://{APPLE}/", "refuse", ("S07",), CAUTIOUS),
+        Row(f"http://{APPLE}/", "refuse", ("S07",), origin="derived", referrer=PAGE),
+        Row(f"http://{APPLE}/", "warn", ("S07",), origin="chosen", referrer=PAGE),
+        Row(f"http://{APPLE}/b", "warn", ("S07",), origin="derived", referrer=(f"http://{APPLE}/a", None)),
+        Row(f"http://{APPLE}/", "allow", (), Policy(name="cautious", allow_name={APPLE.upper() + "."})),
+        Row(f"http://{APPLE}./", "allow", (), Policy(allow_name={APPLE})),
+        Row(f"http://www.{APPLE}/", "warn", ("S07",), Policy(allow_name={APPLE})),  # the host, not a domain
+        Row("http://xn-not-one.example/", "allow"),
+        Row(f"file:///{APPLE}", "allow"),
+    ],
+    ids=str,
+)
+def test_circumstances(row: Row) -> None:
+    row.hold()
+
+
+def test_refusal_shows_the_name_as_given_and_the_flag() -> None:
+    error = check(f"http://{APPLE}/", policy=CAUTIOUS).error()
+    assert isinstance(error, Refused)
+    assert (error.rule, error.flag, error.position) == ("S07", f"--allow-name {APPLE}", 7)
+    assert APPLE in str(error)
+    assert str(error).isascii()
+
+
+def test_idna_is_imported_for_such_a_label_only() -> None:
+    program = (
+        "import sys; from resolver.policy import check; check('http://a.example/'); "
+        "before = 'idna' in sys.modules or 'unicodedata' in sys.modules; "
+        "check('http://xn--bcher-kva.example/'); print(before, 'idna' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "False True\n"

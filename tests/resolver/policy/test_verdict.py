@@ -1,0 +1,75 @@
+"""What rulings come to, and what is raised for a refusal."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.contract import Action
+from protocols.errors import InvalidUrl, Refused, UnsupportedScheme
+from resolver.policy import Policy, Ruling, check, strictest
+from resolver.policy.verdict import hardened
+from resolver.url import parse
+
+
+def ruling(action: Action, rule: str = "S04", flag: str | None = None) -> Ruling:
+    return Ruling(rule=rule, action=action, detail="because", flag=flag)
+
+
+def test_strictest_wins_and_keeps_its_level_in_order() -> None:
+    assert (strictest([]).action, strictest([]).findings) == ("allow", ())
+    mixed = [ruling("warn", "S06"), ruling("refuse", "S04"), ruling("warn", "S07"), ruling("refuse", "S08")]
+    verdict = strictest(mixed)
+    assert (verdict.action, verdict.rules) == ("refuse", ("S04", "S08"))
+    assert strictest(mixed[::2]).rules == ("S06", "S07")
+
+
+def test_warnings_harden_where_nobody_reads_them() -> None:
+    for policy, origin, action in (
+        (Policy.default(), "user", "warn"),
+        (Policy.default(), "chosen", "warn"),
+        (Policy.default(), "derived", "refuse"),
+        (Policy.cautious(), "user", "refuse"),
+        (Policy.untrusted(), "user", "refuse"),
+    ):
+        assert [r.action for r in hardened([ruling("warn")], policy, origin)] == [action]
+
+
+def test_refusal_says_how_to_lift_it_and_a_warning_does_not() -> None:
+    refused = strictest([ruling("refuse", flag="--allow-port 25")])
+    error = refused.error()
+    assert isinstance(error, Refused)
+    assert str(error) == "S04: because; --allow-port 25 would allow it"
+    assert refused.findings[0].detail == "because; --allow-port 25 would allow it"
+    assert strictest([ruling("warn", flag="--allow-port 25")]).findings[0].detail == "because"
+    assert str(strictest([ruling("refuse")]).error()) == "S04: because"
+
+
+@pytest.mark.parametrize(
+    ("text", "error_class", "exit_code"),
+    [
+        ("http://a b/", InvalidUrl, 12),
+        ("dict://127.0.0.1:6379/info", UnsupportedScheme, 13),
+        ("gopher://h.example:25/1", Refused, 9),
+    ],
+)
+def test_what_is_raised(text: str, error_class: type[Exception], exit_code: int) -> None:
+    verdict = check(text)
+    url = None if error_class is InvalidUrl else parse(text)
+    error = verdict.error(url)
+    assert type(error) is error_class
+    assert error is not None
+    assert error.exit_code == exit_code
+    assert error.url == text
+
+
+def test_nothing_is_raised_for_allow_and_warn() -> None:
+    assert check("http://h.example/").error() is None
+    assert check("http://h.example:81/").error() is None
+
+
+def test_password_is_not_in_the_error() -> None:
+    text = "gopher://u:sesame@h.example:25/1"
+    error = check(text).error(parse(text))
+    assert error is not None
+    assert error.url == "gopher://u:****@h.example:25/1"
+    assert "sesame" not in repr(check(text)) + str(error)
