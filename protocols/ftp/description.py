@@ -1,0 +1,49 @@
+"""The facts of what a URL names and no more: SIZE and MDTM for a file, CWD to tell a directory (RFC 3659)."""
+
+from __future__ import annotations
+
+from protocols.contract import Kind
+from protocols.conversation import Dialogue, Note
+from protocols.ftp.control import refusal, shown_command
+from protocols.ftp.directory import UNIMPLEMENTED
+from protocols.ftp.facts import parse_size
+from protocols.ftp.reply import ControlReply
+from protocols.ftp.transfer import Form, Found, set_type
+from protocols.ftp.visit import Outcome, Visit, ask_fact, ask_time, enter
+
+_DIRECTORY = Found(kind=Kind.DIRECTORY, form=Form.NAMES)
+
+
+def describe(visit: Visit) -> Dialogue[Outcome]:
+    """What is found, without a data connection. `Kind.UNKNOWN` where the server knows neither SIZE nor
+    MDTM and the name is no directory."""
+    if visit.url.typecode == "d" or not visit.name:
+        return (yield from _describe_directory(visit))
+    yield from set_type(visit.control, b"I")
+    sized = yield from ask_fact(visit, b"SIZE", b"0")
+    modified = yield from ask_time(visit)
+    if sized.code != 213 and modified is None:
+        return (yield from _describe_unsized(visit, sized))
+    size = parse_size(sized) if sized.code == 213 else None
+    found = Found(kind=Kind.DOCUMENT, form=Form.FILE, size=size, modified=modified)
+    return visit.come_to(found)
+
+
+def _describe_directory(visit: Visit) -> Dialogue[Outcome]:
+    if visit.name:
+        reply = yield from enter(visit)
+        if not reply.good:
+            raise refusal(reply, shown_command(b"CWD", visit.name))
+    return visit.come_to(_DIRECTORY)
+
+
+def _describe_unsized(visit: Visit, sized: ControlReply) -> Dialogue[Outcome]:
+    """Neither size nor time: a directory, nothing, or a server that knows neither command."""
+    if visit.url.typecode is None:
+        yield Note("the name may be that of a directory: CWD tells")
+        entered = yield from enter(visit)
+        if entered.good:
+            return visit.come_to(_DIRECTORY)
+    if sized.refused and sized.code not in UNIMPLEMENTED:
+        raise refusal(sized, shown_command(b"SIZE", visit.name))
+    return visit.come_to(Found(kind=Kind.UNKNOWN, form=Form.FILE))

@@ -1,0 +1,50 @@
+"""The few values that are read out of a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959, appendix II).
+
+A value that is not there or makes no sense is None and never an error: each of them is a courtesy.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from protocols.ftp.reply import ControlReply
+
+_SIZE = re.compile(rb" *(\d{1,19}) *")
+_LARGEST = 2**63 - 1
+_TIME = re.compile(rb" *(\d{14})(?:\.\d{1,9})? *")
+_QUOTED = re.compile(rb'((?:[^"]|"")*+)"')
+_CONTROLS = re.compile(rb"[\x00-\x1f\x7f]")
+
+
+def parse_size(reply: ControlReply) -> int | None:
+    """The number of octets in a 213 to SIZE."""
+    match = _SIZE.fullmatch(reply.octets)
+    if match is None or (size := int(match[1])) > _LARGEST:
+        return None
+    return size
+
+
+def parse_time(octets: bytes) -> datetime | None:
+    """`YYYYMMDDHHMMSS[.sss]` in UTC: a 213 to MDTM, the fact `modify`. The `19100…` of servers with the
+    year 2000 bug has a digit too many and is none."""
+    match = _TIME.fullmatch(octets)
+    if match is None:
+        return None
+    try:
+        return datetime.strptime(match[1].decode("ascii"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def parse_path(reply: ControlReply) -> bytes | None:
+    """The path in a 257: between the first quote and its closing one, a quote in it doubled.
+
+    None without a closing quote (CVE-2017-1000254), for an empty path, and for one with a control
+    character. Servers that do not double quotes give a wrong path here; whoever uses one has to try it.
+    """
+    _, _, rest = reply.octets.partition(b'"')
+    match = _QUOTED.match(rest)
+    if match is None or not match[1] or _CONTROLS.search(match[1]):
+        return None
+    return match[1].replace(b'""', b'"')

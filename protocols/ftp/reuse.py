@@ -1,0 +1,70 @@
+"""What is known of a control connection that may serve again, and whether it may serve a URL.
+
+The draft of RFC 1738 says that after a CWD there is no general way back. So a connection serves again
+only where it stands (the same CWD arguments as before, octet for octet), or through the login directory
+(`CWD` to what `PWD` said right after login, believed only if `PWD` says it again). Paths are compared
+with nothing else and never combined. All this is state and no I/O; a pool keeps it beside its connection.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from protocols.contract import Options
+from protocols.ftp.url import FtpUrl
+
+
+@dataclass(frozen=True, slots=True)
+class LoginKey:
+    """All that makes a login as far as the protocol knows it. A pool adds what the gate knows: address
+    family, proxy, trust (CVE-2014-0138, CVE-2023-27535)."""
+
+    scheme: str
+    host: str
+    port: int
+    user: bytes | None
+    password: bytes | None = field(repr=False)
+    anonymous_password: bytes | None = field(repr=False)
+    tls: str = "never"
+
+
+def login_key(url: FtpUrl, options: Options) -> LoginKey:
+    anonymous = options.anonymous_password if url.user is None else None
+    tls = "implicit" if url.scheme == "ftps" else options.tls
+    return LoginKey(url.scheme, url.host, url.effective_port, url.user, url.password, anonymous, tls)
+
+
+class Approach(enum.Enum):
+    """How to get from where a connection stands to where a URL's directory is."""
+
+    STAY = "send no CWD"
+    HOME = "go to the login directory first"
+    ANEW = "make a new connection"
+
+
+@dataclass(slots=True)
+class Standing:
+    """The server's side of one control connection, as far as its replies have told.
+
+    `ipv4` and `protected` (data goes through TLS) hold from the login on. `type_code` is the last TYPE
+    that was answered 2yz, `extended` whether EPSV works (None: not tried). `home` is what PWD said right
+    after login. `cwds` are the CWD arguments that led from the login directory to where it stands, None
+    after a failed or an additional CWD. `whole` says that the last transfer ended with its final reply:
+    without it the connection must not serve again.
+    """
+
+    ipv4: bool = True
+    protected: bool = False
+    type_code: bytes | None = None
+    extended: bool | None = None
+    home: bytes | None = None
+    cwds: tuple[bytes, ...] | None = ()
+    whole: bool = False
+
+    def approach(self, cwds: tuple[bytes, ...]) -> Approach:
+        if not self.whole:
+            return Approach.ANEW
+        if self.cwds == cwds:
+            return Approach.STAY
+        return Approach.ANEW if self.home is None else Approach.HOME

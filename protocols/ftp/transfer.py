@@ -1,0 +1,262 @@
+"""One transfer: a data connection of its own, a command, the octets, the final reply (RFC 959 5, RFC 2428).
+
+Passive only. The data connection is made before the command is sent: all servers hold the 150 back until
+it is there. Stream mode has no length, so a transfer is whole only with a 2yz as final reply, an orderly
+end of the data (in TLS with close_notify) and no fewer octets than SIZE gave. The data connection is
+closed before the final reply is waited for: ProFTPD sends none until then. Between the command and the
+final reply nothing is sent.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from protocols.contract import Kind
+from protocols.conversation import (
+    AwaitData,
+    Begun,
+    CloseData,
+    Dialogue,
+    HandOver,
+    Note,
+    OpenData,
+    Pace,
+    hear,
+)
+from protocols.errors import Disconnected, ProtocolError, TimedOut, Truncated, Unreachable
+from protocols.ftp.control import PRELIMINARY_LIMIT, Closing, Control, refusal, shown_command
+from protocols.ftp.passive import Offer, parse_extended, parse_passive, read_offer
+from protocols.ftp.reply import ControlReply
+
+
+class Form(enum.Enum):
+    """What the octets of a body are."""
+
+    FILE = "the octets of the file"
+    TEXT = "the text of the file"
+    NAMES = "the names in the directory"
+    FACTS = "the names in the directory, with facts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a retrieval has found. `size` are the octets of the whole object as they would be sent, None
+    if unknown; the body begins at octet `start` of it. `argument` is what NLST was given, empty if
+    nothing."""
+
+    kind: Kind
+    form: Form
+    size: int | None = None
+    start: int = 0
+    modified: datetime | None = None
+    argument: bytes = b""
+
+    @property
+    def expected(self) -> int | None:
+        """Octets that the body will have."""
+        return None if self.size is None else max(0, self.size - self.start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer(HandOver):
+    """The data has begun to come. Answered with `Ended` when it has ended in an orderly way."""
+
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """`received` octets came in all; did TLS end with close_notify?"""
+
+    received: int
+    close_notify: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The final reply was 4yz or 5yz and no octet came; `started` if a 1yz had been there before."""
+
+    reply: ControlReply
+    started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A transfer of so many octets, complete, and what shows that it is."""
+
+    received: int
+    verified: frozenset[str]
+
+
+def set_type(control: Control, code: bytes) -> Dialogue[None]:
+    """TYPE, unless the server has it so already."""
+    if control.standing.type_code != code:
+        yield from control.demand(b"TYPE", code, ideal=(200, b"Type set"))
+        control.standing.type_code = code
+
+
+def open_data(control: Control) -> Dialogue[None]:
+    """EPSV, and where that does not work PASV (IPv4 only); then the data connection."""
+    standing = control.standing
+    if standing.extended is not False:
+        failure = yield from _try_extended(control)
+        if failure is None:
+            return
+        if not standing.ipv4:
+            raise failure
+        standing.extended = False
+    offer = yield from _ask_port(control, b"PASV", Offer(ControlReply(227), 0))
+    if offer.port is None:
+        raise refusal(offer.reply, "'PASV'")
+    yield OpenData(offer.port, standing.protected)
+
+
+def _try_extended(control: Control) -> Dialogue[Exception | None]:
+    yield Note(
+        "if EPSV is refused or its port cannot be reached: PASV, of whose answer only the port is taken"
+    )
+    offer = yield from _ask_port(control, b"EPSV", Offer(ControlReply(229), 0))
+    if offer.port is None:
+        failure = refusal(offer.reply, "'EPSV'")
+        if isinstance(failure, ProtocolError):
+            raise failure
+        return failure
+    yield Note("the port of the data connection is the server's choice; shown as 0")
+    try:
+        yield OpenData(offer.port, control.standing.protected)
+    except (Unreachable, TimedOut, Disconnected) as error:
+        return error
+    control.standing.extended = True
+    return None
+
+
+def _ask_port(control: Control, verb: bytes, ideal: Offer) -> Dialogue[Offer]:
+    parse = parse_extended if verb == b"EPSV" else parse_passive
+    yield from control.say(verb)
+    offer = yield from hear(read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal)
+    control.take(offer.reply)
+    yield from control.refuse_options()
+    return offer
+
+
+def transfer(control: Control, found: Found, verb: bytes, *arguments: bytes) -> Dialogue[Refusal | Whole]:
+    """Send the command on a data connection that is open already, and see the transfer through.
+
+    Raises `Truncated` with both numbers when octets came and not all of them, `Disconnected` when the
+    data connection broke before the first, `Closing` for a 421 before the first.
+    """
+    doing = shown_command(verb, *arguments)
+    control.standing.whole = False
+    yield from control.say(verb, *arguments)
+    begun = yield from _await_data(control, doing, found)
+    heard = list(begun.values)
+    if not begun.octets:
+        return (yield from _conclude_nothing(control, heard, begun, found, doing))
+    if heard and heard[-1].code >= 300:
+        yield CloseData()
+        raise _broken_off(heard[-1], begun.octets, found, doing)
+    ended = yield Transfer(found.form.value, found=found)
+    if not isinstance(ended, Ended):  # only rehearsed
+        ended = Ended(max(begun.octets, found.expected or 0), close_notify=True)
+    yield CloseData()
+    final = yield from _hear_final(control, heard, ended.received, found, doing)
+    return _check_whole(control, final, ended, found, doing)
+
+
+def _await_data(control: Control, doing: str, found: Found) -> Dialogue[Begun[ControlReply]]:
+    begun = yield AwaitData(
+        control.reader, f"the first reply to {doing}, or the first data", ControlReply(150), _weigh
+    )
+    assert isinstance(begun, Begun)
+    for reply in begun.values:
+        control.take(reply)
+    return begun
+
+
+def _weigh(reply: ControlReply) -> Pace:
+    if reply.preliminary:
+        return Pace.MORE
+    return Pace.LAST if reply.good else Pace.OVER
+
+
+def _conclude_nothing(
+    control: Control,
+    heard: list[ControlReply],
+    begun: Begun[ControlReply],
+    found: Found,
+    doing: str,
+) -> Dialogue[Refusal | Whole]:
+    """No octet came: an empty object, a refusal, or a failure. The final reply tells."""
+    yield CloseData()
+    try:
+        final = yield from _hear_final(control, heard, 0, found, doing)
+    except Truncated as error:
+        raise (begun.broken or error) from None
+    if final.refused and final.code != 426:
+        control.standing.whole = True
+        return Refusal(final, started=any(reply.preliminary for reply in heard))
+    if final.good and begun.broken is not None:
+        raise begun.broken
+    return _check_whole(control, final, Ended(0, begun.close_notify), found, doing)
+
+
+def _hear_final(
+    control: Control, heard: list[ControlReply], received: int, found: Found, doing: str
+) -> Dialogue[ControlReply]:
+    """The reply that ends the transfer, heard already or still to come; 1yz ones join `heard`. Without
+    one nothing is proved: `Truncated`."""
+    if heard and not heard[-1].preliminary:
+        return heard[-1]
+    try:
+        while len(heard) < PRELIMINARY_LIMIT:
+            reply = yield from hear(control.reader, f"the final reply to {doing}", ControlReply(226))
+            control.take(reply)
+            if not reply.preliminary:
+                yield from control.refuse_options()
+                return reply
+            heard.append(reply)
+    except Closing as error:
+        if received == 0:
+            raise
+        raise _cut(f"{doing}: {error.message}", received, found) from error
+    except (Disconnected, TimedOut) as error:
+        raise _cut(f"{doing}: the data ended and no final reply came", received, found) from error
+    raise ProtocolError(f"{doing}: {PRELIMINARY_LIMIT} preliminary replies and no final one")
+
+
+def _check_whole(control: Control, final: ControlReply, ended: Ended, found: Found, doing: str) -> Whole:
+    if not final.good:
+        raise _broken_off(final, ended.received, found, doing)
+    control.standing.whole = True
+    secured = control.standing.protected
+    if secured and not ended.close_notify:
+        raise _cut(f"{doing}: the data connection ended without TLS's close_notify", ended.received, found)
+    if found.expected is not None and ended.received < found.expected:
+        raise _cut(f"{doing}: fewer octets came than SIZE had given", ended.received, found)
+    proofs = {
+        "final-reply": True,
+        "close-notify": secured,
+        "length": ended.received == found.expected,
+    }
+    return Whole(ended.received, frozenset(word for word, shown in proofs.items() if shown))
+
+
+def _broken_off(reply: ControlReply, received: int, found: Found, doing: str) -> Exception:
+    """A final reply that is not 2yz: however many octets came, the transfer failed."""
+    if (received == 0 and reply.code != 426) or reply.intermediate:
+        return refusal(reply, doing)
+    return _cut(f"{doing}: the transfer broke off, the server said {reply.shown!r}", received, found)
+
+
+def _cut(message: str, received: int, found: Found) -> Truncated:
+    announced = "" if found.expected is None else f" of {found.expected}"
+    return Truncated(
+        f"{message}, after {received}{announced} octets", received=received, expected=found.expected
+    )
+
+
+def refuse_transfer(refused: Refusal, verb: bytes, *arguments: bytes) -> Exception:
+    """The error for a transfer that was refused."""
+    return refusal(refused.reply, shown_command(verb, *arguments))
