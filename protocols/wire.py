@@ -59,8 +59,8 @@ def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
     return Line(first.octets + block, first.shown + block)
 
 
-def encode_head(head: bytes, secrets: Iterable[bytes] = ()) -> Line:
-    """A request head as h11 has written it, its `secrets` shown as `****`.
+def encode_head(head: bytes, secrets: Iterable[tuple[bytes, bytes]] = ()) -> Line:
+    """A request head as h11 has written it; the values of the headers in `secrets` are shown as `****`.
 
     h11 ends these lines and checks what is in them. This is the second fence: raises `Refused` (S02) for
     a head that would end before its last octet, or for one that holds CR, LF or NUL elsewhere.
@@ -70,8 +70,9 @@ def encode_head(head: bytes, secrets: Iterable[bytes] = ()) -> Line:
     if stray or head.find(_CRLF * 2) != len(head) - 4:
         raise Refused("S02", "a request head would end early")
     shown = head
-    for secret in secrets:
-        shown = shown.replace(secret, _HIDDEN)
+    for name, value in secrets:
+        start = _CRLF + name + b": "
+        shown = shown.replace(start + value + _CRLF, start + _HIDDEN + _CRLF)
     return Line(head, shown)
 
 
