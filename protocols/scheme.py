@@ -26,6 +26,8 @@ class Scheme(NamedTuple):
     no handler. `dialogue` gives, without I/O, the steps of a retrieval: `explain` drives it with the
     answers of a willing server. `refine` puts the value of an option into a URL of this scheme:
     `search`, `view`, ….
+
+    A scheme's `open` and `dialogue` import their modules when called: parsing needs neither.
     """
 
     name: str

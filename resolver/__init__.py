@@ -9,8 +9,8 @@ nor httpx.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
 if TYPE_CHECKING:
     from protocols.contract import Entry, Finding, Kind, Limits, Url
     from protocols.errors import (

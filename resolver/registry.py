@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 
-from protocols.contract import Scheme
+from protocols.scheme import Scheme
 
 SCHEMES: dict[str, str] = {
     "file": "protocols.file:FILE",

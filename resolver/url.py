@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from protocols import other
-from protocols.contract import Url, UrlText
+from protocols.location import Url, UrlText
 from protocols.errors import InvalidUrl
 from protocols.syntax import find, invalid
 from resolver import registry

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from protocols.file.dialogue import read_file
-from protocols.file.handler import open_file
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
 from protocols.file.url import FileUrl, build, parse
-from protocols.scheme import Scheme
+from protocols.scheme import Dialogue, Scheme
+
+if TYPE_CHECKING:
+    from protocols.contract import Gate, Reply
 
 __all__ = ["FILE", "FileUrl"]
+
+
+def _open(url: FileUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
+    from protocols.file.handler import open_file  # parsing a URL should not pay for resolving it
+
+    return open_file(url, gate)
+
+
+def _dialogue(url: FileUrl) -> Dialogue:
+    from protocols.file.dialogue import read_file
+
+    return read_file(url)
+
 
 FILE = Scheme(
     name="file",
@@ -16,6 +33,6 @@ FILE = Scheme(
     parse=parse,
     build=build,
     transport=None,
-    open=open_file,
-    dialogue=read_file,
+    open=_open,
+    dialogue=_dialogue,
 )

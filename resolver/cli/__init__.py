@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
+if TYPE_CHECKING:
+    from resolver.cli.arguments import Command
+
 USAGE = 2
 INTERRUPTED = 130
 READER_GONE = 141
@@ -21,19 +25,23 @@ def run() -> None:
 
 def main(argv: list[str]) -> int:
     """Run one command line; the exit status."""
+    if argv == ["--version"]:
+        from resolver.version import VERSION
+
+        print(f"resolve {VERSION}")
+        return 0
     from resolver.cli import arguments, streams
 
     try:
         command = arguments.read(argv)
-    except arguments.UsageError as error:
-        streams.complain(str(error))
-        return USAGE
-    if command is None:
-        return 0
-    try:
+        if command is None:
+            return 0
         status = _dispatch(command)
         streams.flush()
         return status
+    except arguments.UsageError as error:
+        streams.complain(str(error))
+        return USAGE
     except BrokenPipeError:
         streams.abandon_output()
         return READER_GONE
@@ -41,14 +49,13 @@ def main(argv: list[str]) -> int:
         return INTERRUPTED
 
 
-def _dispatch(command: object) -> int:
-    from resolver.cli import arguments
+def _dispatch(command: Command) -> int:
+    from resolver.cli.arguments import OFFLINE
 
-    assert isinstance(command, arguments.Command)
-    if command.verb in arguments.OFFLINE:
+    if command.verb in OFFLINE:
         from resolver.cli import offline
 
         return offline.perform(command)
-    from resolver.cli import online
+    from resolver.cli import online  # brings trio
 
     return online.perform(command)

@@ -7,13 +7,14 @@ are checked here: what leaves this file can be acted on.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
 
-from protocols.contract import Limits, Origin
-from resolver.cli.options import OPTIONS, seconds, size
-from resolver.policy import Policy
+from resolver.cli.options import OPTIONS
 from resolver.version import VERSION
+
+if TYPE_CHECKING:
+    from protocols.contract import Limits, Origin
+    from resolver.policy import Policy
 
 OFFLINE = frozenset({"parse", "explain", "extract", "schemes"})
 ONLINE = frozenset({"get", "cat", "ls", "info"})
@@ -44,8 +45,7 @@ class UsageError(Exception):
     """The command line cannot be understood; the message says what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(NamedTuple):
     """One command line. `urls` are as typed; `lists` are files with more of them."""
 
     verb: str
@@ -62,12 +62,32 @@ class Command:
     strict: bool
     origin: Origin
     referrer: str | None
-    policy: Policy
-    limits: Limits
     gateways: dict[str, str]
     cafile: str | None
     family: Literal["4", "6"] | None
     refinements: tuple[tuple[str, str], ...]
+    found: argparse.Namespace
+
+    @property
+    def policy(self) -> Policy:
+        """The named policy with its overrides. Raises `UsageError`."""
+        from resolver.cli.bounds import policy_of  # what only parses has no use for a policy
+
+        return policy_of(self.found)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of this run. Raises `UsageError`."""
+        from resolver.cli.bounds import limits_of
+
+        return limits_of(self.found)
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Of a fixed width: one is made for every option, and asking the terminal each time is slow."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32, width=100)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -95,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         usage="resolve [VERB] [OPTION]... URL...",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
         allow_abbrev=False,
     )
     parser.add_argument("urls", nargs="*", help=argparse.SUPPRESS)
@@ -127,11 +147,9 @@ def _command(verb: str, found: argparse.Namespace) -> Command:
         verbose=found.verbose,
         trace=found.trace,
         strict=found.strict,
-        origin=cast(Origin, found.origin),
+        origin=cast("Origin", found.origin),
         referrer=found.referrer,
-        policy=_policy(found),
-        limits=_limits(found),
-        gateways=dict(_pair(text, "--gateway") for text in found.gateway),
+        gateways=dict(pair(text, "--gateway") for text in found.gateway),
         cafile=found.cacert,
         family="4" if found.only_ipv4 else "6" if found.only_ipv6 else None,
         refinements=tuple(
@@ -139,66 +157,13 @@ def _command(verb: str, found: argparse.Namespace) -> Command:
             for name, value in (("search", found.search), ("view", found.view))
             if value is not None
         ),
+        found=found,
     )
 
 
-def _policy(found: argparse.Namespace) -> Policy:
-    try:
-        return replace(
-            Policy.named(found.policy),
-            allow_port=frozenset(found.allow_port),
-            allow_address=frozenset(found.allow_address),
-            allow_name=frozenset(found.allow_name),
-            allow_redirect=frozenset(found.allow_redirect),
-            allow_forward=frozenset(found.allow_forward),
-            allow_password=found.allow_password,
-            allow_form=found.allow_form,
-            allow_special=found.allow_special,
-            allow_raw=found.allow_raw,
-            allow_server_name=found.allow_server_name,
-            file_root=found.file_root,
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def _limits(found: argparse.Namespace) -> Limits:
-    limits = Limits(total=found.max_time)
-    for text in found.limit:
-        limits = _limit(limits, *_pair(text, "--limit"))
-    if found.connect_timeout is not None:
-        limits = replace(limits, connect=found.connect_timeout)
-    if found.idle_timeout is not None:
-        limits = replace(limits, idle=found.idle_timeout)
-    if found.max_size is not None:
-        limits = replace(limits, body=found.max_size, body_everywhere=True)
-    return limits
-
-
-_COUNTS = frozenset({"line", "lines", "entries", "hops", "body", "ratio"})
-_SECONDS = frozenset({"connect", "idle"})
-
-
-def _limit(limits: Limits, name: str, value: str) -> Limits:
-    try:
-        match name:
-            case "connect":
-                return replace(limits, connect=seconds(value))
-            case "idle":
-                return replace(limits, idle=seconds(value))
-            case "body":
-                return replace(limits, body=size(value), body_everywhere=True)
-            case _ if name in _COUNTS:
-                changed: dict[str, Any] = {name: size(value)}
-                return replace(limits, **changed)
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"--limit {name}: {error}") from error
-    names = ", ".join(sorted(_COUNTS | _SECONDS))
-    raise UsageError(f"--limit {name}: there is no such limit; there are {names}")
-
-
-def _pair(text: str, option: str) -> tuple[str, str]:
+def pair(text: str, option: str) -> tuple[str, str]:
+    """NAME=VALUE taken apart; `option` is for the message. Raises `UsageError`."""
     name, equals, value = text.partition("=")
-    if not name or not equals:
+    if not (name and equals):
         raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
     return name, value

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from protocols.contract import JsonValue, Url
+from typing import TYPE_CHECKING
+
 from protocols.errors import InvalidUrl, ResolveError
+from protocols.location import JsonValue, Url
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.targets import Target, status_of, targets
-from resolver.extraction import extract
-from resolver.plan import Plan, explain
 from resolver.registry import RESERVED, SCHEMES, find, plugins
 from resolver.url import parse, redact
+
+if TYPE_CHECKING:
+    from resolver.plan import Plan
 
 
 def perform(command: Command) -> int:
@@ -59,6 +62,8 @@ def _plain(value: JsonValue) -> str:
 
 
 def _explain(target: Target, command: Command) -> int:
+    from resolver.plan import explain  # policy and dialogues: parsing needs neither
+
     plan = explain(
         target.parsed(command) if command.refinements else target.url,
         policy=command.policy,
@@ -96,6 +101,8 @@ def _step_text(details: dict[str, JsonValue]) -> str:
 
 
 def _extract(command: Command) -> int:
+    from resolver.extraction import extract
+
     for name in command.urls or ("-",):
         for found in extract(streams.read_text(name)):
             if command.json:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
@@ -49,8 +48,7 @@ def seconds(text: str) -> float:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One row. `takes` is a metavariable, or None for a switch; `many` options may be
     repeated; of `choices` the first is the default."""
 

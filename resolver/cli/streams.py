@@ -6,13 +6,11 @@ escaped; what goes to standard output only where that is a terminal (rule S15).
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-from protocols.contract import JsonValue
+from protocols.location import JsonValue
 from protocols.errors import LocalError
 from resolver.terminal import escape
 
@@ -50,6 +48,8 @@ def print_record(record: dict[str, JsonValue]) -> None:
 
 
 def json_line(record: dict[str, JsonValue]) -> str:
+    import json  # for those who ask for it
+
     return json.dumps(record, ensure_ascii=True, separators=(", ", ": ")) + "\n"
 
 
@@ -92,7 +92,7 @@ def output_is_terminal() -> bool:
 def read_list(name: str) -> Iterator[str]:
     """The lines of a list file (`-` is standard input), each without its one line end."""
     try:
-        with sys.stdin.buffer if name == "-" else Path(name).open("rb") as source:
+        with sys.stdin.buffer if name == "-" else open(name, "rb") as source:
             while line := source.readline(_MOST_LINE):
                 if len(line) == _MOST_LINE:
                     raise LocalError(f"{name}: a line is longer than {_MOST_LINE} octets")
@@ -104,10 +104,10 @@ def read_list(name: str) -> Iterator[str]:
 def read_text(name: str) -> str:
     """A whole text, for `extract`; any octets that are no UTF-8 stay distinguishable."""
     try:
-        source = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        with sys.stdin.buffer if name == "-" else open(name, "rb") as source:
+            return source.read().decode("utf-8", "surrogateescape")
     except OSError as error:
         raise LocalError(f"cannot read {name}: {error.strerror}") from error
-    return source.decode("utf-8", "surrogateescape")
 
 
 class Trace:

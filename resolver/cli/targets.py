@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from protocols.contract import Origin, Url
 from protocols.errors import LocalError, NotConfigured
 from resolver import registry
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.url import build, parse
 
+if TYPE_CHECKING:
+    from protocols.contract import Origin, Url
+
 _ORIGINS = ("user", "chosen", "derived")
 MIXED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """One URL as given, the origin it is judged by, and what led to it: `(url, address)`."""
 
     url: str
@@ -55,6 +54,8 @@ def targets(command: Command) -> Iterator[Target]:
 def _listed(line: str, where: str, origin: Origin, referrer: tuple[str, str | None] | None) -> Target:
     if not line.startswith("{"):
         return Target(line, origin, referrer)
+    import json  # most lists are lines
+
     try:
         record = json.loads(line)
     except ValueError as error:
@@ -65,7 +66,7 @@ def _listed(line: str, where: str, origin: Origin, referrer: tuple[str, str | No
     chosen = record.get("origin") or origin
     if chosen not in _ORIGINS:
         raise LocalError(f"{where}: origin is user, chosen or derived, not {chosen!r}")
-    return Target(url, cast(Origin, chosen), _referrer(record.get("referrer"), where) or referrer)
+    return Target(url, cast("Origin", chosen), _referrer(record.get("referrer"), where) or referrer)
 
 
 def _referrer(value: object, where: str) -> tuple[str, str | None] | None:

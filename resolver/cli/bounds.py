@@ -1,0 +1,69 @@
+"""What the command line says of policy and limits, as the values that the package takes."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+from protocols.contract import Limits
+from resolver.cli.arguments import UsageError, pair
+from resolver.cli.options import seconds, size
+from resolver.policy import Policy
+
+
+def policy_of(found: argparse.Namespace) -> Policy:
+    """The policy that was named, with every `--allow-…`. Raises `UsageError`."""
+    try:
+        return replace(
+            Policy.named(found.policy),
+            allow_port=frozenset(found.allow_port),
+            allow_address=frozenset(found.allow_address),
+            allow_name=frozenset(found.allow_name),
+            allow_redirect=frozenset(found.allow_redirect),
+            allow_forward=frozenset(found.allow_forward),
+            allow_password=found.allow_password,
+            allow_form=found.allow_form,
+            allow_special=found.allow_special,
+            allow_raw=found.allow_raw,
+            allow_server_name=found.allow_server_name,
+            file_root=found.file_root,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def limits_of(found: argparse.Namespace) -> Limits:
+    """The limits that were set; the short forms win over `--limit`. Raises `UsageError`."""
+    limits = Limits(total=found.max_time)
+    for text in found.limit:
+        limits = _limit(limits, *pair(text, "--limit"))
+    if found.connect_timeout is not None:
+        limits = replace(limits, connect=found.connect_timeout)
+    if found.idle_timeout is not None:
+        limits = replace(limits, idle=found.idle_timeout)
+    if found.max_size is not None:
+        limits = replace(limits, body=found.max_size, body_everywhere=True)
+    return limits
+
+
+_COUNTS = frozenset({"line", "lines", "entries", "hops", "body", "ratio"})
+_SECONDS = frozenset({"connect", "idle"})
+
+
+def _limit(limits: Limits, name: str, value: str) -> Limits:
+    try:
+        match name:
+            case "connect":
+                return replace(limits, connect=seconds(value))
+            case "idle":
+                return replace(limits, idle=seconds(value))
+            case "body":
+                return replace(limits, body=size(value), body_everywhere=True)
+            case _ if name in _COUNTS:
+                changed: dict[str, Any] = {name: size(value)}
+                return replace(limits, **changed)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--limit {name}: {error}") from error
+    names = ", ".join(sorted(_COUNTS | _SECONDS))
+    raise UsageError(f"--limit {name}: there is no such limit; there are {names}")
