@@ -130,6 +130,10 @@ class Buffer:
         """The first `count` octets, or as many as there are, left in place."""
         return bytes(self._data[:count])
 
+    def tail(self, count: int) -> bytes:
+        """The last `count` octets, or as many as there are, left in place."""
+        return bytes(self._data[-count:])
+
     def take(self, count: int | None = None) -> bytes:
         """Remove and return the first `count` octets (None: all there are)."""
         count = len(self._data) if count is None else count
