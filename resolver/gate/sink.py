@@ -34,10 +34,11 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSY
 
 class Sink:
     """An async context manager: entering creates the file, leaving it without `commit` or `keep`
-    removes it again. All errors are `LocalError` and say what, where and what to do."""
+    removes it again. With `make_directory` the directory is made first. All errors are `LocalError` and say what, where and what to do."""
 
-    def __init__(self, path: str, *, exists: Existing = "fail") -> None:
+    def __init__(self, path: str, *, exists: Existing = "fail", make_directory: bool = False) -> None:
         self.path = path
+        self._make_directory = make_directory
         self._exists = exists
         self._directory = -1
         self._fd = -1
@@ -64,6 +65,8 @@ class Sink:
         if self._name in ("", ".", ".."):
             raise LocalError(f"cannot write {self.path!r}: this is the name of a directory")
         where = os.path.dirname(self.path) or "."
+        if self._make_directory:
+            os.makedirs(where, exist_ok=True)
         self._directory = os.open(where, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
         if self._exists == "fail" and self._is_there():
             raise self._taken()

@@ -7,6 +7,8 @@ leaves as an error of ours. Octets are read into one buffer that is used again a
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -205,11 +207,14 @@ class Stream:
         return count
 
     def _take(self, view: memoryview) -> int:
+        if self._held is not None:
+            raise self._held
         if self._at_end:
             return 0
         try:
             count = self._sock.recv_into(view)
         except ssl.SSLEOFError:
+            self._check_connected()
             count = 0
         else:
             self._close_notify_seen = self._secured and count == 0
@@ -219,8 +224,6 @@ class Stream:
     def _take_records(self, view: memoryview) -> int:
         """One call gives one TLS record, at most 16 KiB: go on while there are more. An error behind
         octets is held until the next call, for the system tells of a reset only once."""
-        if self._held is not None:
-            raise self._held
         filled = self._take(view)
         while 0 < filled < len(view) and not self._at_end:
             try:
@@ -231,6 +234,14 @@ class Stream:
                 self._held = error
                 break
         return filled
+
+    def _check_connected(self) -> None:
+        """Python reports a reset inside TLS as a mere end. Only after a reset is there no peer any more."""
+        try:
+            self._sock.getpeername()
+        except OSError as error:
+            self._held = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+            raise self._held from error
 
     async def _perform(self, operation: Callable[[], T], would_block: Callable[[], Awaitable[None]]) -> T:
         """Try the operation until it goes through, waiting for what it needs."""

@@ -1,0 +1,91 @@
+"""Peers on loopback for tests of the gate: what they do is a function of one connection."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeAlias
+
+import trio
+import trustme
+
+from protocols.contract import Limits
+from resolver.events import Event
+from resolver.gate import Door, Passage
+from resolver.policy import Policy
+from resolver.url import parse
+
+Serve: TypeAlias = Callable[[trio.SocketStream], Awaitable[None]]
+ServeTls: TypeAlias = Callable[["trio.SSLStream[trio.SocketStream]"], Awaitable[None]]
+
+
+async def start(nursery: trio.Nursery, serve: Serve, host: str = "127.0.0.1") -> int:
+    """Serve every connection with `serve`; the port."""
+    listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host=host))
+    port: int = listeners[0].socket.getsockname()[1]
+    return port
+
+
+async def start_tls(nursery: trio.Nursery, certificate: trustme.LeafCert, serve: ServeTls) -> int:
+    """The same inside TLS, once the handshake is over. What a client does to it is its own affair."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate.configure_cert(context)
+
+    async def secured(stream: trio.SocketStream) -> None:
+        wrapped = trio.SSLStream(stream, context, server_side=True)
+        try:
+            await wrapped.do_handshake()
+            await serve(wrapped)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    return await start(nursery, secured)
+
+
+def silent_listener() -> tuple[socket.socket, int]:
+    """A listener that accepts nothing by itself: `seen` tells whether anyone came."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    return listener, listener.getsockname()[1]
+
+
+def seen(listener: socket.socket) -> bool:
+    """Has anyone connected?"""
+    try:
+        listener.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def reset(stream: trio.SocketStream) -> None:
+    """Close with a reset instead of an end."""
+    stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    stream.socket.close()
+
+
+def admit(
+    url: str,
+    *,
+    policy: Policy | None = None,
+    idle: float = 5.0,
+    connect: float = 5.0,
+    events: list[Event] | None = None,
+    cafile: str | None = None,
+) -> Passage:
+    """A passage through a door of its own that looks no name up."""
+    door = Door(
+        policy=Policy.default() if policy is None else policy,
+        limits=Limits(idle=idle, connect=connect),
+        on_event=None if events is None else events.append,
+        cafile=cafile,
+        lookup=no_lookup,
+    )
+    return door.admit(parse(url))
+
+
+async def no_lookup(host: str, port: int) -> list[str]:
+    raise AssertionError(f"{host} was looked up")

@@ -1,0 +1,134 @@
+"""Happy Eyeballs (RFC 8305), on a clock of the test's own; and real sockets to loopback."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.errors import Refused, Unreachable
+from resolver.gate import connecting
+from resolver.gate.connecting import Attempts, check_peer, interleave
+from tests.resolver.gate.peers import silent_listener
+
+SIX, SIX2, FOUR, FOUR2 = "2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [
+        ([FOUR, FOUR2], [FOUR, FOUR2]),
+        ([FOUR, SIX], [SIX, FOUR]),
+        ([FOUR, FOUR2, SIX, SIX2], [SIX, FOUR, SIX2, FOUR2]),
+        ([SIX, SIX2, FOUR], [SIX, FOUR, SIX2]),
+        ([], []),
+    ],
+)
+def test_ipv6_comes_first_and_the_families_take_turns(given: list[str], order: list[str]) -> None:
+    assert interleave(given) == order
+
+
+class Network:
+    """For each address the seconds until it answers and whether it connects. Remembers who was tried when."""
+
+    def __init__(self, **behaviour: tuple[float, bool]) -> None:
+        self.behaviour = {name.replace("_", "."): what for name, what in behaviour.items()}
+        self.tried: list[tuple[str, float]] = []
+        self.sockets: dict[str, socket.socket] = {}
+        self.began = trio.current_time()
+
+    async def __call__(self, address: str, port: int) -> socket.socket:
+        self.tried.append((address, round(trio.current_time() - self.began, 3)))
+        delay, connects = self.behaviour[address]
+        await trio.sleep(delay)
+        if not connects:
+            raise ConnectionRefusedError(111, "Connection refused")
+        self.sockets[address] = socket.socket()
+        return self.sockets[address]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "winner", "tried"),
+    [
+        ({"a": (0.1, True), "b": (0, True)}, "a", [("a", 0)]),
+        ({"a": (9, True), "b": (0.1, True)}, "b", [("a", 0), ("b", 0.25)]),
+        # The first, though slow, may still win.
+        ({"a": (0.3, True), "b": (9, True)}, "a", [("a", 0), ("b", 0.25)]),
+        # A failure starts the next at once.
+        ({"a": (0.1, False), "b": (0.1, True)}, "b", [("a", 0), ("b", 0.1)]),
+        ({"a": (0, False), "b": (0, False), "c": (0, True)}, "c", [("a", 0), ("b", 0), ("c", 0)]),
+    ],
+)
+async def test_the_next_address_is_tried_after_a_quarter_of_a_second(
+    behaviour: dict[str, tuple[float, bool]],
+    winner: str,
+    tried: list[tuple[str, float]],
+    autojump_clock: trio.testing.MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = Network(**behaviour)
+    monkeypatch.setattr(connecting, "connect_to", network)
+    sock, address = await Attempts("h.example port 70").connect(list(behaviour), 70)
+    assert (address, network.tried) == (winner, tried)
+    assert sock is network.sockets[winner]
+    sock.close()
+
+
+async def test_a_second_winner_in_the_same_turn_is_closed(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Network(a=(0.25, True), b=(0.0, True))
+    monkeypatch.setattr(connecting, "connect_to", network)
+    sock, address = await Attempts("h.example port 70").connect(["a", "b"], 70)
+    others = [other for name, other in network.sockets.items() if name != address]
+    assert all(other.fileno() == -1 for other in others)
+    assert sock.fileno() != -1
+    sock.close()
+
+
+async def test_each_address_and_why_it_failed_is_told(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "connect_to", Network(a=(0, False), b=(1, False)))
+    with pytest.raises(Unreachable, match=r"^cannot connect to h port 70: a: connection refused; b: connect"):
+        await Attempts("h port 70").connect(["a", "b"], 70)
+
+
+async def test_a_cancel_leaves_nothing_open(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Network(a=(9, True), b=(9, True))
+    monkeypatch.setattr(connecting, "connect_to", network)
+    with trio.move_on_after(1) as scope:
+        await Attempts("h port 70").connect(["a", "b"], 70)
+    assert scope.cancelled_caught
+    assert len(network.tried) == 2
+    assert network.sockets == {}
+
+
+async def test_a_real_connection_has_no_nagle_and_does_not_block() -> None:
+    listener, port = silent_listener()
+    with listener:
+        sock, address = await Attempts("here").connect(["127.0.0.1"], port)
+        with sock:
+            assert address == "127.0.0.1"
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert not sock.getblocking()
+
+
+async def test_a_closed_port_is_unreachable() -> None:
+    listener, port = silent_listener()
+    listener.close()
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1: connection refused"):
+        await Attempts("here").connect(["127.0.0.1"], port)
+
+
+async def test_a_peer_that_is_not_the_checked_address_is_refused() -> None:
+    listener, port = silent_listener()
+    with listener, socket.create_connection(("127.0.0.1", port)) as sock:
+        check_peer(sock, "127.0.0.1")
+        with pytest.raises(Refused, match=r"127\.0\.0\.1 and not to 127\.0\.0\.2") as raised:
+            check_peer(sock, "127.0.0.2")
+    assert raised.value.rule == "S09"

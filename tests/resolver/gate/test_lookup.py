@@ -1,0 +1,110 @@
+"""Names become addresses once a minute; tests ask no name server."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.errors import Unreachable
+from resolver.gate import lookup
+from resolver.gate.lookup import LookupCache, look_up
+
+
+class Names:
+    """A look-up that gives one answer after another and remembers what it was asked."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, int]] = []
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        self.asked.append((host, port))
+        return self.answers.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("host", "addresses"),
+    [
+        ("127.0.0.1", ("127.0.0.1",)),
+        ("::1", ("::1",)),
+        ("::ffff:127.0.0.1", ("::ffff:127.0.0.1",)),
+        ("localhost", ("::1", "127.0.0.1")),
+        ("localhost.", ("::1", "127.0.0.1")),
+        ("a.b.localhost", ("::1", "127.0.0.1")),
+    ],
+)
+async def test_some_hosts_are_never_looked_up(host: str, addresses: tuple[str, ...]) -> None:
+    names = Names()
+    assert await LookupCache(names).addresses_of(host, 70) == addresses
+    assert names.asked == []
+
+
+async def test_an_answer_serves_for_a_minute(mock_clock: trio.testing.MockClock) -> None:
+    names = Names(["192.0.2.1"], ["192.0.2.2"])
+    cache = LookupCache(names)
+    assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
+    mock_clock.jump(59)
+    assert await cache.addresses_of("h.example", 21) == ("192.0.2.1",)
+    mock_clock.jump(2)
+    assert await cache.addresses_of("h.example", 70) == ("192.0.2.2",)
+    assert names.asked == [("h.example", 70), ("h.example", 70)]
+
+
+async def test_zones_repetitions_and_what_is_no_address_are_dropped() -> None:
+    names = Names(["fe80::1%eth0", "192.0.2.1", "192.0.2.1", "elsewhere.example"])
+    assert await LookupCache(names).addresses_of("h.example", 70) == ("fe80::1", "192.0.2.1")
+
+
+async def test_no_address_is_unreachable_and_is_not_kept() -> None:
+    names = Names([], ["192.0.2.1"])
+    cache = LookupCache(names)
+    with pytest.raises(Unreachable, match=r"no address for h\.example"):
+        await cache.addresses_of("h.example", 70)
+    assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
+
+
+async def test_the_oldest_answer_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "CAPACITY", 2)
+    names = Names(["192.0.2.1"], ["192.0.2.2"], ["192.0.2.3"], ["192.0.2.4"])
+    cache = LookupCache(names)
+    for host in ("a.example", "b.example", "c.example", "b.example", "a.example"):
+        await cache.addresses_of(host, 70)
+    assert [host for host, _ in names.asked] == ["a.example", "b.example", "c.example", "a.example"]
+
+
+class FakeResolver(trio.abc.HostnameResolver):
+    """What the system would say, without asking it."""
+
+    def __init__(self, answer: list[str] | Exception) -> None:
+        self.answer = answer
+        self.asked: list[bytes | str | None] = []
+
+    async def getaddrinfo(self, host, port, family=0, type=0, proto=0, flags=0):  # type: ignore[no-untyped-def]
+        self.asked.append(host)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return [(socket.AF_INET, type, 6, "", (address, port)) for address in self.answer]
+
+    async def getnameinfo(self, sockaddr, flags):  # type: ignore[no-untyped-def]
+        raise AssertionError("nobody asks for a name")
+
+
+async def test_the_system_gets_the_name_as_octets() -> None:
+    system = FakeResolver(["192.0.2.7", "192.0.2.8"])
+    trio.socket.set_custom_hostname_resolver(system)
+    assert await look_up("under_score.example", 70) == ["192.0.2.7", "192.0.2.8"]
+    assert system.asked == [b"under_score.example"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [socket.gaierror(socket.EAI_NONAME, "Name or service not known"), UnicodeError("label too long")],
+)
+async def test_what_the_system_does_not_know_is_unreachable(error: Exception) -> None:
+    trio.socket.set_custom_hostname_resolver(FakeResolver(error))
+    with pytest.raises(Unreachable, match=r"no address for no\.example: (Name|label)") as raised:
+        await look_up("no.example", 70)
+    assert raised.value.__cause__ is error

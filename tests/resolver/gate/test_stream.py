@@ -1,0 +1,287 @@
+"""One connection: octets, silence, resets, and what listeners are told."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.contract import Came, Line
+from protocols.errors import Disconnected, Refused, TimedOut
+from protocols.wire import Secret, encode_line
+from resolver.events import Connected, Event, Received, Sent
+from resolver.policy import Policy
+from tests.resolver.gate.peers import admit, reset, start, start_tls
+from tests.resolver.gate.transfers import file_sink
+
+HELLO = encode_line(b"HELLO")
+
+
+async def echo(stream: trio.SocketStream) -> None:
+    async for octets in stream:
+        await stream.send_all(octets)
+
+
+async def test_lines_leave_in_one_write_and_octets_come_until_the_end(nursery: trio.Nursery) -> None:
+    heard = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        heard.append(await stream.receive_some())
+        await stream.send_all(b"one")
+        await stream.send_eof()
+
+    port = await start(nursery, serve)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        await stream.send(HELLO, encode_line(b"AGAIN"))
+        assert await stream.receive() == b"one"
+        assert [await stream.receive(), await stream.receive()] == [b"", b""]
+        assert (stream.peer, stream.secured, stream.received) == ("127.0.0.1", False, 3)
+        assert not stream.close_notify_seen
+    assert heard == [b"HELLO\r\nAGAIN\r\n"]
+
+
+async def test_at_most_64_kib_come_at_once(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: stream.send_all(bytes(300_000)))
+    sizes = []
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        while octets := await stream.receive():
+            sizes.append(len(octets))
+    assert sum(sizes) == 300_000
+    assert max(sizes) <= 65_536
+
+
+async def test_a_request_larger_than_the_system_takes_at_once_arrives_whole(nursery: trio.Nursery) -> None:
+    total = trio.Event()
+    count = 0
+
+    async def serve(stream: trio.SocketStream) -> None:
+        nonlocal count
+        async for octets in stream:
+            count += len(octets)
+        total.set()
+
+    port = await start(nursery, serve)
+    line = encode_line(bytes([65]) * 8_000_000)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        await stream.send(line)
+    await total.wait()
+    assert count == 8_000_002
+
+
+async def test_silence_is_timed_out(nursery: trio.Nursery, tmp_path: Path) -> None:
+    port = await start(nursery, lambda stream: trio.sleep_forever())
+    async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
+        with pytest.raises(TimedOut, match=r"^nothing from 127\.0\.0\.1 for 0\.2 s$"):
+            await stream.receive()
+        with file_sink(tmp_path / "nothing") as sink, pytest.raises(TimedOut):
+            await stream.move(sink, None)
+
+
+async def test_a_peer_that_takes_nothing_is_timed_out(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: trio.sleep_forever())
+    async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
+        with pytest.raises(TimedOut):
+            await stream.send(encode_line(bytes([65]) * 50_000_000))
+
+
+async def test_the_idle_limit_counts_from_the_last_octet(
+    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+) -> None:
+    """Ten octets, four seconds apart, under an idle limit of five."""
+    taken = trio.testing.Sequencer()
+
+    async def drip(stream: trio.SocketStream) -> None:
+        for index in range(10):
+            async with taken(2 * index):
+                await stream.send_all(b"x")
+
+    port = await start(nursery, drip)
+    async with admit(f"http://127.0.0.1:{port}/", idle=5).connect(tls=False) as stream:
+        for index in range(10):
+            assert await stream.receive() == b"x"
+            async with taken(2 * index + 1):
+                mock_clock.jump(4)
+        assert trio.current_time() >= 40
+
+
+async def test_a_reset_is_disconnected(nursery: trio.Nursery, tmp_path: Path) -> None:
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        reset(stream)
+
+    port = await start(nursery, serve)
+    with file_sink(tmp_path / "nothing") as sink:
+        for action in ("receive", "move"):
+            async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+                await stream.send(HELLO)
+                with pytest.raises(Disconnected, match="connection reset by peer") as raised:
+                    await (stream.receive() if action == "receive" else stream.move(sink, None))
+                assert isinstance(raised.value.__cause__, ConnectionResetError)
+
+
+async def test_sending_to_a_peer_that_left_is_disconnected(nursery: trio.Nursery) -> None:
+    async def serve(stream: trio.SocketStream) -> None:
+        reset(stream)
+
+    port = await start(nursery, serve)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        with pytest.raises(Disconnected):
+            await stream.receive()
+        with pytest.raises(Disconnected):
+            await stream.send(HELLO)
+
+
+async def test_after_a_cancel_nothing_is_lost(nursery: trio.Nursery) -> None:
+    port = await start(nursery, echo)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        with trio.move_on_after(0.05) as scope:
+            await stream.receive()
+        assert scope.cancelled_caught
+        await stream.send(HELLO)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await stream.receive()
+        assert scope.cancelled_caught
+        assert await stream.receive() == b"HELLO\r\n"
+
+
+async def test_a_loop_over_octets_at_hand_lets_other_tasks_run(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: stream.send_all(bytes(4_000_000)))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        nursery.start_soon(count)
+        received = 0
+        while octets := await stream.receive():
+            received += 1
+            assert octets
+        assert turns >= received - 1  # the counter may have begun after the first
+    nursery.cancel_scope.cancel()
+
+
+async def test_closing_is_idempotent_and_wakes_who_waits(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: trio.sleep_forever())
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        with pytest.raises(Disconnected, match="closed on this side"):
+            await trio_gather(stream.receive, stream.aclose)
+        await stream.aclose()
+
+
+async def trio_gather(waiting, closing) -> None:  # type: ignore[no-untyped-def]
+    """Close once the other waits: its error comes bare through `first_of`."""
+    passage = admit("http://127.0.0.1:1024/")
+
+    async def close_and_stay() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        await closing()
+        await trio.sleep_forever()
+
+    await passage.first_of(waiting, close_and_stay)
+
+
+async def test_the_connection_ends_with_its_context(nursery: trio.Nursery) -> None:
+    ended = trio.Event()
+
+    async def serve(stream: trio.SocketStream) -> None:
+        assert await stream.receive_some() == b""
+        ended.set()
+
+    port = await start(nursery, serve)
+    with pytest.raises(RuntimeError, match="of the caller"):
+        async with admit(f"http://127.0.0.1:{port}/").connect(tls=False):
+            raise RuntimeError("of the caller")
+    await ended.wait()
+
+
+async def test_listeners_are_told_and_secrets_are_not_shown(nursery: trio.Nursery) -> None:
+    events: list[Event] = []
+    port = await start(nursery, echo)
+    url = f"http://127.0.0.1:{port}/"
+    async with admit(url, events=events).connect(tls=False) as stream:
+        await stream.send(encode_line(b"PASS", Secret(b"hunter2")))
+        assert await stream.receive() == b"PASS hunter2\r\n"
+    assert events == [
+        Connected(url, "127.0.0.1", port, False),
+        Sent(url, b"PASS ****\r\n"),
+        Received(url, b"PASS hunter2\r\n"),
+    ]
+
+
+async def test_a_password_in_clear_is_judged_before_it_leaves(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S06: to loopback it may go; the same words to any other address are refused by `cautious`."""
+    heard = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        heard.append(await stream.receive_some())
+
+    port = await start(nursery, serve)
+    secret = encode_line(b"PASS", Secret(b"hunter2"))
+    passage = admit(f"http://127.0.0.1:{port}/", policy=Policy.cautious())
+    async with passage.connect(tls=False) as stream:
+        monkeypatch.setattr(stream, "_peer", "192.0.2.1")
+        with pytest.raises(Refused) as raised:
+            await stream.send(secret)
+        assert raised.value.rule == "S06"
+        monkeypatch.setattr(stream, "_peer", "127.0.0.1")
+        await stream.send(secret)
+    await trio.testing.wait_all_tasks_blocked()
+    assert heard == [b"PASS hunter2\r\n"]
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="the platform has no TCP_QUICKACK")
+async def test_acknowledgements_are_not_delayed(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not stick, so it is set before each wait."""
+    port = await start(nursery, echo)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        set_again = 0
+        wait = stream._wait  # type: ignore[attr-defined]
+
+        async def watch(kind):  # type: ignore[no-untyped-def]
+            nonlocal set_again
+            set_again += stream._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)  # type: ignore[attr-defined]
+            await wait(kind)
+
+        monkeypatch.setattr(stream, "_wait", watch)
+        for _ in range(3):
+            await stream.send(HELLO)
+            await stream.receive()
+        assert set_again == 3
+
+
+async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, authority, cafile: str) -> None:  # type: ignore[no-untyped-def]
+    async def serve(stream) -> None:  # type: ignore[no-untyped-def]
+        async for octets in stream:
+            await stream.send_all(octets)
+
+    plain = await start(nursery, echo)
+    secure = await start_tls(nursery, authority.issue_cert("127.0.0.1"), serve)
+    for port, tls in ((plain, False), (secure, True)):
+        passage = admit(f"https://127.0.0.1:{port}/", cafile=cafile)
+        async with passage.connect(tls=tls) as stream:
+            line = encode_line(bytes([66]) * 3_000_000)
+            received = 0
+
+            async def take(stream=stream) -> int:  # type: ignore[no-untyped-def]
+                nonlocal received
+                while received < 3_000_002:
+                    received += len(await stream.receive())
+                return received
+
+            async def give(stream=stream, line: Line = line) -> None:  # type: ignore[no-untyped-def]
+                await stream.send(line)
+                await trio.sleep_forever()
+
+            assert await passage.first_of(take, give) == (Came(3_000_002), None)

@@ -1,0 +1,285 @@
+"""TLS: whom we trust, how a connection ends, and how a data connection takes up a session."""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+import trustme
+
+from protocols.errors import Disconnected, NotConfigured, TimedOut, TlsError
+from protocols.wire import encode_line
+from resolver.events import Connected, Event
+from resolver.gate import Door
+from resolver.gate.trust import Trust
+from resolver.policy import Policy
+from resolver.url import parse
+from tests.resolver.gate.peers import admit, reset, start, start_tls
+
+TlsStream = trio.SSLStream[trio.SocketStream]
+HELLO = encode_line(b"HELLO")
+
+
+async def greet(stream: TlsStream) -> None:
+    await stream.send_all(b"hello")
+    await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [(("localhost",), "localhost"), (("localhost",), "localhost."), (("127.0.0.1",), "127.0.0.1")],
+)
+async def test_a_trusted_peer_says_hello_and_goodbye(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, names: tuple[str, ...], host: str
+) -> None:
+    port = await start_tls(nursery, authority.issue_cert(*names), greet)
+    events: list[Event] = []
+    async with admit(f"https://{host}:{port}/", cafile=cafile, events=events).connect(tls=True) as stream:
+        assert stream.secured
+        assert await stream.receive() == b"hello"
+        assert not stream.close_notify_seen
+        assert await stream.receive() == b""
+        assert stream.close_notify_seen
+    assert events[0] == Connected(f"https://{host}:{port}/", "127.0.0.1", port, True)
+
+
+async def test_only_a_name_is_sent_as_server_name(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    """RFC 6066 section 3: no addresses, and no trailing dot."""
+    asked: list[str | None] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    context.sni_callback = lambda sock, name, context: asked.append(name)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await greet(trio.SSLStream(stream, context, server_side=True))
+
+    port = await start(nursery, serve)
+    for host in ("localhost", "localhost.", "127.0.0.1"):
+        async with admit(f"https://{host}:{port}/", cafile=cafile).connect(tls=True) as stream:
+            assert await stream.receive() == b"hello"
+    assert asked == ["localhost", "localhost", None]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("expired", "the certificate of localhost is not to be trusted: certificate has expired"),
+        ("other name", "not to be trusted: Hostname mismatch, certificate is not valid for 'localhost'"),
+        ("unknown authority", "not to be trusted: unable to get local issuer certificate"),
+    ],
+)
+async def test_a_certificate_that_proves_nothing_is_a_tls_error(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, fault: str, words: str
+) -> None:
+    issuer = trustme.CA() if fault == "unknown authority" else authority
+    past = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+    certificate = issuer.issue_cert(
+        "other.example" if fault == "other name" else "localhost",
+        not_after=past if fault == "expired" else None,
+        not_before=past - datetime.timedelta(days=1) if fault == "expired" else None,
+    )
+    port = await start_tls(nursery, certificate, greet)
+    with pytest.raises(TlsError) as raised:
+        async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+            pass
+    assert words in raised.value.message
+    assert isinstance(raised.value.__cause__, ssl.SSLCertVerificationError)
+
+
+async def test_without_our_authority_the_system_does_not_trust_it(
+    nursery: trio.Nursery, authority: trustme.CA
+) -> None:
+    port = await start_tls(nursery, authority.issue_cert("localhost"), greet)
+    with pytest.raises(TlsError, match="unable to get local issuer certificate"):
+        async with admit(f"https://localhost:{port}/").connect(tls=True):
+            pass
+
+
+async def test_what_is_no_tls_is_a_tls_error(nursery: trio.Nursery, cafile: str) -> None:
+    async def greet_in_clear(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"220 this is no TLS server\r\n")
+        await stream.receive_some()
+
+    port = await start(nursery, greet_in_clear)
+    with pytest.raises(
+        TlsError, match=r"TLS with localhost failed: (wrong version number|record layer failure)"
+    ):
+        async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+            pass
+
+
+async def test_the_end_during_a_handshake_is_a_tls_error(nursery: trio.Nursery, cafile: str) -> None:
+    async def leave(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+
+    port = await start(nursery, leave)
+    with pytest.raises(TlsError, match="localhost ended the connection during the TLS handshake"):
+        async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+            pass
+
+
+async def test_a_reset_during_a_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
+    async def leave(stream: trio.SocketStream) -> None:
+        await stream.receive_some(1)
+        reset(stream)
+
+    port = await start(nursery, leave)
+    with pytest.raises(Disconnected):
+        async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+            pass
+
+
+async def test_silence_during_a_handshake_falls_under_the_connect_limit(
+    nursery: trio.Nursery, cafile: str
+) -> None:
+    port = await start(nursery, lambda stream: trio.sleep_forever())
+    with pytest.raises(TimedOut, match=r"no connection to 127\.0\.0\.1 port \d+ within 0\.2 s"):
+        async with admit(f"https://127.0.0.1:{port}/", connect=0.2).connect(tls=True):
+            pass
+    async with admit(f"https://127.0.0.1:{port}/", connect=0.2).connect(tls=False) as stream:
+        with pytest.raises(TimedOut, match=r"no TLS with 127\.0\.0\.1 within 0\.2 s"):
+            await stream.start_tls()
+
+
+async def test_a_cut_is_an_end_without_goodbye(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, tmp_path: Path
+) -> None:
+    async def cut(stream: TlsStream) -> None:
+        await stream.send_all(b"hello")
+        await stream.transport_stream.aclose()
+
+    port = await start_tls(nursery, authority.issue_cert("localhost"), cut)
+    async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+        assert [await stream.receive(), await stream.receive()] == [b"", b""]
+        assert not stream.close_notify_seen
+
+
+async def test_a_reset_behind_octets_is_told_after_them(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    async def serve(stream: TlsStream) -> None:
+        await stream.send_all(b"hello")
+        await stream.receive_some()
+        reset(stream.transport_stream)
+
+    port = await start_tls(nursery, authority.issue_cert("localhost"), serve)
+    async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+        await stream.send(HELLO)
+        for _ in range(2):
+            with pytest.raises(Disconnected, match="connection reset by peer"):
+                await stream.receive()
+
+
+async def test_closing_says_goodbye_without_waiting(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    ends = []
+
+    async def serve(stream: TlsStream) -> None:
+        ends.append(await stream.receive_some())  # raises unless close_notify came first
+
+    port = await start_tls(nursery, authority.issue_cert("localhost"), serve)
+    async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+        pass
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    assert ends == [b""]
+
+
+async def test_a_connection_can_become_secure_later(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        assert await stream.receive_some() == b"HELLO\r\n"
+        await stream.send_all(b"234")
+        secured = trio.SSLStream(stream, context, server_side=True)
+        await secured.send_all(await secured.receive_some())
+        await secured.aclose()
+
+    port = await start(nursery, serve)
+    async with admit(f"ftp://localhost:{port}/", cafile=cafile).connect(tls=False) as stream:
+        await stream.send(HELLO)
+        assert await stream.receive() == b"234"
+        await stream.start_tls()
+        assert stream.secured
+        await stream.send(HELLO)
+        assert await stream.receive() == b"HELLO\r\n"
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_data_connection_takes_up_the_session_of_the_first(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, version: ssl.TLSVersion
+) -> None:
+    """FTP servers demand it. A TLS 1.3 ticket is there once something was read."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.maximum_version = version
+    authority.issue_cert("localhost").configure_cert(context)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        secured = trio.SSLStream(stream, context, server_side=True)
+        try:
+            await secured.send_all(b"220")
+            await secured.receive_some()
+        except trio.BrokenResourceError:
+            pass
+
+    port = await start(nursery, serve)
+    passage = admit(f"ftp://localhost:{port}/", cafile=cafile)
+    async with passage.connect(tls=True) as control:
+        assert await control.receive() == b"220"
+        for _ in range(2):
+            async with passage.connect_data(port) as data:
+                await data.start_tls()
+                assert await data.receive() == b"220"
+                assert data.session_reused
+        assert not control.session_reused
+
+
+@pytest.mark.parametrize("option", ["cafile", "certfile"])
+def test_a_file_that_cannot_be_used_is_not_configured(option: str, tmp_path: Path) -> None:
+    for path, words in ((tmp_path / "none", "No such file"), (Path(__file__), "")):
+        trust = Trust(**{option: str(path)})
+        with pytest.raises(NotConfigured, match=f"--ca?cert|--cert.*{words}"):
+            trust.context()
+
+
+async def test_a_certificate_of_our_own_is_shown(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, tmp_path: Path
+) -> None:
+    ours = tmp_path / "ours.pem"
+    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(ours))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.configure_trust(context)
+    shown = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        secured = trio.SSLStream(stream, context, server_side=True)
+        await secured.do_handshake()
+        shown.append(secured.getpeercert()["subjectAltName"])
+        await greet(secured)
+
+    port = await start(nursery, serve)
+    door = Door(policy=Policy.default(), cafile=cafile, certfile=str(ours))
+    async with door.admit(parse(f"https://localhost:{port}/")).connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+    assert shown == [(("email", "me@here.example"),)]
+
+
+def test_one_context_serves_a_whole_run() -> None:
+    trust = Trust()
+    assert trust.context() is trust.context()
+    assert trust.context().minimum_version is ssl.TLSVersion.TLSv1_2
+    assert trust.context().verify_mode is ssl.CERT_REQUIRED
+    assert trust.context().check_hostname
