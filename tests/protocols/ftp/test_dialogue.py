@@ -1,0 +1,206 @@
+"""What is sent for which URL: the table, through the dialogue and as a plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.ftp_urls import ASKED, ROWS, Row
+from protocols.contract import Credentials, Kind, Options
+from protocols.conversation import Connect, Note, Say, rehearse
+from protocols.errors import InvalidUrl, NotFound, Refused, ResolveError, TryLater
+from protocols.ftp.dialogue import retrieve
+from protocols.ftp.url import FtpUrl
+from protocols.ftp.visit import Outcome
+from resolver.url import parse
+from tests.protocols.ftp.player import Player, Script, play
+
+IDS = [row.number for row in ROWS]
+
+
+def script_for(row: Row) -> Script:
+    user = row.login[0].removeprefix(b"USER ")
+    script = Script(credentials=Credentials(user, ASKED) if ASKED in row.login[1] else None)
+    if row.directory is not None:
+        script.replies = {
+            b"SIZE " + row.directory: b"550 not a plain file\r\n",
+            b"RETR " + row.directory: b"550 not a plain file\r\n",
+        }
+    return script
+
+
+def test_the_table_has_48_rows() -> None:
+    assert {int(row.number.split()[0]) for row in ROWS} == set(range(1, 49))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=IDS)
+def test_commands_of_a_url(row: Row) -> None:
+    try:
+        player, outcome = play(row.url, script_for(row))
+    except InvalidUrl as error:
+        assert row.error == "InvalidUrl"
+        assert error.kind == "bad-escape"
+        return
+    assert player.sent == row.sent
+    if row.error is None:
+        assert isinstance(outcome, Outcome)
+        listed = player.sent[-1].startswith(b"NLST")
+        assert outcome.found.kind is (Kind.DIRECTORY if listed else Kind.DOCUMENT)
+        assert player.body == b"12345"
+    else:
+        assert type(outcome).__name__ == row.error
+    if not row.commands:
+        assert player.events == []
+
+
+@pytest.mark.parametrize("row", ROWS, ids=IDS)
+def test_strict_parsing_of_a_url(row: Row) -> None:
+    accepted = row.strict and not row.number.startswith("48")
+    try:
+        parse(row.url, strict=True)
+    except InvalidUrl:
+        assert not accepted
+    else:
+        assert accepted
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in ROWS if row.commands and row.directory is None],
+    ids=lambda row: row.number,
+)
+def test_the_plan_is_what_would_be_sent(row: Row) -> None:
+    url = parse(row.url)
+    assert isinstance(url, FtpUrl)
+    said = [line for step in rehearse(retrieve(url)) if isinstance(step, Say) for line in step.lines]
+    shown = [line.shown.removesuffix(b"\r\n") for line in said]
+    if url.user is None:
+        assert shown == row.sent
+    else:
+        assert shown == [row.sent[0], b"PASS ****", *row.sent[2:]]
+
+
+def test_the_plan_of_what_cannot_be_sent_is_a_note() -> None:
+    url = parse("ftp://h/pub/;type=i")
+    assert isinstance(url, FtpUrl)
+    (step,) = rehearse(retrieve(url))
+    assert isinstance(step, Note)
+    assert "nothing is sent" in step.text
+
+
+def test_a_plan_tells_the_other_branches() -> None:
+    url = parse("ftp://h/pub")
+    assert isinstance(url, FtpUrl)
+    notes = " ".join(step.text for step in rehearse(retrieve(url)) if isinstance(step, Note))
+    assert "PASV" in notes
+    assert "550" in notes
+    assert "shown as 0" in notes
+
+
+def test_where_retr_and_cwd_are_refused_the_first_refusal_counts() -> None:
+    script = Script(replies={b"RETR": b"550 no such file\r\n", b"CWD": b"550 no such directory\r\n"})
+    player, error = play("ftp://h/x", script)
+    assert isinstance(error, NotFound)
+    assert (error.code, error.text) == ("550", "no such file")
+    assert player.sent[-2:] == [b"RETR x", b"CWD x"]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [(b"450 busy\r\n", "450"), (b"553 not this name\r\n", "553"), (b"150 here\r\n550 no\r\n", "550")],
+)
+def test_other_refusals_are_not_taken_for_a_directory(refusal: bytes, code: str) -> None:
+    player, error = play("ftp://h/x", Script(replies={b"RETR": refusal}, data=b""))
+    assert isinstance(error, ResolveError)
+    assert getattr(error, "code", None) == code
+    assert player.sent[-1] == b"RETR x"
+
+
+def test_a_refused_size_does_not_stop_the_retrieval() -> None:
+    for refusal in (b"500 what\r\n", b"502 no\r\n", b"550 not here\r\n"):
+        player, outcome = play("ftp://h/x", Script(replies={b"SIZE": refusal}))
+        assert isinstance(outcome, Outcome)
+        assert outcome.found.size is None
+        assert player.sent[-1] == b"RETR x"
+
+
+def test_an_empty_segment_that_is_refused_points_out_how_to_write_an_absolute_path() -> None:
+    player, error = play("ftp://h//etc/motd", Script(replies={b"CWD ": b"550 no\r\n"}))
+    assert isinstance(error, NotFound)
+    assert "%2F" in error.message
+    assert player.sent[-1] == b"CWD "
+
+
+@pytest.mark.parametrize("at", [b"USER", b"PASS", b"CWD", b"TYPE", b"SIZE", b"EPSV", b"RETR"])
+def test_421_is_tried_once_on_a_new_connection(at: bytes) -> None:
+    willing = {b"EPSV": b"229 ok (|||40001|)\r\n", b"SIZE": b"213 5\r\n", b"RETR": b"150 ok\r\n"}
+    again = {b"USER": b"331 ok\r\n", b"PASS": b"230 ok\r\n", b"CWD": b"250 ok\r\n", b"TYPE": b"200 ok\r\n"}
+    player, outcome = play("ftp://h/d/x", Script(replies={at: [b"421 bye\r\n", (willing | again)[at]]}))
+    assert isinstance(outcome, Outcome)
+    assert sum(isinstance(event, Connect) for event in player.events) == 2
+    assert player.sent.count(b"USER anonymous") == 2
+
+    player, error = play("ftp://h/d/x", Script(replies={at: b"421 bye\r\n"}))
+    assert isinstance(error, TryLater)
+    assert error.code == "421"
+    assert sum(isinstance(event, Connect) for event in player.events) == 2
+
+
+def test_421_for_a_greeting_is_not_tried_again() -> None:
+    player, error = play("ftp://h/x", Script(greeting=b"421 too many\r\n"))
+    assert isinstance(error, TryLater)
+    assert player.sent == []
+    assert sum(isinstance(event, Connect) for event in player.events) == 1
+
+
+def test_421_nobody_asked_for_counts_as_the_answer() -> None:
+    player, error = play("ftp://h/x", Script(greeting=b"220 ready\r\n421 idle too long\r\n"))
+    assert isinstance(error, TryLater)
+    assert player.sent == [b"USER anonymous", b"USER anonymous"]
+
+
+@pytest.mark.parametrize("url", ["ftp://h/" + "x" * 4001, "ftp://u:" + "p" * 4001 + "@h/x"])
+def test_an_argument_too_long_is_refused_before_anything_is_opened(url: str) -> None:
+    player, error = play(url)
+    assert isinstance(error, Refused)
+    assert error.rule == "S02"
+    assert player.events == []
+    play("ftp://h/" + "x" * 4000)
+
+
+RESUME = [
+    ("held less", 3, {}, [b"SIZE x", b"MDTM x", b"EPSV", b"REST 3", b"RETR x"], 3),
+    ("held all", 5, {}, [b"SIZE x", b"MDTM x", b"EPSV", b"REST 5", b"RETR x"], 5),
+    ("held more: never ask", 6, {}, [b"SIZE x", b"MDTM x", b"EPSV", b"RETR x"], 0),
+    ("size unknown", 3, {b"SIZE": b"500 no\r\n"}, [b"SIZE x", b"MDTM x", b"EPSV", b"RETR x"], 0),
+    ("REST refused", 3, {b"REST": b"501 no\r\n"}, [b"SIZE x", b"MDTM x", b"EPSV", b"REST 3", b"RETR x"], 0),
+]
+
+
+@pytest.mark.parametrize(("why", "held", "replies", "sent", "start"), RESUME, ids=[row[0] for row in RESUME])
+def test_going_on_behind_what_is_held(
+    why: str, held: int, replies: dict[bytes, bytes | list[bytes]], sent: list[bytes], start: int
+) -> None:
+    script = Script(replies=replies, data=b"12345"[start:])
+    player, outcome = play("ftp://h/x;type=i", script, Options(start=held))
+    assert isinstance(outcome, Outcome), outcome
+    assert player.sent[3:] == sent
+    assert outcome.found.start == start
+    assert outcome.found.modified is not None
+
+
+def test_a_start_belongs_to_type_i_alone() -> None:
+    player, outcome = play("ftp://h/x;type=a", options=Options(start=3))
+    assert isinstance(outcome, Outcome)
+    assert player.sent[2:] == [b"TYPE A", b"EPSV", b"RETR x"]
+
+
+def test_a_first_command_that_fails_on_a_kept_connection_is_tried_on_a_new_one() -> None:
+    first, outcome = play("ftp://h/d/x")
+    assert isinstance(outcome, Outcome)
+    url = parse("ftp://h/d/y")
+    assert isinstance(url, FtpUrl)
+    player = Player(retrieve(url, kept=outcome.standing), Script())
+    player.left = True
+    player.play()
+    assert player.sent[:2] == [b"SIZE y", b"USER anonymous"]
+    assert first.sent[-1] == b"RETR x"
