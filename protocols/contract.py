@@ -104,6 +104,10 @@ class Options:
     `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
     without a content coding), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
     into http requests. `login` is what an earlier hop of this retrieval was given for this place (S11).
+
+    `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
+    them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
+    without TLS, which else is not done: what a caller says with `--tls never`.
     """
 
     tls: Literal["never", "try", "require"] = "never"
@@ -114,6 +118,8 @@ class Options:
     headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     user_agent: bytes = b"url-resolver"
     login: Credentials | None = None
+    entries: int | None = None
+    login_in_clear: bool = False
 
 
 class Referrer(NamedTuple):
