@@ -167,6 +167,7 @@ class Resolver:
         path: str,
         *,
         exists: Existing = "fail",
+        make_directory: bool = False,
         digest: bool = False,
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
@@ -175,11 +176,12 @@ class Resolver:
 
         It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is
         whole. `exists` says what to do about a file that is there: `fail` (`LocalError`, before
-        anything is sent) or `replace`. With `digest` the SHA-256 of the file is taken.
+        anything is sent) or `replace`. `make_directory` makes the directory it goes to. With `digest`
+        the SHA-256 of the file is taken.
         """
         request = self._request(url, origin, referrer)
         async with (
-            Sink(path, exists=exists) as sink,
+            Sink(path, exists=exists, make_directory=make_directory) as sink,
             self.stream(request.url, origin=origin, referrer=referrer) as reply,
         ):
             count = await _fill(sink, reply)

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from protocols import other
-from protocols.location import Url, UrlText
 from protocols.errors import InvalidUrl
+from protocols.location import Url, UrlText
 from protocols.syntax import find, invalid
 from resolver import registry
 from resolver.iri import convert_iri

@@ -13,8 +13,7 @@ from resolver.cli.options import OPTIONS
 from resolver.version import VERSION
 
 if TYPE_CHECKING:
-    from protocols.contract import Limits, Origin
-    from resolver.policy import Policy
+    from protocols.contract import Origin
 
 OFFLINE = frozenset({"parse", "explain", "extract", "schemes"})
 ONLINE = frozenset({"get", "cat", "ls", "info"})
@@ -46,7 +45,8 @@ class UsageError(Exception):
 
 
 class Command(NamedTuple):
-    """One command line. `urls` are as typed; `lists` are files with more of them."""
+    """One command line. `urls` are as typed; `lists` are files with more of them. What `found` says of
+    policy and limits, `bounds` reads: parsing has no use for it."""
 
     verb: str
     urls: tuple[str, ...]
@@ -67,20 +67,6 @@ class Command(NamedTuple):
     family: Literal["4", "6"] | None
     refinements: tuple[tuple[str, str], ...]
     found: argparse.Namespace
-
-    @property
-    def policy(self) -> Policy:
-        """The named policy with its overrides. Raises `UsageError`."""
-        from resolver.cli.bounds import policy_of  # what only parses has no use for a policy
-
-        return policy_of(self.found)
-
-    @property
-    def limits(self) -> Limits:
-        """The limits of this run. Raises `UsageError`."""
-        from resolver.cli.bounds import limits_of
-
-        return limits_of(self.found)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

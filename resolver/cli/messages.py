@@ -22,7 +22,7 @@ def describe(error: ResolveError, text: str) -> str:
 
 def _label(error: ResolveError) -> str:
     if isinstance(error, InvalidUrl):
-        return f"not a URL ({error.kind}): "
+        return "not a URL: " if error.message.startswith(error.kind) else f"not a URL ({error.kind}): "
     if isinstance(error, Refused) and error.rule not in error.message:
         return f"refused ({error.rule}): "
     return ""

@@ -62,11 +62,12 @@ def _plain(value: JsonValue) -> str:
 
 
 def _explain(target: Target, command: Command) -> int:
-    from resolver.plan import explain  # policy and dialogues: parsing needs neither
+    from resolver.cli.bounds import policy_of  # policy and dialogues: parsing needs neither
+    from resolver.plan import explain
 
     plan = explain(
         target.parsed(command) if command.refinements else target.url,
-        policy=command.policy,
+        policy=policy_of(command.found),
         origin=target.origin,
         referrer=target.referrer,
         gateways=command.gateways,

@@ -14,6 +14,7 @@ import trio
 from protocols.errors import LocalError, ResolveError
 from resolver.cli import READER_GONE, messages, streams
 from resolver.cli.arguments import Command
+from resolver.cli.bounds import limits_of, policy_of
 from resolver.cli.targets import Target, status_of, targets
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
@@ -40,6 +41,8 @@ class _Run:
 
     def __init__(self, command: Command, watcher: Watcher) -> None:
         self._command = command
+        self._policy = policy_of(command.found)
+        self._limits = limits_of(command.found)
         self._watcher = watcher
         self._statuses: list[int] = []
         self._stopped: int | None = None
@@ -68,8 +71,8 @@ class _Run:
         jobs = command.jobs if command.verb == "get" and command.output != "-" else 1
         sender, receiver = trio.open_memory_channel[Target](0)
         session = Resolver(
-            policy=command.policy,
-            limits=command.limits,
+            policy=self._policy,
+            limits=self._limits,
             gateways=command.gateways,
             on_event=self._watcher.watch,
             cafile=command.cafile,

@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Iterator
 
-from protocols.location import JsonValue
 from protocols.errors import LocalError
+from protocols.location import JsonValue
 from resolver.terminal import escape
 
 _MOST_LINE = 1_048_576  # a line of a list: a URL of 65,536 characters, every one of them a JSON escape

@@ -36,6 +36,7 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
             url,
             _path(url, command),
             exists=command.exists,
+            make_directory=command.directory is not None,
             digest=command.json,
             origin=target.origin,
             referrer=target.referrer,
@@ -65,7 +66,7 @@ async def cat(session: Resolver, target: Target, command: Command) -> None:
         async with session.stream(
             target.parsed(command), origin=target.origin, referrer=target.referrer
         ) as reply:
-            output = _Output(command)
+            output = _Output(hashed=command.json, raw=session.policy.allow_raw)
             await output.take(reply)
             if command.json:
                 streams.note(streams.json_line(outcome.done(output.saved(reply), reply.request.url.scheme)))
@@ -79,14 +80,14 @@ async def cat(session: Resolver, target: Target, command: Command) -> None:
 class _Output:
     """Standard output as the place of a body: counted, and hashed if the outcome is wanted."""
 
-    def __init__(self, command: Command) -> None:
-        self._command = command
-        self._hash = hashlib.sha256() if command.json else None
+    def __init__(self, *, hashed: bool, raw: bool) -> None:
+        self._raw = raw
+        self._hash = hashlib.sha256() if hashed else None
         self._count = 0
 
     async def take(self, reply: LiveReply) -> None:
         octets = octets_to_keep(reply) if reply.target is None else _one_line(reply.target)
-        if streams.output_is_terminal() and not self._command.policy.allow_raw:
+        if streams.output_is_terminal() and not self._raw:
             octets = self._escaped(reply, octets)
         async for piece in octets:
             self._count += len(piece)

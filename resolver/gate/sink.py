@@ -34,7 +34,8 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSY
 
 class Sink:
     """An async context manager: entering creates the file, leaving it without `commit` or `keep`
-    removes it again. With `make_directory` the directory is made first. All errors are `LocalError` and say what, where and what to do."""
+    removes it again. With `make_directory` the directory is made first. All errors are `LocalError`
+    and say what, where and what to do."""
 
     def __init__(self, path: str, *, exists: Existing = "fail", make_directory: bool = False) -> None:
         self.path = path

@@ -3,7 +3,8 @@
 import pytest
 
 from resolver.cli import main
-from resolver.cli.arguments import UsageError, read
+from resolver.cli.arguments import read
+from resolver.cli.bounds import limits_of, policy_of
 
 
 def test_verb_may_be_left_out() -> None:
@@ -17,15 +18,16 @@ def test_options_stand_anywhere() -> None:
     found = read(["cat", "-q", "gopher://a/", "--max-size", "2k", "gopher://b/", "--allow-port", "7070"])
     assert found is not None
     assert found.urls == ("gopher://a/", "gopher://b/")
-    assert found.limits.body == 2048
-    assert found.limits.body_everywhere
-    assert found.policy.allow_port == frozenset({7070})
+    assert limits_of(found.found).body == 2048
+    assert limits_of(found.found).body_everywhere
+    assert policy_of(found.found).allow_port == frozenset({7070})
 
 
 def test_limits_by_name() -> None:
     found = read(["cat", "x:", "--limit", "line=100", "--limit", "idle=0.5", "--connect-timeout", "3"])
     assert found is not None
-    assert (found.limits.line, found.limits.idle, found.limits.connect) == (100, 0.5, 3.0)
+    limits = limits_of(found.found)
+    assert (limits.line, limits.idle, limits.connect) == (100, 0.5, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +60,6 @@ def test_limits_by_name() -> None:
     ],
 )
 def test_usage_errors(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError):
-        read(argv)
     assert main(argv) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
