@@ -213,8 +213,11 @@ class Stream:
             return 0
         try:
             count = self._sock.recv_into(view)
-        except ssl.SSLEOFError:
-            self._check_connected()
+        except ssl.SSLEOFError as error:
+            if error.reason != "UNEXPECTED_EOF_WHILE_READING":
+                # A reset: Python gives it the same class as an end, but OpenSSL had no words for it.
+                self._held = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+                raise self._held from error
             count = 0
         else:
             self._close_notify_seen = self._secured and count == 0
@@ -234,14 +237,6 @@ class Stream:
                 self._held = error
                 break
         return filled
-
-    def _check_connected(self) -> None:
-        """Python reports a reset inside TLS as a mere end. Only after a reset is there no peer any more."""
-        try:
-            self._sock.getpeername()
-        except OSError as error:
-            self._held = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-            raise self._held from error
 
     async def _perform(self, operation: Callable[[], T], would_block: Callable[[], Awaitable[None]]) -> T:
         """Try the operation until it goes through, waiting for what it needs."""

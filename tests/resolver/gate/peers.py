@@ -45,6 +45,10 @@ async def start_tls(nursery: trio.Nursery, certificate: trustme.LeafCert, serve:
     return await start(nursery, secured)
 
 
+async def stay_silent(stream: trio.SocketStream) -> None:
+    await trio.sleep_forever()
+
+
 def silent_listener() -> tuple[socket.socket, int]:
     """A listener that accepts nothing by itself: `seen` tells whether anyone came."""
     listener = socket.create_server(("127.0.0.1", 0))

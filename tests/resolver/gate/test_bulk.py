@@ -21,7 +21,7 @@ from resolver.gate import stream as stream_module
 from resolver.gate.bulk import COPY_SIZE, Pipe, spliceable
 from resolver.gate.stream import Stream
 from tests.resolver.gate.peers import admit, reset, start, start_tls
-from tests.resolver.gate.transfers import file_sink
+from tests.resolver.gate.transfers import FileSink, file_sink
 
 PIPE = 1_048_576
 SIZES = [0, 1, 65_535, 65_536, COPY_SIZE - 1, COPY_SIZE, COPY_SIZE + 1, PIPE - 1, PIPE, PIPE + 1, 3_141_592]
@@ -51,8 +51,8 @@ async def mover(request, nursery: trio.Nursery, authority: trustme.CA, cafile: s
 
 
 async def send_and_close(stream: trio.SSLStream[trio.SocketStream], octets: bytes) -> None:
-    for start in range(0, len(octets), 65_536):
-        await stream.send_all(octets[start : start + 65_536])
+    for sent in range(0, len(octets), 65_536):
+        await stream.send_all(octets[sent : sent + 65_536])
     await stream.aclose()
 
 
@@ -157,15 +157,15 @@ async def test_a_reset_in_the_middle_leaves_what_came(
     path = tmp_path / "got"
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         with file_sink(path) as sink:
-            nursery.start_soon(_when_written, path, PIPE, taken)
+            nursery.start_soon(_when_written, sink, PIPE, taken)
             with pytest.raises(Disconnected):
                 await stream.move(sink, None)
         assert stream.received == PIPE
     assert path.read_bytes() == octets_of(PIPE)
 
 
-async def _when_written(path: Path, size: int, event: trio.Event) -> None:
-    while path.stat().st_size < size:
+async def _when_written(sink: FileSink, size: int, event: trio.Event) -> None:
+    while os.fstat(sink.fileno()).st_size < size:
         await trio.lowlevel.checkpoint()
     event.set()
 

@@ -14,7 +14,7 @@ from protocols.errors import Disconnected, Refused, TimedOut
 from protocols.wire import Secret, encode_line
 from resolver.events import Connected, Event, Received, Sent
 from resolver.policy import Policy
-from tests.resolver.gate.peers import admit, reset, start, start_tls
+from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
 from tests.resolver.gate.transfers import file_sink
 
 HELLO = encode_line(b"HELLO")
@@ -72,7 +72,7 @@ async def test_a_request_larger_than_the_system_takes_at_once_arrives_whole(nurs
 
 
 async def test_silence_is_timed_out(nursery: trio.Nursery, tmp_path: Path) -> None:
-    port = await start(nursery, lambda stream: trio.sleep_forever())
+    port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
         with pytest.raises(TimedOut, match=r"^nothing from 127\.0\.0\.1 for 0\.2 s$"):
             await stream.receive()
@@ -81,7 +81,7 @@ async def test_silence_is_timed_out(nursery: trio.Nursery, tmp_path: Path) -> No
 
 
 async def test_a_peer_that_takes_nothing_is_timed_out(nursery: trio.Nursery) -> None:
-    port = await start(nursery, lambda stream: trio.sleep_forever())
+    port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
         with pytest.raises(TimedOut):
             await stream.send(encode_line(bytes([65]) * 50_000_000))
@@ -169,7 +169,7 @@ async def test_a_loop_over_octets_at_hand_lets_other_tasks_run(nursery: trio.Nur
 
 
 async def test_closing_is_idempotent_and_wakes_who_waits(nursery: trio.Nursery) -> None:
-    port = await start(nursery, lambda stream: trio.sleep_forever())
+    port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         with pytest.raises(Disconnected, match="closed on this side"):
             await trio_gather(stream.receive, stream.aclose)

@@ -18,7 +18,7 @@ from resolver.gate import Door
 from resolver.gate.trust import Trust
 from resolver.policy import Policy
 from resolver.url import parse
-from tests.resolver.gate.peers import admit, reset, start, start_tls
+from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
 
 TlsStream = trio.SSLStream[trio.SocketStream]
 HELLO = encode_line(b"HELLO")
@@ -138,7 +138,7 @@ async def test_a_reset_during_a_handshake_is_disconnected(nursery: trio.Nursery,
 async def test_silence_during_a_handshake_falls_under_the_connect_limit(
     nursery: trio.Nursery, cafile: str
 ) -> None:
-    port = await start(nursery, lambda stream: trio.sleep_forever())
+    port = await start(nursery, stay_silent)
     with pytest.raises(TimedOut, match=r"no connection to 127\.0\.0\.1 port \d+ within 0\.2 s"):
         async with admit(f"https://127.0.0.1:{port}/", connect=0.2).connect(tls=True):
             pass
