@@ -1,0 +1,74 @@
+"""Every gopher transcript drives the dialogue alone, and the handler on streams in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.transcript import Transcript, transcripts
+from protocols.errors import ProtocolError, Refused
+from protocols.gopher.dialogue import converse
+from protocols.gopher.handler import open_gopher
+from protocols.step import Connect
+from resolver.url import parse
+from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, MemorySink
+from tests.protocols.outcome import check, play, resolve
+
+TRANSCRIPTS = transcripts("gopher")
+NAMES = [transcript.name for transcript in TRANSCRIPTS]
+
+#: The rows of the table in section 3 of the Gopher+ page; 48 is no URL.
+ROWS = set(range(1, 50)) - {48}
+
+
+def test_every_row_of_the_table_has_its_transcript() -> None:
+    assert {f"gopher/row-{row:02d}" for row in ROWS} <= set(NAMES)
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
+def test_the_dialogue_alone(transcript: Transcript) -> None:
+    url = parse(transcript.url)
+    if transcript.outcome.error == "Refused":
+        with pytest.raises(Refused):
+            next(converse(url))
+        return
+    if transcript.name == "gopher/odd-empty-gopherplus":
+        with pytest.raises(ProtocolError):
+            play(converse(url), transcript)
+        return
+    steps = play(converse(url), transcript, (len(transcript.connections) < 2,))
+    assert sum(isinstance(step, Connect) for step in steps) == len(transcript.connections)
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
+async def test_the_handler_in_memory(transcript: Transcript, cutter: Cutter) -> None:
+    gate = MemoryGate.of(transcript, cutter)
+    outcome = await resolve(open_gopher, parse(transcript.url), gate)
+    check(outcome, transcript.outcome)
+    gate.check_finished()
+
+
+@pytest.mark.parametrize(
+    "transcript", [each for each in TRANSCRIPTS if each.outcome.error is None], ids=lambda each: each.name
+)
+async def test_draining_gives_what_iterating_gives(transcript: Transcript) -> None:
+    gate, sink = MemoryGate.of(transcript), MemorySink()
+    async with open_gopher(parse(transcript.url), gate) as reply:
+        moved = await reply.body.drain(sink)
+    assert (sink.octets, moved) == (transcript.outcome.body, len(sink.octets))
+    assert tuple(sorted(reply.verified)) == transcript.outcome.verified or transcript.outcome.verified is None
+    gate.check_finished()
+
+
+@pytest.mark.parametrize(
+    "transcript", [each for each in TRANSCRIPTS if each.outcome.error is None], ids=lambda each: each.name
+)
+async def test_the_untouched_octets_can_be_had(transcript: Transcript) -> None:
+    """They are what the server sent behind its header line, cut to the count it gave."""
+    async with open_gopher(parse(transcript.url), MemoryGate.of(transcript)) as reply:
+        content = b"".join([octets async for octets in reply.body])
+    if reply.untouched is not None:
+        sent = transcript.connections[-1].said_by("S")
+        raw = reply.untouched(content)
+        assert sent[sent.index(raw) :] == raw
+        assert sent[: sent.index(raw)].rstrip(b" \r\n") in (b"", b"+-1", b"+-2")

@@ -1,0 +1,196 @@
+"""A gate and its connections in memory, for handlers: strict about what is sent, and when.
+
+A connection follows a script of turns, as in a transcript. What the handler sends must be the client's
+turns, octet for octet; reading before having said everything that the server waits for is an error of the
+handler's, as is sending what nobody waits for. How received octets are cut into pieces is the test's
+choice, for a reader must not care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeAlias, TypeVar
+
+from fixtures.transcript import Connection, Transcript
+from protocols.contract import Came, Credentials, Datagrams, Limits, Line, LocalFile, Options, Sink, Stream
+from protocols.errors import Disconnected, TimedOut
+
+A = TypeVar("A")
+B = TypeVar("B")
+Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
+
+_TLS_FROM_THE_START = ("https", "ftps", "gophers", "nntps", "snews", "telnets")
+MOST = 65_536  # what one `receive` gives at most
+
+
+def whole(octets: bytes) -> Iterator[bytes]:
+    """As much at once as a receive may bring."""
+    for start in range(0, len(octets), MOST):
+        yield octets[start : start + MOST]
+
+
+def one_by_one(octets: bytes) -> Iterator[bytes]:
+    return (octets[index : index + 1] for index in range(len(octets)))
+
+
+def oddly(octets: bytes) -> Iterator[bytes]:
+    """Pieces of 1, 2, 3, 5, 7, 11 octets and again."""
+    start, turn = 0, 0
+    while start < len(octets):
+        size = (1, 2, 3, 5, 7, 11)[turn % 6]
+        yield octets[start : start + size]
+        start, turn = start + size, turn + 1
+
+
+#: Every way of cutting, by name: `@pytest.mark.parametrize("cutter", CUTTERS, ids=…)`.
+CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, oddly)
+
+
+class MemoryStream:
+    """A `Stream` that plays the server's part of a connection."""
+
+    def __init__(self, connection: Connection, cutter: Cutter, *, tls: bool) -> None:
+        self._turns = list(connection.turns)
+        self._end = connection.end
+        self._cutter = cutter
+        self._waiting: list[bytes] = []
+        self.sent = b""
+        self.received = 0
+        self.secured = tls
+        self.close_notify_seen = False
+        self.closed = False
+        self.peer = "192.0.2.1"
+
+    async def send(self, *lines: Line) -> None:
+        assert not self.closed, "sent on a closed connection"
+        octets = b"".join(line.octets for line in lines)
+        self.sent += octets
+        assert [turn.speaker for turn in self._turns[:1]] == ["C"], f"nobody waits for {octets!r}"
+        expected = self._turns.pop(0).octets
+        assert octets == expected, f"sent {octets!r}, not {expected!r}"
+
+    async def receive(self) -> bytes:
+        assert not self.closed, "received on a closed connection"
+        if not self._waiting:
+            self._waiting = [piece for piece in self._next_turn() if piece]
+        if not self._waiting:
+            return self._finish()
+        octets = self._waiting.pop(0)
+        self.received += len(octets)
+        return octets
+
+    def _next_turn(self) -> Iterable[bytes]:
+        if not self._turns:
+            return ()
+        assert self._turns[0].speaker == "S", f"reads while the server waits for {self._turns[0].octets!r}"
+        return self._cutter(self._turns.pop(0).octets)
+
+    def _finish(self) -> bytes:
+        if self._end == "reset":
+            self._end = "close"  # a socket tells of a reset once
+            raise Disconnected("the connection was reset")
+        if self._end == "quiet":
+            raise TimedOut("nothing came")
+        assert self._end != "left", "waits for an end although everything has come"
+        self.close_notify_seen = self.secured and self._end == "close"
+        return b""
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        moved = 0
+        while count is None or moved < count:
+            octets = await self.receive()
+            if not octets:
+                break
+            if count is not None and len(octets) > count - moved:
+                self._waiting.insert(0, octets[count - moved :])
+                self.received -= len(octets) - (count - moved)
+                octets = octets[: count - moved]
+            sink.write(octets)
+            moved += len(octets)
+        return moved
+
+    async def start_tls(self) -> None:
+        assert not self.secured
+        self.secured = True
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    def check_finished(self) -> None:
+        assert self.closed, "a connection was left open"
+        unsaid = b"".join(turn.octets for turn in self._turns if turn.speaker == "C")
+        assert unsaid == b"", f"never sent {unsaid!r}"
+
+
+class MemoryGate:
+    """A `Gate` to scripted connections, one a `connect`, in order."""
+
+    def __init__(
+        self,
+        connections: Iterable[Connection],
+        cutter: Cutter = whole,
+        *,
+        tls: bool = False,
+        limits: Limits | None = None,
+        options: Options | None = None,
+    ) -> None:
+        self._scripts = list(connections)
+        self._cutter = cutter
+        self._tls = tls
+        self.limits = Limits() if limits is None else limits
+        self.options = Options() if options is None else options
+        self.streams: list[MemoryStream] = []
+
+    @classmethod
+    def of(cls, transcript: Transcript, cutter: Cutter = whole) -> MemoryGate:
+        return cls(
+            transcript.connections, cutter, tls=transcript.url.partition(":")[0] in _TLS_FROM_THE_START
+        )
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
+        assert tls == self._tls, f"connected with tls={tls}"
+        assert self._scripts, "nobody expects another connection"
+        stream = MemoryStream(self._scripts.pop(0), self._cutter, tls=tls)
+        self.streams.append(stream)
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
+
+    def check_finished(self) -> None:
+        """Everything was said, on every connection, and all of them are closed."""
+        assert not self._scripts, f"{len(self._scripts)} connections were never made"
+        for stream in self.streams:
+            stream.check_finished()
+
+    async def credentials(self, user: bytes | None) -> Credentials | None:
+        raise AssertionError("nobody expects a login")
+
+    def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
+        raise AssertionError("nobody expects a data connection")
+
+    def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
+        raise AssertionError("nobody expects datagrams")
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[Came[A] | None, Came[B] | None]:
+        raise AssertionError("nobody expects two things at once")
+
+    def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
+        raise AssertionError("nobody expects a file")
+
+
+class MemorySink:
+    """A `Sink` that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.octets = bytearray()
+
+    def fileno(self) -> int:
+        raise AssertionError("there is no file")
+
+    def write(self, octets: bytes) -> None:
+        self.octets += octets
