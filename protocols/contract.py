@@ -9,21 +9,25 @@ Still percent-encoded text is `str`, decoded octets are `bytes`; so nothing is d
 
 from __future__ import annotations
 
-import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 from protocols.connection import Datagram as Datagram
 from protocols.connection import Datagrams as Datagrams
 from protocols.connection import Line as Line
 from protocols.connection import Sink as Sink
 from protocols.connection import Stream as Stream
+from protocols.location import Action as Action
+from protocols.location import Finding as Finding
 from protocols.location import HostUrl as HostUrl
 from protocols.location import JsonValue as JsonValue
+from protocols.location import Kind as Kind
+from protocols.location import Origin as Origin
 from protocols.location import Place as Place
+from protocols.location import Referrer as Referrer
 from protocols.location import Url as Url
 from protocols.location import UrlText as UrlText
 from protocols.scheme import Dialogue as Dialogue
@@ -31,37 +35,6 @@ from protocols.scheme import Scheme as Scheme
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-Origin: TypeAlias = Literal["user", "chosen", "derived"]
-Action: TypeAlias = Literal["allow", "warn", "refuse"]
-
-
-class Kind(enum.StrEnum):
-    """What a URL or a listing entry turned out to be."""
-
-    DOCUMENT = "document"
-    DIRECTORY = "directory"
-    ARTICLE = "article"
-    GROUP = "group"
-    SEARCH = "search"
-    SERVICE = "service"
-    ADDRESS = "address"
-    LINK = "link"
-    INFO = "info"
-    ERROR = "error"
-    UNKNOWN = "unknown"
-
-
-class Finding(NamedTuple):
-    """Something worth telling that stopped nothing, or the rule that stopped it.
-
-    `rule` is `S04` for a rule of the safety policy, a name such as `host-syntax` for the URL's
-    spelling, and `scheme:word` for an oddity of a reply.
-    """
-
-    rule: str
-    action: Action
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +76,8 @@ class Options:
 
     `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
     without a content coding), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
-    into http requests. `login` is what an earlier hop of this retrieval was given for this place (S11).
+    into http requests; `codings` are content codings beyond gzip and deflate that can be undone, by
+    name. `login` is what an earlier hop of this retrieval was given for this place (S11).
 
     `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
     them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
@@ -117,16 +91,10 @@ class Options:
     want: Literal["content", "file", "facts"] = "content"
     headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     user_agent: bytes = b"url-resolver"
+    codings: Mapping[str, Callable[[], Unpacking]] = field(default_factory=dict, repr=False)
     login: Credentials | None = None
     entries: int | None = None
     login_in_clear: bool = False
-
-
-class Referrer(NamedTuple):
-    """The URL that led to another one and the address it was fetched from (None if unknown)."""
-
-    url: str
-    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +125,29 @@ class EntryReader(Protocol):
 
     def finish(self) -> Iterable[Entry]:
         """The octets have ended: the entries that were still waiting for more."""
+        ...
+
+
+class Unpacking(Protocol):
+    """A coding being undone, step by step: a machine without I/O. Raises `ProtocolError` for octets that
+    are not of that coding."""
+
+    def feed(self, octets: bytes) -> None:
+        """Octets to unpack, when `read` has given all that there was."""
+        ...
+
+    def read(self, most: int) -> bytes:
+        """The next octets, about `most` of them; none when more is needed first, or at the end."""
+        ...
+
+    @property
+    def taken(self) -> int:
+        """Octets used up so far, those not counted that wait to be."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """May the octets end here?"""
         ...
 
 

@@ -1,0 +1,151 @@
+"""Content codings undone (RFC 9110 8.4), within the bounds of rule S16.
+
+One coding only. Octets come out in pieces, each made only when it is asked for, so that what a few
+octets blow up to is never in memory at once; and not more of them than `ratio` times what went in, once
+they are more than a mebibyte. gzip and deflate are the standard library's; others are brought along by
+whoever has them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from protocols.contract import Body, Sink, Unpacking
+from protocols.errors import LimitExceeded, ProtocolError, Truncated
+
+#: Octets that come out at most at a time.
+PIECE = 65_536
+
+#: Octets that may come out whatever went in: a page of blanks is no attack.
+_GRACE = 1_048_576
+
+
+Codings: TypeAlias = Mapping[str, Callable[[], Unpacking]]
+
+
+class _Inflation:
+    """zlib's streams, one behind the other (RFC 1952 2.2)."""
+
+    def __init__(self, window_bits: int | None) -> None:
+        self._window_bits = window_bits
+        self._stream: zlib._Decompress | None = None
+        self._waiting = b""
+        self.taken = 0
+
+    def feed(self, octets: bytes) -> None:
+        self._waiting += octets
+
+    def read(self, most: int) -> bytes:
+        octets = b""
+        while not octets and self._has_stream():
+            octets = self._inflate(most)
+            if not octets and not self._stream_ended():
+                break
+        return octets
+
+    def _inflate(self, most: int) -> bytes:
+        assert self._stream is not None
+        before = len(self._waiting)
+        try:
+            octets = self._stream.decompress(self._waiting, most)
+        except zlib.error as error:
+            raise ProtocolError("the body is not of the content coding it is said to be of") from error
+        self._waiting = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
+        self.taken += before - len(self._waiting)
+        return octets
+
+    def _stream_ended(self) -> bool:
+        return self._stream is None or self._stream.eof
+
+    def _has_stream(self) -> bool:
+        """Is there one to read on? Begins the next as soon as two octets tell which: deflate is zlib's
+        format by the RFC and bare deflate by the practice of some servers (RFC 1950 2.2)."""
+        if not self._stream_ended():
+            return True
+        if len(self._waiting) < 2:
+            return False
+        bits = self._window_bits
+        if bits is None:
+            header = int.from_bytes(self._waiting[:2], "big")
+            bits = zlib.MAX_WBITS if header >> 8 & 0x0F == 8 and header % 31 == 0 else -zlib.MAX_WBITS
+        self._stream = zlib.decompressobj(bits)
+        return True
+
+    @property
+    def whole(self) -> bool:
+        return not self._waiting and self._stream_ended()
+
+
+def _gzip() -> Unpacking:
+    return _Inflation(16 + zlib.MAX_WBITS)
+
+
+def _deflate() -> Unpacking:
+    return _Inflation(None)
+
+
+#: What we can always undo. `x-gzip` is the same by another name (RFC 9110 8.4.1.3).
+ALWAYS: Codings = {"gzip": _gzip, "deflate": _deflate}
+_ALIASES = {"x-gzip": "gzip"}
+
+
+def choose(codings: list[str], known: Codings) -> Unpacking | None:
+    """What undoes these codings of a body; None where there are none.
+
+    Raises `LimitExceeded` (ratio) for more than one: each would multiply what the other lets through;
+    `ProtocolError` for one that we cannot undo and did not ask for.
+    """
+    if len(codings) > 1:
+        raise LimitExceeded("ratio", f"the body is coded {len(codings)} times over: {', '.join(codings[:4])}")
+    for coding in codings:
+        unpacking = known.get(_ALIASES.get(coding, coding))
+        if unpacking is None:
+            raise ProtocolError(f"the body has the content coding {coding!r}, which was not asked for")
+        return unpacking()
+    return None
+
+
+class Decoded:
+    """A body with its content coding undone, piece by piece."""
+
+    def __init__(self, body: Body, unpacking: Unpacking, ratio: int) -> None:
+        self._body = body
+        self._unpacking = unpacking
+        self._ratio = ratio
+        self._given = 0
+        self._ended = False
+
+    def __aiter__(self) -> Decoded:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not (octets := self._unpacking.read(PIECE)):
+            if self._ended:
+                raise StopAsyncIteration
+            try:
+                self._unpacking.feed(await anext(self._body))
+            except StopAsyncIteration:
+                self._end()
+        self._count(len(octets))
+        return octets
+
+    async def drain(self, sink: Sink) -> int:
+        before = self._given
+        async for octets in self:
+            sink.write(octets)
+        return self._given - before
+
+    def _end(self) -> None:
+        self._ended = True
+        if not self._unpacking.whole:
+            raise Truncated("the body ends in the middle of its content coding", received=self._given)
+
+    def _count(self, octets: int) -> None:
+        self._given += octets
+        if self._given > _GRACE and self._given > self._ratio * self._unpacking.taken:
+            raise LimitExceeded(
+                "ratio",
+                f"{self._unpacking.taken} octets of the body become more than {self._ratio} times as many",
+            )

@@ -1,0 +1,43 @@
+"""Dates in fields (RFC 9110 5.6.7): the one form to write and the two old ones to read as well."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+_FORMS = (
+    re.compile(rf"[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT"),
+    re.compile(rf"[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT"),
+    re.compile(rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})"),
+)
+#: RFC 850 wrote two digits, which RFC 9110 takes for the past. Nothing was on the web before 1970.
+_CENTURY_TURN = 70
+
+
+def parse_date(text: str) -> datetime | None:
+    """The moment in UTC, or None for what is no date: a fact is lost, nothing else."""
+    for form in _FORMS:
+        if found := form.fullmatch(text):
+            return _moment({name: value.strip() for name, value in found.groupdict().items()})
+    return None
+
+
+def _moment(parts: dict[str, str]) -> datetime | None:
+    year = int(parts["year"])
+    if len(parts["year"]) == 2:
+        year += 1900 if year >= _CENTURY_TURN else 2000
+    second = min(int(parts["second"]), 59)  # a leap second, which datetime has no room for
+    try:
+        return datetime(
+            year,
+            _MONTHS.index(parts["month"]) + 1,
+            int(parts["day"]),
+            int(parts["hour"]),
+            int(parts["minute"]),
+            second,
+            tzinfo=UTC,
+        )
+    except ValueError:
+        return None

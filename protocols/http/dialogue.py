@@ -1,0 +1,82 @@
+"""From an http URL to its answer: credentials if there are any, one request, one head.
+
+The connection may be one that served before. If the server gives up such a connection without a word,
+the request is sent once more on a new one: a GET or HEAD may be (RFC 9110 9.2.2, RFC 9112 9.3.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+from protocols.contract import Credentials, Limits, Options
+from protocols.errors import Disconnected
+from protocols.http.codings import ALWAYS
+from protocols.http.exchange import Exchange
+from protocols.http.head import Head
+from protocols.http.request import Request, compose
+from protocols.http.url import HttpUrl
+from protocols.step import AskCredentials, Borrow, Connect, Dialogue, HandOver, Note, Say, hear
+
+_IDEAL = Head(200, "OK", ())
+#: What a server answers to a HEAD that it does not do: 405, 501.
+_NO_HEAD = (405, 501)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(HandOver):
+    """The head has come, what follows is the body. `exchange` has what is needed to read it."""
+
+    exchange: Exchange
+    head: Head
+
+
+def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
+    """The steps of a retrieval. Where only facts are wanted they are asked for by HEAD, and by a GET
+    whose body is left unread where the server does not do that."""
+    options, limits = options or Options(), limits or Limits()
+    credentials = yield from _credentials(url, options)
+    request = compose(url, options, credentials, accepted(options))
+    answered = yield from _ask(url, request, limits)
+    if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
+        answered = yield from _ask(url, replace(request, method=b"GET"), limits)
+    yield Note("a redirect would be judged by the policy and followed as a retrieval of its own")
+    yield answered
+
+
+def accepted(options: Options) -> tuple[str, ...]:
+    """The codings to ask for: none where the octets are wanted as the peer keeps them, or none at all."""
+    return (*ALWAYS, *options.codings) if options.want == "content" else ()
+
+
+def _credentials(url: HttpUrl, options: Options) -> Dialogue[Credentials | None]:
+    """Those of the URL, else those that came with a redirect to the same place, else those held for it."""
+    if url.password is not None:
+        return Credentials(url.user or b"", url.password)
+    if options.login is not None and not url.user:
+        return options.login
+    user = url.user or None
+    held = cast("Credentials | None", (yield AskCredentials(user, None)))
+    return Credentials(user, b"") if held is None and user is not None else held
+
+
+def _ask(url: HttpUrl, request: Request, limits: Limits) -> Dialogue[Answered]:
+    tls = url.scheme == "https"
+    exchange = Exchange(request, limits)
+    exchange.encode_end()
+    used = (yield Borrow(request.whom, tls=tls)) is not None
+    try:
+        head = yield from _hear_head(exchange)
+    except Disconnected:
+        if not used:
+            raise
+        exchange = Exchange(request, limits)
+        exchange.encode_end()
+        yield Connect(tls=tls)
+        head = yield from _hear_head(exchange)
+    return Answered("the body, as long as the head says", head.length, exchange=exchange, head=head)
+
+
+def _hear_head(exchange: Exchange) -> Dialogue[Head]:
+    yield Say((exchange.line,))
+    return (yield from hear(exchange.read_head, "status line and headers", _IDEAL))

@@ -1,0 +1,132 @@
+"""One request and its answer on a connection: h11's machine, kept within our limits. No I/O.
+
+The head is read line by line under the limits and given to h11 whole, so h11 never holds what follows: a
+body of known length, or one that the end of the connection ends, is taken from the connection itself,
+in bulk. Only chunks go through h11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import h11
+
+from protocols.contract import Limits, Line
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
+from protocols.http.head import Head, framing_of
+from protocols.http.request import Request
+from protocols.wire import Buffer, encode_head, encode_payload
+
+_TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
+_SWITCHING = 101
+
+
+class Exchange:
+    """Send `line` (and a body with `encode_body`, `encode_end`), then `read_head`, then the body.
+
+    Raises `Refused` (S02) for a request that cannot be sent.
+    """
+
+    def __init__(self, request: Request, limits: Limits) -> None:
+        self._method = request.method
+        self._limits = limits
+        self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.line)
+        self._smuggled = False
+        self.ended = False
+        try:
+            octets = self._machine.send(
+                h11.Request(method=request.method, target=request.target, headers=list(request.headers))
+            )
+        except h11.LocalProtocolError as error:
+            raise Refused("S02", f"this cannot be sent as a request: {error}") from error
+        self.line = encode_head(octets, request.secrets)
+
+    def encode_body(self, octets: bytes) -> Line:
+        """A piece of the request's body. Raises `Refused` beyond the length that was announced."""
+        return self._encode(h11.Data(data=octets))
+
+    def encode_end(self) -> Line:
+        """The request ends here: nothing to send, or the last chunk. Raises `Refused` short of the
+        length that was announced."""
+        return self._encode(h11.EndOfMessage())
+
+    def _encode(self, event: h11.Data | h11.EndOfMessage) -> Line:
+        try:
+            return encode_payload(self._machine.send(event))
+        except h11.LocalProtocolError as error:
+            raise Refused("S02", f"the request's body is not as long as announced: {error}") from error
+
+    def read_head(self, buffer: Buffer) -> Generator[None, None, Head]:
+        """A reader for the head of the final answer; those of interim ones (1xx) are read over.
+
+        Raises `LimitExceeded` for a line or a number of lines beyond the limits, `ProtocolError` for what
+        is no head, `Disconnected` when the connection ends first.
+        """
+        lines: list[bytes] = []
+        while True:
+            start = len(lines)
+            while (line := (yield from self._read_line(buffer))) not in (b"\r\n", b"\n"):
+                lines.append(line)
+                if len(lines) > self._limits.lines + 1:  # the status line is no header
+                    raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
+            self._machine.receive_data(b"".join(lines[start:]) + line)
+            event = self._next_event()
+            if isinstance(event, h11.Response):
+                return self._head(event)
+            if not isinstance(event, h11.InformationalResponse) or event.status_code == _SWITCHING:
+                raise ProtocolError("the answer begins with what is no head")
+
+    def _read_line(self, buffer: Buffer) -> Generator[None, None, bytes]:
+        limit = self._limits.line
+        while (index := buffer.find(b"\n", limit)) < 0:
+            if len(buffer) >= limit:
+                raise LimitExceeded("line", f"a line of the head is longer than {limit} octets")
+            if buffer.at_end:
+                raise Disconnected("the connection ended before the end of the head")
+            yield
+        return buffer.take(index + 1)
+
+    def _head(self, event: h11.Response) -> Head:
+        fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
+        framing, length = framing_of(self._method, event.status_code, fields)
+        # Who sends both lengths may be one of two peers who disagree (RFC 9112 6.3): use it once only.
+        self._smuggled = {"transfer-encoding", "content-length"} <= {name for name, _ in fields}
+        reason = event.reason.decode("latin-1")
+        return Head(event.status_code, reason, fields, framing, length)
+
+    def take_chunks(self, buffer: Buffer) -> bytes:
+        """The data in the octets of a chunked body that are there; `ended` once the last chunk and its
+        trailer came. What is behind stays in the buffer.
+
+        Raises `ProtocolError` for what are no chunks, `LimitExceeded` for lines beyond the limits.
+        """
+        self._machine.receive_data(buffer.take())
+        data: list[bytes] = []
+        while isinstance(event := self._next_event(), h11.Data):
+            data.append(bytes(event.data))
+        if isinstance(event, h11.EndOfMessage):
+            self.ended = True
+            if surplus := self._machine.trailing_data[0]:
+                buffer.feed(surplus)
+            if len(event.headers) > self._limits.lines:
+                raise LimitExceeded("lines", f"the trailer has more than {self._limits.lines} fields")
+        return b"".join(data)
+
+    @property
+    def reusable(self) -> bool:
+        """May the connection serve again once the body has ended? Both sides had to agree."""
+        return self._machine.our_state is h11.DONE and not self._smuggled
+
+    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        try:
+            return self._machine.next_event()
+        except h11.RemoteProtocolError as error:
+            if error.error_status_hint == _TOO_LONG:
+                limit = self._limits.line
+                raise LimitExceeded("line", f"a line between chunks is longer than {limit} octets") from error
+            raise ProtocolError(f"this is not HTTP/1.1: {_without_octets(error)}") from error
+
+
+def _without_octets(error: h11.RemoteProtocolError) -> str:
+    """h11's words without the octets that it quotes: they may be a body's."""
+    return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

@@ -1,0 +1,86 @@
+"""Opening an http URL: the one place where the pure parts meet a connection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from protocols.body import Octets
+from protocols.contract import Body, Finding, Gate, Kind, Moved, Options, Reply
+from protocols.conversation import Conversation
+from protocols.errors import ResolveError
+from protocols.http.answer import Answer
+from protocols.http.codings import ALWAYS, Decoded, choose
+from protocols.http.dates import parse_date
+from protocols.http.dialogue import Answered, retrieve
+from protocols.http.statuses import check_status
+from protocols.http.url import HttpUrl
+
+
+@asynccontextmanager
+async def open_http(url: HttpUrl, gate: Gate) -> AsyncIterator[Reply]:
+    """The reply to an http URL, while its connection lives. A redirection is a reply with `moved`.
+
+    Raises `Declined` where the server says no, `ProtocolError` where it does not speak http, and
+    `LimitExceeded`. A body that ends early, or grows beyond the ratio of its coding, raises when read.
+    """
+    async with Conversation(retrieve(url, gate.options, gate.limits), gate) as conversation:
+        answered = await conversation.run()
+        assert isinstance(answered, Answered)
+        answer = Answer(
+            conversation.stream,
+            conversation.buffer,
+            answered.exchange,
+            answered.head,
+            lambda: conversation.keep(True),
+        )
+        try:
+            moved = check_status(answer.head)
+        except ResolveError:
+            answer.pass_over()
+            raise
+        yield _leading_on(answer, moved) if moved else _reply(answer, gate)
+
+
+def _leading_on(answer: Answer, moved: Moved) -> Reply:
+    answer.pass_over()
+    return Reply(
+        kind=Kind.LINK,
+        body=Octets(),
+        meta=answer.head.fields,
+        moved=moved,
+        extra={"status": answer.head.status},
+        findings=answer.findings,
+    )
+
+
+def _reply(answer: Answer, gate: Gate) -> Reply:
+    head, options = answer.head, gate.options
+    coded = bool(head.codings)
+    return Reply(
+        kind=Kind.DOCUMENT,
+        body=_body(answer, options, gate.limits.ratio),
+        media_type=head.media_type,
+        charset=head.charset,
+        size=None if coded else head.announced,
+        modified=parse_date("".join(head.values("last-modified")[:1])),
+        meta=head.fields,
+        extra={"status": head.status},
+        findings=answer.findings,
+        verified=answer.verified,
+    )
+
+
+def _body(answer: Answer, options: Options, ratio: int) -> Body:
+    """The body, its content coding undone. Where only facts are wanted it stays where it is."""
+    if options.want == "facts":
+        answer.pass_over()
+        return Octets()
+    unpacking = choose(answer.head.codings, {**ALWAYS, **options.codings})
+    if unpacking is None:
+        return answer.body()
+    if options.want == "file":
+        answer.findings.append(
+            Finding("http:coded", "warn", f"sent with the content coding {answer.head.codings[0]}, unasked")
+        )
+    return Decoded(answer.body(), unpacking, ratio)

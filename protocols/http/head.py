@@ -1,0 +1,92 @@
+"""The head of an answer as a value, and what its fields say (RFC 9110 6 and 8, RFC 9112 6.3).
+
+Names are in lower case, values are the octets that came, one character each. What a field says is read
+leniently where only a fact is lost; whatever decides about framing was checked by h11 before.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+from protocols.errors import ProtocolError
+
+#: No file is longer; a number beyond it would not fit where files are positioned.
+_LARGEST = 2**63 - 1
+
+_PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))', re.IGNORECASE)
+_ESSENCE = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+
+
+class Framing(enum.Enum):
+    """What tells where the body ends (RFC 9112 6.3)."""
+
+    NONE = "there is no body"
+    LENGTH = "Content-Length"
+    CHUNKED = "the last chunk"
+    CLOSE = "the end of the connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A final status line and its fields. `length` is None unless `framing` is by it."""
+
+    status: int
+    reason: str
+    fields: tuple[tuple[str, str], ...]
+    framing: Framing = Framing.CLOSE
+    length: int | None = None
+
+    def values(self, name: str) -> list[str]:
+        """The values of all fields of that (lower-case) name."""
+        return [value for field, value in self.fields if field == name]
+
+    @property
+    def shown(self) -> str:
+        """Status and reason for a message."""
+        return f"{self.status} {self.reason}".rstrip()
+
+    @property
+    def media_type(self) -> str | None:
+        """Type and subtype in lower case, None where none can be read."""
+        essence = "".join(self.values("content-type")[:1]).partition(";")[0].strip()
+        return essence.lower() if _ESSENCE.fullmatch(essence) else None
+
+    @property
+    def charset(self) -> str | None:
+        """The charset parameter, as written."""
+        found = _PARAMETER.search("".join(self.values("content-type")[:1]))
+        return None if found is None else (found[1] or found[2] or None)
+
+    @property
+    def announced(self) -> int | None:
+        """Content-Length, which an answer to HEAD has though nothing follows."""
+        values = self.values("content-length")
+        return content_length(values[0]) if values else None
+
+    @property
+    def codings(self) -> list[str]:
+        """The content codings that were applied, in lower case, `identity` left out."""
+        named = [coding.strip().lower() for coding in ",".join(self.values("content-encoding")).split(",")]
+        return [coding for coding in named if coding not in ("", "identity")]
+
+
+def content_length(value: str) -> int:
+    """A Content-Length that h11 has taken for digits. Raises `ProtocolError` beyond 2^63."""
+    length = int(value)
+    if length > _LARGEST:
+        raise ProtocolError(f"Content-Length {length} is longer than any file")
+    return length
+
+
+def framing_of(method: bytes, status: int, fields: tuple[tuple[str, str], ...]) -> tuple[Framing, int | None]:
+    """RFC 9112 6.3, for fields that h11 has taken; the number of octets where that is known."""
+    names = dict(fields)
+    if method == b"HEAD" or status in (204, 304):
+        return Framing.NONE, None
+    if "transfer-encoding" in names:
+        return Framing.CHUNKED, None
+    if "content-length" in names:
+        return Framing.LENGTH, content_length(names["content-length"])
+    return Framing.CLOSE, None

@@ -1,0 +1,52 @@
+"""What a status means for whoever wants the object (RFC 9110 15): here it is, it is elsewhere, or not."""
+
+from __future__ import annotations
+
+from protocols.contract import Moved
+from protocols.errors import AccessDenied, Declined, LoginRequired, NotFound, ProtocolError, TryLater
+from protocols.http.head import Head
+
+_REFUSALS: dict[int, type[Declined]] = {
+    401: LoginRequired,
+    403: AccessDenied,
+    404: NotFound,
+    407: LoginRequired,
+    408: TryLater,
+    410: NotFound,
+    425: TryLater,
+    429: TryLater,
+    500: TryLater,
+    502: TryLater,
+    503: TryLater,
+    504: TryLater,
+}
+#: Redirections whose Location is where the object is. 304 answers no question of ours, 305 would name a
+#: proxy, 306 is unused.
+_ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
+_PARTIAL = 206
+
+
+def check_status(head: Head) -> Moved | None:
+    """None: the object is here. `Moved`: it is elsewhere.
+
+    Raises `Declined` or the class of it that the status stands for, and `ProtocolError` for a part that
+    nobody asked for and for a redirection that leads nowhere.
+    """
+    if head.status in _ELSEWHERE and (location := _location(head)) is not None:
+        return Moved(location, str(head.status))
+    if head.status >= 400:
+        refusal = _REFUSALS.get(head.status, Declined)
+        raise refusal(f"the server answers {head.shown}", code=str(head.status), text=head.reason)
+    if head.status >= 300:
+        raise ProtocolError(f"the server answers {head.shown}, and not where to go instead")
+    if head.status == _PARTIAL:
+        raise ProtocolError(f"the server answers {head.shown}, but no part was asked for")
+    return None
+
+
+def _location(head: Head) -> str | None:
+    """The one Location. Raises `ProtocolError` where several differ: nobody can tell which was meant."""
+    found = set(head.values("location"))
+    if len(found) > 1:
+        raise ProtocolError(f"the server answers {head.shown} with {len(found)} different locations")
+    return found.pop() or None if found else None
