@@ -1,190 +1,44 @@
-"""Dialogues are generators that yield what they want done; the one driver performs it.
+"""The one driver of dialogues: it performs their steps on connections that the gate opens.
 
-A dialogue yields steps: `Connect`, `Borrow`, `OpenFile`, `Say`, `Hear`, `HandOver`, `Note`. It gets back
-what the step is for: nothing, or the value that was heard. Every `Hear` carries the value that a willing
-server would give; driven with those (`rehearse`), the same generator is the plan that `explain` shows, so
-plan and dialogue cannot drift apart. What other branches would do is a `Note`. What a step raises is raised
-in the dialogue where it was yielded, which may go another way.
-
-`HandOver` says: from here on the octets are the body. The driver stops there; `Conversation.resume`
-goes on once the body has ended, for protocols that still have something to say (FTP's final reply).
-
-A dialogue may have a second connection, for data alone: `OpenData`, `AwaitData`, `CloseData`. Then the
-octets behind a hand-over are those of `data` and `data_buffer`.
+The steps, and what a dialogue is, stand in `protocols.step`. The driver stops at a `HandOver`, where the
+octets become a body; `Conversation.resume` goes on once the body has ended, for protocols that still have
+something to say (FTP's final reply). With a second connection, the octets behind a hand-over are those of
+`data` and `data_buffer`.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Generator, Hashable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
-from protocols.contract import Credentials, Gate, Line, Loan, LocalFile, Stream
+from protocols.contract import Gate, Loan, LocalFile, Stream
 from protocols.errors import Disconnected, NetworkError, ProtocolError, ResolveError, TlsError
+from protocols.step import AskCredentials as AskCredentials
+from protocols.step import AwaitData as AwaitData
+from protocols.step import Begun as Begun
+from protocols.step import Borrow as Borrow
+from protocols.step import CloseData as CloseData
+from protocols.step import Connect as Connect
+from protocols.step import Dialogue as Dialogue
+from protocols.step import HandOver as HandOver
+from protocols.step import Hear as Hear
+from protocols.step import Note as Note
+from protocols.step import OpenData as OpenData
+from protocols.step import OpenFile as OpenFile
+from protocols.step import Pace as Pace
+from protocols.step import Say as Say
+from protocols.step import StartTls as StartTls
+from protocols.step import Step as Step
+from protocols.step import hear as hear
+from protocols.step import rehearse as rehearse
 from protocols.wire import Buffer, Reader
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Connect:
-    """Open the connection to the URL's host and port; with TLS from the first octet if asked."""
-
-    tls: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Borrow:
-    """Go on with a connection that an earlier dialogue kept, or open a new one: see `Gate.borrow`.
-    Answered with what that dialogue had to say of it; None says that it is new."""
-
-    whom: Hashable
-    tls: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OpenFile:
-    """Open the file or directory of this machine that the segments name, from the root down."""
-
-    segments: tuple[bytes, ...]
-
-    @property
-    def path(self) -> str:
-        """The path for a person: one character per octet."""
-        return "/" + b"/".join(self.segments).decode("latin-1")
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    """Send one or more lines in one write."""
-
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Hear(Generic[T]):
-    """Read one value. `what` names it for a person; `ideal` is what a willing server gives."""
-
-    reader: Reader[T]
-    what: str
-    ideal: T
-
-
-@dataclass(frozen=True, slots=True)
-class StartTls:
-    """Go on inside TLS. Octets that came before the handshake are no part of it and are refused:
-    what was sent in the clear is not to be taken for what was protected (CVE-2021-22947)."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskCredentials:
-    """Answered with the `Credentials` held for this place, or None. See `Gate.credentials`."""
-
-    user: bytes | None
-    ideal: Credentials | None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenData:
-    """Open the data connection to a port of the same peer, in place of an earlier one. With `tls`, the
-    handshake is made by the next `AwaitData`: the peer begins it when it has been told what to send."""
-
-    port: int
-    tls: bool = False
-
-
-class Pace(enum.Enum):
-    """What a value means for the data: more values follow, it was the last, or no data will come."""
-
-    MORE = "more"
-    LAST = "last"
-    OVER = "over"
-
-
-@dataclass(frozen=True, slots=True)
-class Begun(Generic[T]):
-    """`values` were heard; `octets` of data have come. If none, and the last value did not say that none
-    will, the data connection has ended: by `broken`, or orderly (None), with TLS's close_notify or not."""
-
-    values: tuple[T, ...]
-    octets: int
-    broken: NetworkError | None = None
-    close_notify: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AwaitData(Generic[T]):
-    """Read both connections until data begins or ends, or a value says that none will come. Answered
-    with a `Begun`. A value half heard then is heard on by the next `Hear`, which must be of the same kind."""
-
-    reader: Reader[T]
-    what: str
-    ideal: T
-    weigh: Callable[[T], Pace]
-
-
-@dataclass(frozen=True, slots=True)
-class CloseData:
-    """Close the data connection, before anything more is heard on the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class HandOver:
-    """The octets that follow are the body: `what` describes them. `count` is their number if the
-    protocol told it; None means until the connection ends."""
-
-    what: str
-    count: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A branch that the ideal case does not take, or a fact for the person who reads the plan."""
-
-    text: str
-
-
-Step: TypeAlias = (
-    "Connect | Borrow | OpenFile | Say | Hear[Any] | StartTls | AskCredentials"
-    " | OpenData | AwaitData[Any] | CloseData | HandOver | Note"
-)
-Dialogue: TypeAlias = Generator[Step, object, R]
-
-
-def hear(reader: Reader[T], what: str, ideal: T) -> Dialogue[T]:
-    """`value = yield from hear(…)`: the typed form of yielding a `Hear`."""
-    return cast(T, (yield Hear(reader, what, ideal)))
-
-
-def rehearse(dialogue: Dialogue[object]) -> list[Step]:
-    """All steps of a dialogue as they would go with a willing server; nothing is done. Where the
-    dialogue would refuse by itself, the plan ends in a note that says so."""
-    steps: list[Step] = []
-    answer: object = None
-    while True:
-        try:
-            step = dialogue.send(answer)
-        except StopIteration:
-            return steps
-        except ResolveError as error:
-            return [*steps, Note(error.message)]
-        steps.append(step)
-        answer = _ideal_answer(step)
-
-
-def _ideal_answer(step: Step) -> object:
-    match step:
-        case Hear(ideal=ideal) | AskCredentials(ideal=ideal):
-            return ideal
-        case AwaitData(ideal=ideal):
-            return Begun((ideal,), octets=1)
-        case _:
-            return None
 
 
 class Handshake(enum.Enum):

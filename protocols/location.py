@@ -1,4 +1,5 @@
-"""A URL as a value: its components, where each stands in the text, and the text while it is read.
+"""A URL as a value: its components, where each stands in the text, and the text while it is read; who
+chose it, and what was found about it.
 
 Part of the contract and imported from there by whoever needs more of it. It stands apart because
 parsing a URL needs nothing else, and a command that only parses should start as fast as Python does.
@@ -6,12 +7,52 @@ parsing a URL needs nothing else, and a command that only parses should start as
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | list[JsonValue] | tuple[JsonValue, ...] | dict[str, JsonValue] | None"
 )
+
+
+Origin: TypeAlias = Literal["user", "chosen", "derived"]
+Action: TypeAlias = Literal["allow", "warn", "refuse"]
+
+
+class Kind(enum.StrEnum):
+    """What a URL or a listing entry turned out to be."""
+
+    DOCUMENT = "document"
+    DIRECTORY = "directory"
+    ARTICLE = "article"
+    GROUP = "group"
+    SEARCH = "search"
+    SERVICE = "service"
+    ADDRESS = "address"
+    LINK = "link"
+    INFO = "info"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+
+
+class Finding(NamedTuple):
+    """Something worth telling that stopped nothing, or the rule that stopped it.
+
+    `rule` is `S04` for a rule of the safety policy, a name such as `host-syntax` for the URL's
+    spelling, and `scheme:word` for an oddity of a reply.
+    """
+
+    rule: str
+    action: Action
+    detail: str
+
+
+class Referrer(NamedTuple):
+    """The URL that led to another one and the address it was fetched from (None if unknown)."""
+
+    url: str
+    address: str | None = None
 
 
 class Place(NamedTuple):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from protocols.contract import Line
+from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, Refused
 
 T = TypeVar("T")

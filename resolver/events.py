@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from protocols.contract import Finding
+from protocols.location import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from protocols.contract import Url
+from protocols.location import Url
 from resolver import registry
 from resolver.url import parse, without_user
 

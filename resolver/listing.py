@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from protocols.contract import Entry, Kind
+from protocols.contract import Entry
+from protocols.location import Kind
 
 
 def listing_line(entry: Entry) -> str:

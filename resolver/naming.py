@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
-from protocols.contract import Url
+from protocols.location import Url
 from resolver.policy import local_name
 
 #: Which component ends in the name of the thing, per scheme; it may be absent.

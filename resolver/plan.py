@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never, cast
 
-from protocols.contract import Action, Finding, HostUrl, JsonValue, Origin, Referrer, Scheme, Url
-from protocols.conversation import (
+from protocols.errors import InvalidUrl, ResolveError
+from protocols.location import Action, Finding, HostUrl, JsonValue, Origin, Referrer, Url
+from protocols.scheme import Scheme
+from protocols.step import (
     AskCredentials,
     AwaitData,
     Borrow,
@@ -28,7 +30,6 @@ from protocols.conversation import (
     Step,
     rehearse,
 )
-from protocols.errors import InvalidUrl, ResolveError
 from resolver import registry
 from resolver.policy import Policy, judge
 from resolver.records import finding_record

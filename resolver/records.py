@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from protocols.contract import Entry, Finding, JsonValue
+from protocols.contract import Entry
+from protocols.location import Finding, JsonValue
 
 
 def instant(moment: datetime | None) -> str | None:

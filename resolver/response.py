@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from protocols.contract import Entry, Finding, JsonValue, Kind
+from protocols.contract import Entry
+from protocols.location import Finding, JsonValue, Kind
 from resolver.records import entry_record, finding_record, instant
 
 #: Media types outside text/ whose octets are meant for reading.

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from protocols.contract import Origin, Referrer, Url
 from protocols.errors import InvalidUrl
+from protocols.location import Origin, Referrer, Url
 from resolver.policy.addresses import LOCALHOST, Reach, classify, literal_addresses
 from resolver.policy.case import Server, case_of, endpoint_of
 from resolver.policy.credentials import may_carry_credentials

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from protocols.contract import Origin
+from protocols.location import Origin
 from resolver.policy.settings import Policy
 from resolver.policy.verdict import Ruling
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from protocols.contract import Origin, Referrer, Url
 from protocols.errors import InvalidUrl
+from protocols.location import Origin, Referrer, Url
 from resolver.policy.settings import Policy
 from resolver.url import parse
 

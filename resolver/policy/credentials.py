@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from protocols.contract import Url
+from protocols.location import Url
 from resolver.policy.addresses import Reach, classify
 from resolver.policy.case import Case, endpoint_of
 from resolver.policy.settings import Policy

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from protocols.contract import Origin, Referrer, Url
 from protocols.errors import InvalidUrl
+from protocols.location import Origin, Referrer, Url
 from resolver import registry
 from resolver.policy.addresses import judge_address, literal_addresses
 from resolver.policy.case import Case, Server, case_of

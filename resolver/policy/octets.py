@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from protocols.contract import Action, Url
+from protocols.location import Action, Url
 from protocols.syntax import position_of
 from resolver.policy.case import Case
 from resolver.policy.verdict import Ruling

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-from protocols.contract import Action
+from protocols.location import Action
 from resolver.policy.case import Case
 from resolver.policy.settings import Policy
 from resolver.policy.verdict import Ruling

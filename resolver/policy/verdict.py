@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from protocols.contract import Action, Finding, Origin, Url
 from protocols.errors import InvalidUrl, Refused, ResolveError, UnsupportedScheme
+from protocols.location import Action, Finding, Origin, Url
 from resolver.policy.settings import Policy
 
 
