@@ -29,6 +29,7 @@ LAYERS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"syntax"}),
         frozenset({"authority", "other"}),
         frozenset({"wire"}),
+        frozenset({"step"}),
         frozenset({"conversation", "body"}),
     ),
     "resolver": (
