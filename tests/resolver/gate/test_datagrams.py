@@ -1,0 +1,178 @@
+"""UDP: sent to the checked address only, believed from anybody, turned elsewhere only by the policy."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.contract import Datagram
+from protocols.errors import Refused, Unreachable
+from protocols.wire import encode_line
+from resolver.events import Event, Received, Sent
+from resolver.gate import Door
+from resolver.policy import Policy
+from resolver.url import parse
+from tests.resolver.gate.peers import admit
+
+PACKET = encode_line(b"VERSION", b"5")
+
+
+class Peer:
+    """A UDP socket on loopback."""
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self.sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind((host, 0))
+        self.sock.setblocking(False)
+        self.port: int = self.sock.getsockname()[1]
+
+    async def hear(self) -> tuple[bytes, tuple[str, int]]:
+        await trio.lowlevel.wait_readable(self.sock)
+        octets, source = self.sock.recvfrom(65_535)
+        return octets, source[:2]
+
+    def heard_nothing(self) -> bool:
+        try:
+            self.sock.recvfrom(65_535)
+        except BlockingIOError:
+            return True
+        return False
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    peer = Peer()
+    with peer.sock:
+        yield peer
+
+
+async def test_a_datagram_goes_out_and_one_comes_back_with_its_source(peer: Peer) -> None:
+    events: list[Event] = []
+    url = f"prospero://127.0.0.1:{peer.port}/x"
+    async with admit(url, events=events).open_datagrams() as datagrams:
+        assert (datagrams.peer, datagrams.port) == ("127.0.0.1", peer.port)
+        await datagrams.send(PACKET)
+        octets, source = await peer.hear()
+        assert octets == b"VERSION 5\r\n"
+        peer.sock.sendto(b"", source)
+        peer.sock.sendto(b"reply", source)
+        for reply in (b"", b"reply"):
+            came = await datagrams.receive(datagrams.now() + 5)
+            assert came == Datagram(reply, "127.0.0.1", peer.port)
+    assert events == [Sent(url, b"VERSION 5\r\n"), Received(url, b""), Received(url, b"reply")]
+
+
+async def test_others_may_answer_too(peer: Peer) -> None:
+    """A server may answer from another port: the dialogue decides."""
+    other = Peer("127.0.0.2")
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        _, source = await peer.hear()
+        other.sock.sendto(b"from elsewhere", source)
+        assert await datagrams.receive(datagrams.now() + 5) == Datagram(
+            b"from elsewhere", "127.0.0.2", other.port
+        )
+    other.sock.close()
+
+
+async def test_the_largest_datagram_comes_whole(peer: Peer) -> None:
+    largest = bytes(65_507)
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        peer.sock.sendto(largest, (await peer.hear())[1])
+        came = await datagrams.receive(datagrams.now() + 5)
+    assert came is not None
+    assert came.octets == largest
+
+
+async def test_nothing_until_the_deadline_is_none(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        began = datagrams.now()
+        assert await datagrams.receive(began + 0.2) is None
+        assert datagrams.now() - began >= 0.2
+
+
+async def test_what_waits_is_delivered_after_the_deadline_too(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        peer.sock.sendto(b"early", (await peer.hear())[1])
+        await trio.lowlevel.wait_readable(datagrams._sock)  # type: ignore[attr-defined]
+        came = await datagrams.receive(datagrams.now() - 1)
+        assert came is not None
+        assert came.octets == b"early"
+        assert await datagrams.receive(datagrams.now() - 1) is None
+
+
+async def test_a_datagram_that_is_too_large_cannot_be_sent(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        with pytest.raises(Unreachable, match="message too long"):
+            await datagrams.send(encode_line(bytes([65]) * 70_000))
+
+
+async def test_of_several_addresses_the_first_of_ipv4_is_used(peer: Peer) -> None:
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["::1", "127.0.0.1", "127.0.0.2"]
+
+    door = Door(policy=Policy.default(), lookup=look_up)
+    passage = door.admit(parse(f"prospero://h.example:{peer.port}/x"))
+    async with passage.open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        assert (await peer.hear())[0] == b"VERSION 5\r\n"
+        assert passage.peer == "127.0.0.1"
+
+
+async def test_a_refused_address_gets_nothing(peer: Peer) -> None:
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    policy = Policy(name="untrusted", allow_port={peer.port})
+    passage = Door(policy=policy, lookup=look_up).admit(parse(f"prospero://h.example:{peer.port}/x"))
+    with pytest.raises(Refused, match="S08"):
+        async with passage.open_datagrams():
+            pass
+    assert peer.heard_nothing()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
+async def test_a_peer_may_turn_us_to_another_place_as_far_as_the_policy_goes(peer: Peer, host: str) -> None:
+    other = Peer(host)
+    policy = Policy(allow_port={peer.port, other.port})
+    passage = admit(f"prospero://127.0.0.1:{peer.port}/x", policy=policy)
+    async with passage.open_datagrams() as datagrams:
+        datagrams.turn_to(host, other.port)
+        await datagrams.send(PACKET)
+        octets, source = await other.hear()
+        other.sock.sendto(octets, source)
+        assert await datagrams.receive(datagrams.now() + 5) == Datagram(octets, host, other.port)
+        assert (datagrams.peer, datagrams.port, passage.peer) == (host, other.port, host)
+    other.sock.close()
+    assert peer.heard_nothing()
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "rule"),
+    [("127.0.0.2", 25, "S04"), ("169.254.169.254", 1525, "S08"), ("224.0.0.1", 1525, "S08")],
+)
+async def test_a_peer_may_not_turn_us_where_no_link_may_lead(
+    peer: Peer, address: str, port: int, rule: str
+) -> None:
+    policy = Policy(allow_port={peer.port})
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x", policy=policy).open_datagrams() as datagrams:
+        with pytest.raises(Refused) as raised:
+            datagrams.turn_to(address, port)
+        assert raised.value.rule == rule
+        await datagrams.send(PACKET)
+        assert (await peer.hear())[0] == b"VERSION 5\r\n"
+
+
+async def test_a_cancel_and_the_end_leave_nothing_open(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        sock = datagrams._sock  # type: ignore[attr-defined]
+        with trio.move_on_after(0.02) as scope:
+            await datagrams.receive(datagrams.now() + 60)
+        assert scope.cancelled_caught
+    assert sock.fileno() == -1
