@@ -1,0 +1,85 @@
+"""The commands this client knows, and nothing else goes out (RFC 3977, RFC 4642, RFC 4643).
+
+Of a URL only a checked group name, a checked message-id and an integer get into one. POST, IHAVE and
+whatever else would change a server are not among the verbs (S05).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from protocols.contract import Line
+from protocols.errors import Refused
+from protocols.wire import Secret, encode_line
+
+#: RFC 3977 3.1: octets of a command, CR LF included.
+COMMAND_LIMIT = 512
+#: Digits of an article number (RFC 3977 9.8).
+MOST_DIGITS = 16
+
+
+class Verb(enum.StrEnum):
+    """A keyword with its fixed first argument, as it is sent."""
+
+    CAPABILITIES = "CAPABILITIES"
+    MODE_READER = "MODE READER"
+    STARTTLS = "STARTTLS"
+    AUTHINFO_USER = "AUTHINFO USER"
+    AUTHINFO_PASS = "AUTHINFO PASS"
+    GROUP = "GROUP"
+    LISTGROUP = "LISTGROUP"
+    ARTICLE = "ARTICLE"
+    HEAD = "HEAD"
+    STAT = "STAT"
+    OVER = "OVER"
+    XOVER = "XOVER"
+    LIST_ACTIVE = "LIST ACTIVE"
+    LIST_NEWSGROUPS = "LIST NEWSGROUPS"
+    QUIT = "QUIT"
+
+
+#: Nothing may be sent behind these before they are answered (RFC 3977 3.5, 5.3, RFC 4642, RFC 4643).
+ALONE = frozenset({Verb.MODE_READER, Verb.STARTTLS, Verb.AUTHINFO_USER, Verb.AUTHINFO_PASS, Verb.QUIT})
+#: Those that a server in transit mode need not know.
+READER_VERBS = frozenset(
+    {
+        *(Verb.GROUP, Verb.LISTGROUP, Verb.ARTICLE, Verb.HEAD, Verb.STAT),
+        *(Verb.OVER, Verb.XOVER, Verb.LIST_ACTIVE, Verb.LIST_NEWSGROUPS),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. Raises `Refused` (S02) for an argument that would end it or make it too long."""
+
+    verb: Verb
+    argument: bytes | Secret | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.line.octets) > COMMAND_LIMIT:
+            raise Refused("S02", f"{self.verb} with this argument is longer than {COMMAND_LIMIT} octets")
+
+    @property
+    def line(self) -> Line:
+        verb = self.verb.value.encode("ascii")
+        return encode_line(verb) if self.argument is None else encode_line(verb, self.argument)
+
+    def __str__(self) -> str:
+        """For a message: no line end, no secret, no control character."""
+        return repr(self.line.shown.rstrip().decode("ascii", "backslashreplace"))
+
+
+def encode_number(number: int) -> bytes:
+    """An article number as it is sent: no leading zeros."""
+    return b"%d" % number
+
+
+def encode_range(first: int, last: int) -> bytes:
+    return b"%d-%d" % (first, last)
+
+
+def encode_message_id(message_id: bytes) -> bytes:
+    """A URL's message-id as it is sent: always in angle brackets (RFC 5538 section 3)."""
+    return b"<%s>" % message_id
