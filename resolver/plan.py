@@ -31,6 +31,7 @@ from protocols.step import (
     rehearse,
 )
 from resolver import registry
+from resolver.gateways import through_gateway
 from resolver.policy import Policy, judge
 from resolver.records import finding_record
 from resolver.url import parse, redact
@@ -86,9 +87,14 @@ def explain(
         scheme=parsed.scheme,
         verdict=verdict.action,
         findings=(*verdict.findings, *spelling),
-        steps=() if verdict.action == "refuse" else _steps(parsed),
+        steps=() if verdict.action == "refuse" else _steps(through_gateway(parsed, gateways or {}) or parsed),
         error=verdict.error(parsed),
     )
+
+
+def opens_anything(url: Url) -> bool:
+    """Would a retrieval of this URL connect to, or open, anything at all? Some only point elsewhere."""
+    return any(step["action"] in ("connect", "open") for step in _steps(url))
 
 
 def _steps(url: Url) -> tuple[PlanStep, ...]:

@@ -16,6 +16,7 @@ from resolver.cli.arguments import Command
 from resolver.cli.targets import Target
 from resolver.listing import listing_line
 from resolver.naming import local_file_name
+from resolver.plan import opens_anything
 from resolver.records import entry_record, instant
 from resolver.response import Saved, is_textual
 from resolver.retrieval import LiveReply
@@ -55,7 +56,12 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
 def _path(url: Url, command: Command) -> str:
     if command.output is not None:
         return command.output
-    name = local_file_name(url)
+    try:
+        name = local_file_name(url)
+    except Refused:
+        if opens_anything(url):
+            raise
+        name = "link"  # what is no object at all is refused for that (S10), not for its name
     return name if command.directory is None else os.path.join(command.directory, name)
 
 
