@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from protocols.errors import InvalidUrl
-from protocols.location import HostUrl, Place, UrlText
-from protocols.syntax import decode, encode, find, invalid, note_characters, position_of, take
+from protocols.location import HostUrl, Place, Url, UrlText
+from protocols.syntax import build_url, decode, encode, find, invalid, note_characters, position_of, take
 
 _NOT_IN_HOST = re.compile(r"[^0-9A-Za-z._-]")
 _NOT_DIGIT = re.compile(r"[^0-9]")
@@ -231,6 +231,14 @@ def build_login(url: HostUrl) -> str:
     """`//user:password@host:port` as it is sent, password and all, the default port left out."""
     host = build_host(url.host)
     return f"//{build_userinfo(url.user, url.password)}{host}{build_port(url.port, url.default_port)}"
+
+
+def build_host_url(url: Url, authority: str, path: str) -> str:
+    """The URL of an authority and what follows it. Raises `ambiguous-authority` where nothing does and
+    some parsers would find the host in the fragment."""
+    if not path and url.fragment is not None and "@" in url.fragment.partition("/")[0]:
+        raise InvalidUrl("ambiguous-authority", 0, "ambiguous-authority: @ in a fragment behind the host")
+    return build_url(url, authority + path)
 
 
 def build_userinfo(user: bytes | None, password: bytes | None) -> str:

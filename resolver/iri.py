@@ -13,7 +13,7 @@ from protocols.errors import InvalidUrl
 from protocols.syntax import encode, invalid
 
 _BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*+://", re.IGNORECASE)
-_AUTHORITY = re.compile(r"[^/?#]*+")
+_AUTHORITY = re.compile(r"[^/?#<>]*+")
 _FOREIGN = re.compile(r"[^\x00-\x7f]++")
 _HOST = re.compile(r"[0-9a-z.-]+\Z")
 

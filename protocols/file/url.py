@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from protocols.authority import (
     build_host,
+    build_host_url,
     build_userinfo,
     check_ender,
     find_authority,
@@ -74,4 +75,4 @@ def build(url: FileUrl) -> str:
     if url.host is None and path and not path.startswith("//"):
         return build_url(url, path)
     host = build_host(url.host) if url.host else ""
-    return build_url(url, f"//{build_userinfo(url.user, url.password)}{host}{path}")
+    return build_host_url(url, f"//{build_userinfo(url.user, url.password)}{host}", path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from protocols.authority import build_login, parse_login
+from protocols.authority import build_host_url, build_login, parse_login
 from protocols.location import HostUrl, UrlText
-from protocols.syntax import build_url, encode, find, note_characters, take
+from protocols.syntax import encode, find, note_characters, take
 
 _DATA = "?:@&="
 
@@ -55,7 +55,7 @@ def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
 
 def build(url: FtpUrl) -> str:
     """The URL as text, with its password."""
-    return build_url(url, build_login(url) + _build_path(url))
+    return build_host_url(url, build_login(url), _build_path(url))
 
 
 def _build_path(url: FtpUrl) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from protocols.authority import build_login, parse_hostport
+from protocols.authority import build_host_url, build_login, parse_hostport
 from protocols.location import HostUrl, UrlText
-from protocols.syntax import build_url, encode_written, find, note_characters
+from protocols.syntax import encode_written, find, note_characters
 
 _PATH_DATA = ";:@&=/"
 _SEARCH_DATA = ";:@&="
@@ -47,4 +47,4 @@ def build(url: HttpUrl) -> str:
     path = "" if url.path is None else f"/{encode_written('path', url.path, _PATH_DATA)}"
     if url.search is not None:
         path = f"{path or '/'}?{encode_written('search', url.search, _SEARCH_DATA + '/?')}"
-    return build_url(url, build_login(url) + path)
+    return build_host_url(url, build_login(url), path)
