@@ -1,0 +1,332 @@
+"""Gopher and Gopher+ URLs against Gophernicus and PyGopherd: what is sent, and what comes out.
+
+Gophernicus ends the lines of a text with CR LF, turns it into UTF-8 and knows no Gopher+; PyGopherd
+sends what is stored and frames its Gopher+ replies. Neither ends a text with a lone period, and only
+Gophernicus so ends a menu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import resolver
+from tests.servers.gopher_servers import GopherServer
+from tests.servers.gopher_tree import FILES, GIF, LARGE, OCTETS
+
+CRLF_TEXTS = {name: text.replace(b"\n", b"\r\n") for name, text in FILES.items()}
+BOTH = ("gophernicus", "pygopherd")
+
+
+class Case(NamedTuple):
+    """One URL of one server. `sent` is None where nothing may be sent at all."""
+
+    server: str
+    rest: str
+    sent: bytes | None
+    kind: str
+    content: bytes
+    media_type: str | None
+    findings: tuple[str, ...] = ()
+    verified: tuple[str, ...] = ()
+
+
+def _texts() -> Iterator[Case]:
+    for name in ("about.txt", "dots.txt", "empty.txt", "header.txt", "with space/inner file.txt"):
+        rest, sent = f"0/{name.replace(' ', '%20')}", f"/{name}\r\n".encode()
+        yield Case("gophernicus", rest, sent, "document", CRLF_TEXTS[name], "text/plain")
+        yield Case("pygopherd", rest, sent, "document", FILES[name], "text/plain")
+    for name, converted in (
+        ("no-newline.txt", b"no line end at the end\r\n"),
+        ("utf8.txt", "Grüße — 日本\r\n".encode()),
+        ("latin1.txt", "café crème\r\n".encode()),
+    ):
+        yield Case("gophernicus", f"0/{name}", f"/{name}\r\n".encode(), "document", converted, "text/plain")
+        yield Case("pygopherd", f"0/{name}", f"/{name}\r\n".encode(), "document", FILES[name], "text/plain")
+
+
+def _binaries() -> Iterator[Case]:
+    for server in BOTH:
+        yield Case(server, "9/octets.bin", b"/octets.bin\r\n", "document", OCTETS, "application/octet-stream")
+        yield Case(server, "9/large.bin", b"/large.bin\r\n", "document", LARGE, "application/octet-stream")
+        yield Case(server, "g/pixel.gif", b"/pixel.gif\r\n", "document", GIF, "image/gif")
+        yield Case(server, "I/pixel.gif", b"/pixel.gif\r\n", "document", GIF, "image/gif")
+        yield Case(server, "h/page.html", b"/page.html\r\n", "document", FILES["page.html"], "text/html")
+
+
+def _gopher_plus() -> Iterator[Case]:
+    about = FILES["about.txt"]
+    length = ("length",)
+    unframed = ("gopher:unframed",)
+    plain = ("document", about, "text/plain")
+    yield Case("pygopherd", "0/about.txt%09%09+", b"/about.txt\t+\r\n", *plain, verified=length)
+    yield Case(
+        "pygopherd", "0/empty.txt%09%09+", b"/empty.txt\t+\r\n", "document", b"", "text/plain", (), length
+    )
+    octets = ("document", OCTETS, "application/octet-stream")
+    yield Case("pygopherd", "9/octets.bin%09%09+", b"/octets.bin\t+\r\n", *octets, verified=length)
+    # a view that it has not: PyGopherd sends the default without a word
+    view = "0/about.txt%09%09+text/plain%20De_DE"
+    yield Case("pygopherd", view, b"/about.txt\t+text/plain De_DE\r\n", *plain, verified=length)
+    # named attributes: it sends the document itself, without a header
+    yield Case("pygopherd", "0/about.txt%09%09!+ABSTRACT", b"/about.txt\t!+ABSTRACT\r\n", *plain, unframed)
+    ignored = ("document", CRLF_TEXTS["about.txt"], "text/plain", unframed)
+    yield Case("gophernicus", "0/about.txt%09%09+", b"/about.txt\t+\r\n", *ignored)
+    yield Case("gophernicus", "0/about.txt%09%09!", b"/about.txt\t!\r\n", *ignored)
+    yield Case("gophernicus", view, b"/about.txt\t+text/plain De_DE\r\n", *ignored)
+
+
+def _unfetched() -> Iterator[Case]:
+    for server in BOTH:
+        yield Case(server, "hURL:http://www.example.org/", None, "link", b"", None)
+        yield Case(server, "8/guest", None, "service", b"", None)
+        yield Case(server, "2ns", None, "service", b"", None)
+
+
+CASES = [*_texts(), *_binaries(), *_gopher_plus(), *_unfetched()]
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> GopherServer:
+    """The server that a case names."""
+    found: GopherServer = request.getfixturevalue(request.param)
+    return found
+
+
+def sent_by(events: list[resolver.Sent]) -> bytes | None:
+    return b"".join(event.octets for event in events) if events else None
+
+
+@pytest.mark.parametrize(
+    ("server", "case"),
+    [(case.server, case) for case in CASES],
+    ids=[f"{case.server} {case.rest}" for case in CASES],
+    indirect=["server"],
+)
+async def test_a_url_sends_and_gives(server: GopherServer, case: Case, tmp_path: Path) -> None:
+    sent: list[resolver.Sent] = []
+
+    def watch(event: object) -> None:
+        if isinstance(event, resolver.Sent):
+            sent.append(event)
+
+    async with resolver.Resolver(on_event=watch) as session:
+        response = await session.fetch(server.url(case.rest))
+        assert sent_by(sent) == case.sent
+        assert response.kind == case.kind
+        assert response.content == case.content
+        assert response.media_type == case.media_type
+        assert tuple(finding.rule for finding in response.findings) == ("S04", *case.findings)
+        assert response.verified == case.verified
+        if case.sent is not None:
+            assert response.peer == "127.0.0.1"
+            await session.save(server.url(case.rest), str(tmp_path / "saved"))
+            assert (tmp_path / "saved").read_bytes() == case.content
+            async with session.stream(server.url(case.rest)) as reply:
+                assert b"".join([octets async for octets in reply.body]) == case.content
+
+
+def shown(
+    entries: tuple[resolver.Entry, ...] | None, server: GopherServer
+) -> list[tuple[str, str, str | None]]:
+    """Kind, name without the columns that Gophernicus adds, and URL below the server."""
+    here = server.url("")
+    return [
+        (entry.kind.value, entry.name.partition("  ")[0], entry.url and entry.url.replace(here, "/"))
+        for entry in entries or ()
+    ]
+
+
+#: The menu of `plain` and the one written by hand in `odd`, as each server makes them.
+MENUS: list[tuple[str, str, list[tuple[str, str, str | None]]]] = [
+    (
+        "gophernicus",
+        "1/plain",
+        [
+            ("info", "[/plain/]", None),
+            ("info", "", None),
+            ("directory", "..", "/1/"),
+            ("document", "one.txt", "/0/plain/one.txt"),
+            ("document", "two.txt", "/0/plain/two.txt"),
+        ],
+    ),
+    (
+        "pygopherd",
+        "1/plain",
+        [
+            ("document", "one.txt", "/0/plain/one.txt%09%09+"),
+            ("document", "two.txt", "/0/plain/two.txt%09%09+"),
+        ],
+    ),
+    (
+        "gophernicus",
+        "1/odd",
+        [
+            ("info", "Prose at the top", None),
+            ("info", "", None),
+            ("document", "A text", "/0/odd/target.txt"),
+            ("directory", "Elsewhere", "gopher://other.example:7070/1/x%20y"),
+            ("link", "A page of the web", "http://www.example.org/"),
+            ("service", "A terminal", "telnet://guest@other.example/"),
+            ("document", "A picture", "/g/pixel.gif"),
+            ("unknown", "Unheard of", "/%3F/about.txt"),
+            ("info", "Grüße", None),
+        ],
+    ),
+    (
+        "pygopherd",
+        "1/odd",
+        [
+            ("info", "Prose at the top", None),
+            ("info", "", None),
+            ("document", "A text", "/0/odd/target.txt%09%09+"),
+            ("directory", "Elsewhere", "gopher://other.example:7070/1/x%20y"),
+            ("link", "A page of the web", "http://www.example.org/"),
+            ("service", "A terminal", "telnet://%2Fodd%2Fguest@other.example/"),  # it took a name for a path
+            ("document", "A picture", "/g/pixel.gif%09%09+"),
+            ("unknown", "Unheard of", "/%3F/about.txt%09%09+"),
+            ("info", "What the text is about.", None),
+            ("info", "Grüße", None),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("server", "rest", "expected"), MENUS, indirect=["server"])
+async def test_a_menu_becomes_entries(
+    server: GopherServer, rest: str, expected: list[tuple[str, str, str | None]]
+) -> None:
+    response = await resolver.fetch(server.url(rest))
+    assert response.kind == "directory"
+    assert response.media_type == "application/gopher-menu"
+    footer = 2 if server.name == "gophernicus" else 0  # a line and the server's name
+    entries = shown(response.entries, server)
+    assert entries[: len(entries) - footer] == expected
+    assert response.verified == (("terminator",) if server.name == "gophernicus" else ())
+    async with resolver.entries(server.url(rest)) as streamed:
+        assert tuple([entry async for entry in streamed]) == response.entries
+
+
+@pytest.mark.parametrize("server", BOTH, indirect=True)
+async def test_every_local_entry_of_the_root_menu_can_be_fetched(server: GopherServer) -> None:
+    """URLs that we build from what a server says lead back to what it holds."""
+    fetched = 0
+    async with resolver.Resolver() as session:
+        menu = await session.fetch(server.url(""))
+        for entry in menu.entries or ():
+            if entry.url is None:
+                continue
+            response = await session.fetch(entry.url, origin="chosen", referrer=entry.referrer)
+            name = entry.name.partition("  ")[0]
+            assert (response.kind == "directory") == (name not in FILES)
+            if name.endswith((".bin", ".gif", ".html")):
+                assert response.content == FILES[name]
+            fetched += 1
+    assert fetched >= len([name for name in FILES if "/" not in name and not name.endswith(".abstract")])
+
+
+@pytest.mark.parametrize("server", BOTH, indirect=True)
+@pytest.mark.parametrize(
+    ("words", "found"), [("two%20words", "Found two words"), ("a+b", "Found a+b"), ("%E9", "Found é")]
+)
+async def test_a_search_sends_its_words(server: GopherServer, words: str, found: str) -> None:
+    response = await resolver.fetch(server.url(f"7/cgi-bin/search%09{words}"))
+    assert shown(response.entries, server) == [("document", found, "/0/about.txt")]
+
+
+async def test_attributes_of_an_item(pygopherd: GopherServer) -> None:
+    response = await resolver.fetch(pygopherd.url("0/about.txt%09%09!"))
+    assert response.media_type == "application/gopher+-menu"
+    assert shown(response.entries, pygopherd) == [("document", "about.txt", "/0/about.txt%09%09+")]
+    assert response.entries is not None
+    extra = response.entries[0].extra
+    assert extra is not None
+    attributes = extra["attributes"]
+    assert isinstance(attributes, dict)
+    assert attributes["ABSTRACT"] == ["What the text is about."]
+    assert attributes["VIEWS"] == ["text/plain: <0k>"]
+
+
+async def test_attributes_of_a_directory(pygopherd: GopherServer) -> None:
+    response = await resolver.fetch(pygopherd.url("1/plain%09%09$"))
+    assert shown(response.entries, pygopherd) == [
+        ("document", "one.txt", "/0/plain/one.txt%09%09+"),
+        ("document", "two.txt", "/0/plain/two.txt%09%09+"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rest", "error", "code"),
+    [
+        ("0/nope", resolver.NotFound, None),  # a type 3 line in place of a text
+        ("1/nope", resolver.NotFound, None),
+        ("9/nope", resolver.NotFound, None),
+        ("0/nope%09%09+", resolver.NotFound, "1"),  # a framed error
+    ],
+)
+async def test_pygopherd_says_no(
+    pygopherd: GopherServer, rest: str, error: type[resolver.Declined], code: str | None
+) -> None:
+    with pytest.raises(error) as caught:
+        await resolver.fetch(pygopherd.url(rest))
+    assert caught.value.code == code
+    assert "'/nope' does not exist" in caught.value.text
+    assert caught.value.url == pygopherd.url(rest)
+    assert caught.value.exit_code == 8
+
+
+async def test_gophernicus_says_no_in_a_menu(gophernicus: GopherServer) -> None:
+    with pytest.raises(resolver.NotFound, match="not found"):
+        await resolver.fetch(gophernicus.url("1/nope/"))
+
+
+async def test_gophernicus_says_no_in_a_text_that_nothing_marks(gophernicus: GopherServer) -> None:
+    """No guess from words: what looks like a document is one."""
+    response = await resolver.fetch(gophernicus.url("0/nope"))
+    assert response.content.startswith(b"Error: File or directory not found!")
+
+
+async def test_nothing_at_all_is_no_answer_to_a_gopher_plus_request(gophernicus: GopherServer) -> None:
+    with pytest.raises(resolver.ProtocolError):
+        await resolver.fetch(gophernicus.url("0/empty.txt%09%09+"))
+
+
+async def test_gophers_with_the_right_authority(pygopherd: GopherServer) -> None:
+    url = pygopherd.url("0/about.txt", "gophers")
+    async with resolver.Resolver(cafile=str(pygopherd.authority)) as session:
+        response = await session.fetch(url)
+    assert response.content == FILES["about.txt"]
+    # PyGopherd ends TLS by closing the connection: nothing proves that the text is whole
+    assert "close-notify" not in response.verified
+    assert "gophers:end-not-authenticated" in {finding.rule for finding in response.findings}
+
+
+async def test_gophers_with_a_length_needs_no_authenticated_end(pygopherd: GopherServer) -> None:
+    async with resolver.Resolver(cafile=str(pygopherd.authority)) as session:
+        response = await session.fetch(pygopherd.url("9/octets.bin%09%09+", "gophers"))
+    assert response.content == OCTETS
+    assert response.verified == ("length",)
+    assert {finding.rule for finding in response.findings} == {"S04"}
+
+
+async def test_gophers_without_the_authority_sends_nothing(pygopherd: GopherServer) -> None:
+    sent: list[object] = []
+    async with resolver.Resolver(on_event=sent.append) as session:
+        with pytest.raises(resolver.TlsError) as caught:
+            await session.fetch(pygopherd.url("0/about.txt", "gophers"))
+    assert caught.value.exit_code == 5
+    assert not any(isinstance(event, resolver.Sent) for event in sent)
+
+
+async def test_gophers_to_a_server_without_tls(gophernicus: GopherServer) -> None:
+    with pytest.raises(resolver.TlsError):
+        await resolver.fetch(gophernicus.url("0/about.txt", "gophers"))
+
+
+async def test_a_body_limit_stops_a_large_file(gophernicus: GopherServer) -> None:
+    with pytest.raises(resolver.LimitExceeded) as caught:
+        await resolver.fetch(gophernicus.url("9/large.bin"), limits=resolver.Limits(body=1000))
+    assert (caught.value.limit, caught.value.exit_code) == ("body", 14)
