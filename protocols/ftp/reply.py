@@ -122,19 +122,23 @@ def _check_size(lines: int, octets: int, limits: Limits) -> None:
 
 
 def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
-    """The octets up to and with the LF that ends a line; an LF that is a Telnet option ends none."""
+    """The octets up to and with the LF that ends a line; an LF that is a Telnet option ends none. Each
+    octet is looked at once: options can come in any number."""
+    pieces: list[bytes] = []
+    taken = 0
     while True:
-        index = buffer.find(b"\n", limit)
+        index = buffer.find(b"\n", limit - taken)
         if index >= 0:
-            if not _is_option(buffer.peek(index + 1)):
-                return buffer.take(index + 1)
-            buffer.searched = index + 1
-            continue
-        if len(buffer) >= limit:
+            pieces.append(buffer.take(index + 1))
+            taken += index + 1
+            if not _is_option(pieces[-1]):
+                return b"".join(pieces)
+        elif taken + len(buffer) >= limit:
             raise LimitExceeded("line", f"a line of a reply is longer than {limit} octets")
-        if buffer.at_end:
+        elif buffer.at_end:
             raise Disconnected("the server closed the control connection")
-        yield
+        else:
+            yield
 
 
 def _is_option(raw: bytes) -> bool:

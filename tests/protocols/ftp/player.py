@@ -24,6 +24,8 @@ from protocols.conversation import (
 )
 from protocols.errors import Disconnected, NetworkError, ProtocolError, ResolveError, TimedOut
 from protocols.ftp.dialogue import retrieve
+from protocols.ftp.passive import Offer
+from protocols.ftp.reply import ControlReply
 from protocols.ftp.transfer import Ended, Transfer
 from protocols.ftp.url import FtpUrl
 from protocols.ftp.visit import Outcome
@@ -96,6 +98,7 @@ class Player:
         self.sent: list[bytes] = []
         self.shown: list[bytes] = []
         self.events: list[object] = []
+        self.heard: list[ControlReply] = []
         self.body = b""
         self.transfer: Transfer | None = None
         self._buffer = Buffer()
@@ -112,8 +115,8 @@ class Player:
             try:
                 step = self.dialogue.send(answer) if error is None else self.dialogue.throw(error)
             except StopIteration as done:
-                assert isinstance(done.value, Outcome)
-                return done.value
+                outcome: Outcome = done.value
+                return outcome
             answer, error = None, None
             try:
                 answer = self._perform(step)
@@ -189,7 +192,9 @@ class Player:
                 next(self._waiting)
             except StopIteration as done:
                 self._waiting = None
-                return done.value
+                value = done.value
+                self.heard.append(value.reply if isinstance(value, Offer) else value)
+                return value
             except ResolveError:
                 self._waiting = None
                 raise

@@ -34,12 +34,11 @@ def test_the_table_has_48_rows() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_commands_of_a_url(row: Row) -> None:
-    try:
-        player, outcome = play(row.url, script_for(row))
-    except InvalidUrl as error:
-        assert row.error == "InvalidUrl"
-        assert error.kind == "bad-escape"
+    if row.number.startswith("48"):
+        with pytest.raises(InvalidUrl, match="bad-escape"):
+            parse(row.url)
         return
+    player, outcome = play(row.url, script_for(row))
     assert player.sent == row.sent
     if row.error is None:
         assert isinstance(outcome, Outcome)

@@ -1,0 +1,166 @@
+"""Dialogues with a server that says anything: a value or a typed error, and never a cut body as a whole one.
+
+`FTP_FUZZ=100000` plays so many; the default is a sample of them. Each number is its own seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from protocols.contract import Credentials, Limits, Options
+from protocols.errors import ResolveError
+from protocols.ftp.dialogue import retrieve
+from protocols.ftp.facts import parse_size
+from protocols.ftp.reply import read_reply
+from protocols.ftp.url import FtpUrl
+from protocols.wire import run_reader
+from resolver.url import parse
+from tests.protocols.ftp.player import WILLING, Player, Script, gone
+
+DIALOGUES = int(os.environ.get("FTP_FUZZ", "4000"))
+#: More commands than any one URL can cause: a dialogue that sends more does not end.
+MOST_COMMANDS = 60
+
+URLS = [
+    parse(text)
+    for text in (
+        "ftp://h/x",
+        "ftp://h/d/x;type=i",
+        "ftp://h/x;type=a",
+        "ftp://u:p@h/d;type=d",
+        "ftp://h/d/e/",
+        "ftps://me@h/x",
+    )
+]
+OPTIONS = [
+    Options(),
+    Options(tls="require"),
+    Options(tls="try", mlsd=True),
+    Options(start=3),
+    Options(want="facts"),
+]
+PIECES = [
+    *(
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\0",
+        b"\xff",
+        b"\xff\xfd\x01",
+        b"\xff\xff",
+        b"-",
+        b" ",
+        b'"',
+        b"\x1b[2J",
+        b"1",
+        b"5",
+    ),
+    *(
+        b"150 ",
+        b"226 ",
+        b"421 bye\r\n",
+        b"550 no\r\n",
+        b"530 no\r\n",
+        b"999 x\r\n",
+        b"226 a\r\n",
+        b"350 a\r\n",
+    ),
+    *(b"(|||0|)", b"(1,2,3,4,5,6)", b"213 9\r\n", b"x" * 70_000, b"220-\r\n"),
+]
+
+
+def mutate(chance: random.Random, octets: bytes) -> bytes:
+    """One change: an octet, a piece put in, a cut, a repetition, or nothing left."""
+    at = chance.randrange(len(octets) + 1)
+    match chance.randrange(6):
+        case 0:
+            return octets[:at] + bytes((chance.randrange(256),)) + octets[at + 1 :]
+        case 1:
+            return octets[:at] + chance.choice(PIECES) + octets[at:]
+        case 2:
+            return octets[:at]
+        case 3:
+            return octets[at:]
+        case 4:
+            return octets + octets
+        case _:
+            return chance.choice(PIECES)
+
+
+def make_script(chance: random.Random) -> Script:
+    """A willing server with one to four things changed."""
+    script = Script(
+        data=chance.choice((b"12345", b"12345", b"a\r\nb\r\n", b"", b"1")),
+        close_notify=chance.random() < 0.8,
+        first=chance.random() < 0.3,
+        silent=chance.random() < 0.3,
+        peer=chance.choice(("127.0.0.1", "::1")),
+        credentials=chance.choice((None, Credentials(b"me", b"p"))),
+    )
+    if chance.random() < 0.1:
+        script.broken, script.broken_later = gone(), chance.random() < 0.5
+    if chance.random() < 0.1:
+        script.unreachable = (40001,)
+    for _ in range(chance.randrange(1, 5)):
+        verb = chance.choice((*WILLING, b"greeting", b"late", b"RETR", b"NLST"))
+        if verb == b"greeting":
+            script.greeting = mutate(chance, script.greeting)
+        elif verb == b"late":
+            script.late = mutate(chance, script.late)
+        else:
+            script.replies[verb] = mutate(chance, WILLING[verb])
+    return script
+
+
+class Bounded(Player):
+    """A player that does not go on for ever."""
+
+    def _say(self, octets: bytes, shown: bytes) -> None:
+        super()._say(octets, shown)
+        assert len(self.sent) < MOST_COMMANDS, "the dialogue does not end"
+
+
+def check_whole(player: Player) -> None:
+    """A value was given: is all there that proves it? Judged by what was heard, not by our states."""
+    if player.transfer is None:
+        return
+    assert player.script.broken is None
+    assert player.heard[-1].good
+    expected = player.transfer.found.expected
+    assert expected is None or len(player.body) >= expected
+    assert player.script.close_notify or not any(getattr(event, "tls", False) for event in player.events)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_any_server(part: int) -> None:
+    outcomes: dict[str, int] = {}
+    for number in range(part, DIALOGUES, 4):
+        chance = random.Random(number)
+        script = make_script(chance)
+        url = chance.choice(URLS)
+        assert isinstance(url, FtpUrl)
+        player = Bounded(retrieve(url, chance.choice(OPTIONS)), script)
+        try:
+            player.play()
+        except ResolveError as error:
+            outcomes[type(error).__name__] = outcomes.get(type(error).__name__, 0) + 1
+        else:
+            check_whole(player)
+            outcomes["value"] = outcomes.get("value", 0) + 1
+    assert outcomes["value"] > 0
+    assert {"ProtocolError", "Disconnected", "Truncated"} <= set(outcomes)
+
+
+def test_facts_never_fail() -> None:
+    chance = random.Random(1)
+    for _ in range(2000):
+        octets = mutate(chance, mutate(chance, b"213 12345\r\n"))
+        try:
+            reply = run_reader(read_reply(Limits()), octets, octets)
+        except ResolveError:
+            continue
+        size = parse_size(reply)
+        assert size is None or 0 <= size < 2**63

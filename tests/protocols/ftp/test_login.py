@@ -1,0 +1,258 @@
+"""Greetings, names, passwords, TLS: what is sent, and what is never sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.contract import Credentials, Options
+from protocols.conversation import AskCredentials, Connect, StartTls
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    LoginRequired,
+    ProtocolError,
+    ResolveError,
+    TlsError,
+    TryLater,
+)
+from protocols.ftp.visit import Outcome
+from tests.protocols.ftp.player import Script, play
+
+Replies = dict[bytes, "bytes | list[bytes]"]
+
+LOGINS: list[tuple[str, str, bytes, Replies, list[bytes], type[ResolveError] | None]] = [
+    ("already logged in", "ftp://h/x", b"230 hello\r\n", {}, [], None),
+    (
+        "soon",
+        "ftp://h/x",
+        b"120 wait\r\n120-a\r\n120 b\r\n220 go\r\n",
+        {},
+        [b"USER anonymous", b"PASS anonymous@"],
+        None,
+    ),
+    ("another 2yz greeting", "ftp://h/x", b"200 go\r\n", {}, [b"USER anonymous", b"PASS anonymous@"], None),
+    ("busy", "ftp://h/x", b"421 busy\r\n", {}, [], TryLater),
+    ("never", "ftp://h/x", b"530 not you\r\n", {}, [], AccessDenied),
+    ("a 3yz is no greeting", "ftp://h/x", b"331 hm\r\n", {}, [], ProtocolError),
+    ("something else speaks", "ftp://h/x", b"SSH-2.0-OpenSSH\r\n", {}, [], ProtocolError),
+    ("playing for time", "ftp://h/x", b"120 wait\r\n" * 200, {}, [], ProtocolError),
+    (
+        "no PASS after 230: Pure-FTPd",
+        "ftp://h/x",
+        b"220 a\r\n",
+        {b"USER": b"230 in\r\n"},
+        [b"USER anonymous"],
+        None,
+    ),
+    ("nor after 232", "ftp://u:p@h/x", b"220 a\r\n", {b"USER": b"232 in\r\n"}, [b"USER u"], None),
+    ("nor after another 2yz", "ftp://u:p@h/x", b"220 a\r\n", {b"USER": b"250 in\r\n"}, [b"USER u"], None),
+    (
+        "USER and an account",
+        "ftp://u:p@h/x",
+        b"220 a\r\n",
+        {b"USER": b"332 acct\r\n"},
+        [b"USER u"],
+        LoginRequired,
+    ),
+    ("USER refused", "ftp://u:p@h/x", b"220 a\r\n", {b"USER": b"530 no\r\n"}, [b"USER u"], AccessDenied),
+    ("USER and 1yz", "ftp://u:p@h/x", b"220 a\r\n", {b"USER": b"150 hm\r\n"}, [b"USER u"], ProtocolError),
+    (
+        "anonymous refused",
+        "ftp://h/x",
+        b"220 a\r\n",
+        {b"USER": b"530 no\r\n"},
+        [b"USER anonymous"],
+        LoginRequired,
+    ),
+    (
+        "202 to PASS",
+        "ftp://u:p@h/x",
+        b"220 a\r\n",
+        {b"PASS": b"202 not needed\r\n"},
+        [b"USER u", b"PASS p"],
+        None,
+    ),
+    (
+        "PASS and an account",
+        "ftp://u:p@h/x",
+        b"220 a\r\n",
+        {b"PASS": b"332 acct\r\n"},
+        [b"USER u", b"PASS p"],
+        LoginRequired,
+    ),
+    (
+        "PASS refused",
+        "ftp://u:p@h/x",
+        b"220 a\r\n",
+        {b"PASS": b"530 no\r\n"},
+        [b"USER u", b"PASS p"],
+        AccessDenied,
+    ),
+    (
+        "PASS and another 3yz",
+        "ftp://u:p@h/x",
+        b"220 a\r\n",
+        {b"PASS": b"331 more\r\n"},
+        [b"USER u", b"PASS p"],
+        ProtocolError,
+    ),
+    (
+        "PASS refused to anonymous",
+        "ftp://h/x",
+        b"220 a\r\n",
+        {b"PASS": b"530 no\r\n"},
+        [b"USER anonymous", b"PASS anonymous@"],
+        LoginRequired,
+    ),
+    (
+        "PASS not now",
+        "ftp://u:p@h/x",
+        b"220 a\r\n",
+        {b"PASS": b"450 later\r\n"},
+        [b"USER u", b"PASS p"],
+        TryLater,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("why", "url", "greeting", "replies", "login", "error"), LOGINS, ids=[row[0] for row in LOGINS]
+)
+def test_login(
+    why: str,
+    url: str,
+    greeting: bytes,
+    replies: Replies,
+    login: list[bytes],
+    error: type[ResolveError] | None,
+) -> None:
+    player, outcome = play(url, Script(greeting=greeting, replies=replies))
+    if error is None:
+        assert isinstance(outcome, Outcome)
+        assert player.sent == [*login, b"TYPE I", b"SIZE x", b"EPSV", b"RETR x"]
+    else:
+        assert type(outcome) is error
+        assert player.sent == login
+
+
+def test_nobody_has_a_password() -> None:
+    for url in ("ftp://me@h/x", "ftp://@h/x"):
+        player, error = play(url)
+        assert isinstance(error, LoginRequired)
+        assert len(player.sent) == 1
+        assert error.code == "331"
+
+
+def test_the_password_of_another_is_not_sent() -> None:
+    player, error = play("ftp://me@h/x", Script(credentials=Credentials(b"you", b"secret")))
+    assert isinstance(error, LoginRequired)
+    assert player.sent == [b"USER me"]
+
+
+def test_a_password_is_asked_for_only_when_the_server_asks() -> None:
+    player, outcome = play("ftp://me@h/x", Script(replies={b"USER": b"230 in\r\n"}))
+    assert isinstance(outcome, Outcome)
+    assert not any(isinstance(event, AskCredentials) for event in player.events)
+
+
+def test_credentials_set_for_the_place_go_before_anonymous() -> None:
+    player, _ = play("ftp://h/x", Script(credentials=Credentials(b"bob", b"secret pw")))
+    assert player.sent[:2] == [b"USER bob", b"PASS secret pw"]
+    assert player.shown[:2] == [b"USER bob", b"PASS ****"]
+
+
+def test_the_anonymous_password_is_a_setting() -> None:
+    player, _ = play("ftp://h/x", options=Options(anonymous_password=b"me@here"))
+    assert player.sent[1] == b"PASS me@here"
+    player, _ = play("ftp://u:@h/x", options=Options(anonymous_password=b"me@here"))
+    assert player.sent[1] == b"PASS "
+
+
+@pytest.mark.parametrize(
+    "refusal", [b"530 no secret here\r\n", b"332 acct\r\n", b"331 hm\r\n", b"nonsense\r\n"]
+)
+def test_no_error_shows_the_password(refusal: bytes) -> None:
+    player, error = play("ftp://u:secret%20pw@h/x", Script(replies={b"PASS": refusal}))
+    assert isinstance(error, ResolveError)
+    assert "secret pw" not in f"{error} {error!r} {error.args}"
+    assert player.shown[1] == b"PASS ****"
+
+
+AUTH: list[tuple[str, bytes, Replies, list[bytes]]] = [
+    ("refused", b"220 a\r\n", {b"AUTH": b"500 what?\r\n"}, [b"AUTH TLS"]),
+    ("not now", b"220 a\r\n", {b"AUTH": b"431 later\r\n"}, [b"AUTH TLS"]),
+    ("an odd 2yz", b"220 a\r\n", {b"AUTH": b"200 sure\r\n"}, [b"AUTH TLS"]),
+    ("an odd 3yz", b"220 a\r\n", {b"AUTH": b"334 more\r\n"}, [b"AUTH TLS"]),
+    ("logged in already: CVE-2021-22946", b"230 in\r\n", {}, []),
+    ("PBSZ refused", b"220 a\r\n", {b"PBSZ": b"500 no\r\n"}, [b"AUTH TLS", b"PBSZ 0"]),
+    ("PROT refused", b"220 a\r\n", {b"PROT": b"534 no\r\n"}, [b"AUTH TLS", b"PBSZ 0", b"PROT P"]),
+]
+
+
+@pytest.mark.parametrize(("why", "greeting", "replies", "sent"), AUTH, ids=[row[0] for row in AUTH])
+def test_tls_that_was_asked_for_is_tls_or_nothing(
+    why: str, greeting: bytes, replies: Replies, sent: list[bytes]
+) -> None:
+    player, error = play("ftp://u:p@h/x", Script(greeting=greeting, replies=replies), Options(tls="require"))
+    assert type(error) is TlsError
+    assert player.sent == sent
+
+
+def test_tls_comes_before_the_name() -> None:
+    script = Script(close_notify=True)
+    player, outcome = play("ftp://u:p@h/x", script, Options(tls="require"))
+    assert isinstance(outcome, Outcome)
+    assert outcome.verified >= {"close-notify", "final-reply"}
+    assert player.sent[:5] == [b"AUTH TLS", b"PBSZ 0", b"PROT P", b"USER u", b"PASS p"]
+    order = [event for event in player.events if isinstance(event, (bytes, StartTls))]
+    assert order[:2] == [b"AUTH TLS", StartTls()]
+
+
+def test_what_came_in_the_clear_behind_auth_is_refused() -> None:
+    """CVE-2021-22947: replies put into the buffer before TLS stands must not be taken for protected."""
+    replies: Replies = {b"AUTH": b"234 go\r\n230 you are in\r\n"}
+    player, error = play("ftp://u:p@h/x", Script(replies=replies), Options(tls="require"))
+    assert type(error) is ProtocolError
+    assert player.sent == [b"AUTH TLS"]
+
+
+@pytest.mark.parametrize(
+    ("greeting", "replies"), [(b"220 a\r\n", {b"AUTH": b"502 no\r\n"}), (b"230 in\r\n", dict[bytes, bytes]())]
+)
+def test_tls_if_the_server_can(greeting: bytes, replies: dict[bytes, bytes]) -> None:
+    script = Script(greeting=greeting, replies={**replies})
+    player, outcome = play("ftp://h/x", script, Options(tls="try"))
+    assert isinstance(outcome, Outcome)
+    assert player.sent[-1] == b"RETR x"
+    assert not outcome.standing.protected
+
+
+def test_trying_tls_takes_no_odd_answer() -> None:
+    _, error = play("ftp://h/x", Script(replies={b"AUTH": b"200 sure\r\n"}), Options(tls="try"))
+    assert type(error) is TlsError
+    _, error = play("ftp://h/x", Script(replies={b"PROT": b"534 no\r\n"}), Options(tls="try"))
+    assert type(error) is TlsError
+
+
+def test_ftps_begins_with_tls_and_protects_data_after_the_login() -> None:
+    player, outcome = play("ftps://u:p@h/x", Script(close_notify=True))
+    assert isinstance(outcome, Outcome)
+    assert player.events[0] == Connect(tls=True)
+    assert player.sent[:4] == [b"USER u", b"PASS p", b"PBSZ 0", b"PROT P"]
+    _, error = play("ftps://u:p@h/x", Script(replies={b"PROT": b"536 no\r\n"}))
+    assert type(error) is TlsError
+
+
+def test_telnet_options_are_refused_at_once() -> None:
+    script = Script(greeting=b"\xff\xfd\x06220\xff\xfb\x01 a\xff\xfc\x02\r\n")
+    player, outcome = play("ftp://h/x", script)
+    assert isinstance(outcome, Outcome)
+    assert player.events[1:3] == [b"\xff\xfc\x06\xff\xfe\x01", AskCredentials(None, None)]
+    assert player.sent[0] == b"USER anonymous"
+
+
+def test_an_account_is_a_fact_of_its_own() -> None:
+    _, error = play("ftp://h/x", Script(replies={b"RETR": b"532 account\r\n"}))
+    assert isinstance(error, LoginRequired)
+    assert isinstance(error, Declined)
+    assert error.exit_code == 6

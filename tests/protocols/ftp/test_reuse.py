@@ -1,0 +1,176 @@
+"""When a control connection may serve again, and what is sent then."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.contract import Options
+from protocols.conversation import Connect
+from protocols.errors import Declined, Disconnected, NotFound
+from protocols.ftp.dialogue import retrieve
+from protocols.ftp.reuse import Approach, Standing, login_key
+from protocols.ftp.url import FtpUrl
+from protocols.ftp.visit import Outcome
+from resolver.url import parse
+from tests.protocols.ftp.player import Player, Script, play
+
+LOGIN = [b"USER anonymous", b"PASS anonymous@"]
+
+
+def ftp(text: str) -> FtpUrl:
+    url = parse(text)
+    assert isinstance(url, FtpUrl)
+    return url
+
+
+def visit(
+    url: str, kept: Standing | None = None, script: Script | None = None
+) -> tuple[list[bytes], Standing]:
+    """What is sent, and how the connection stands afterwards."""
+    player = Player(retrieve(ftp(url), kept=kept, keep=True), script or Script())
+    outcome = player.play()
+    assert (Connect() in player.events) == (kept is None)
+    return player.sent, outcome.standing
+
+
+def test_pwd_comes_right_after_the_login_and_only_where_a_connection_is_kept() -> None:
+    sent, standing = visit("ftp://h/d/x")
+    assert sent[:4] == [*LOGIN, b"PWD", b"CWD d"]
+    assert standing.home == b"/home"
+    assert b"PWD" not in play("ftp://h/d/x")[0].sent
+
+
+def test_the_same_directory_needs_no_cwd() -> None:
+    _, standing = visit("ftp://h/d/e/x")
+    assert visit("ftp://h/d/e/y", standing)[0] == [b"SIZE y", b"EPSV", b"RETR y"]
+
+
+def test_no_directory_ever_needs_no_cwd() -> None:
+    _, standing = visit("ftp://h/x")
+    sent, standing = visit("ftp://h/y;type=a", standing)
+    assert sent == [b"TYPE A", b"EPSV", b"RETR y"]
+    assert visit("ftp://h/z;type=a", standing)[0] == [b"EPSV", b"RETR z"]
+
+
+def test_another_directory_goes_through_the_login_directory() -> None:
+    _, standing = visit("ftp://h/d/x")
+    sent, standing = visit("ftp://h/e/f/y", standing)
+    assert sent[:4] == [b"CWD /home", b"PWD", b"CWD e", b"CWD f"]
+    assert standing.cwds == (b"e", b"f")
+
+
+@pytest.mark.parametrize("dot", ["d/.", "./d", "%64/x/.."])
+def test_paths_are_never_compared(dot: str) -> None:
+    _, standing = visit("ftp://h/d/x")
+    assert visit(f"ftp://h/{dot}/x", standing)[0][0] == b"CWD /home"
+
+
+def test_the_octets_are_compared_and_not_how_they_are_written() -> None:
+    _, standing = visit("ftp://h/d/x")
+    assert visit("ftp://h/%64/x", standing)[0][0] == b"SIZE x"
+
+
+STRAYED = [
+    (b"PWD", b'257 "/elsewhere"\r\n'),
+    (b"PWD", b"257 /home\r\n"),
+    (b"PWD", b"550 no\r\n"),
+    (b"CWD /home", b"550 no\r\n"),
+]
+
+
+@pytest.mark.parametrize(("command", "reply"), STRAYED)
+def test_a_login_directory_that_is_not_found_again_means_a_new_connection(
+    command: bytes, reply: bytes
+) -> None:
+    _, standing = visit("ftp://h/d/x")
+    player = Player(retrieve(ftp("ftp://h/e/y"), kept=standing), Script(replies={command: reply}))
+    player.play()
+    assert player.sent[:4] == [b"CWD /home", b"PWD", *LOGIN]
+
+
+@pytest.mark.parametrize("reply", [b"500 no\r\n", b"257 nowhere\r\n", b'257 "/open\r\n', b'257 ""\r\n'])
+def test_without_a_login_directory_there_is_no_way_back(reply: bytes) -> None:
+    _, standing = visit("ftp://h/d/x", script=Script(replies={b"PWD": reply}))
+    assert standing.home is None
+    assert standing.approach((b"d",)) is Approach.STAY
+    assert standing.approach((b"e",)) is Approach.ANEW
+    player = Player(retrieve(ftp("ftp://h/e/y"), kept=standing), Script())
+    player.play()
+    assert player.sent[0] == b"USER anonymous"
+
+
+def test_a_cwd_of_the_guess_makes_the_place_unknown() -> None:
+    _, standing = visit("ftp://h/d/x", script=Script(replies={b"RETR": b"550 no\r\n"}))
+    assert standing.cwds is None
+    assert visit("ftp://h/d/y", standing)[0][0] == b"CWD /home"
+
+
+def test_a_failed_cwd_makes_the_place_unknown() -> None:
+    _, standing = visit("ftp://h/d/x")
+    player = Player(retrieve(ftp("ftp://h/e/y"), kept=standing), Script(replies={b"CWD e": b"550 no\r\n"}))
+    with pytest.raises(NotFound):
+        player.play()
+    assert standing.cwds is None
+
+
+def test_a_transfer_that_was_not_whole_ends_the_use() -> None:
+    _, standing = visit("ftp://h/d/x")
+    player = Player(retrieve(ftp("ftp://h/d/y"), kept=standing), Script(late=b"426 broken\r\n", data=b"1"))
+    with pytest.raises(Exception, match="broke off"):
+        player.play()
+    assert not standing.whole
+    assert standing.approach((b"d",)) is Approach.ANEW
+
+
+def test_a_refused_transfer_leaves_the_connection_in_order() -> None:
+    player, error = play("ftp://h/x;type=i", Script(replies={b"RETR": b"550 no\r\n"}))
+    assert isinstance(error, Declined)
+    assert player.sent[-1] == b"RETR x"
+
+
+def test_a_later_failure_on_a_kept_connection_is_not_tried_again() -> None:
+    _, standing = visit("ftp://h/d/x")
+    player = Player(retrieve(ftp("ftp://h/d/y"), kept=standing), Script(replies={b"EPSV": b""}))
+    with pytest.raises(Disconnected):
+        player.play()
+    assert player.sent == [b"SIZE y", b"EPSV"]
+
+
+def test_421_on_a_kept_connection_is_tried_once_on_a_new_one() -> None:
+    _, standing = visit("ftp://h/d/x")
+    script = Script(replies={b"SIZE": [b"421 idle\r\n", b"213 5\r\n"]})
+    player = Player(retrieve(ftp("ftp://h/d/y"), kept=standing), script)
+    assert isinstance(player.play(), Outcome)
+    assert player.sent[:2] == [b"SIZE y", b"USER anonymous"]
+
+
+KEYS = [
+    ("ftp://h/", "ftp://h/x", True),
+    ("ftp://h/", "ftp://h:21/x", True),
+    ("ftp://h/", "ftp://H/x", True),
+    ("ftp://h/", "ftp://h:2121/", False),
+    ("ftp://h/", "ftp://g/", False),
+    ("ftp://h/", "ftps://h:21/", False),
+    ("ftp://h/", "ftp://@h/", False),
+    ("ftp://u@h/", "ftp://u:@h/", False),
+    ("ftp://u:p@h/", "ftp://u:q@h/", False),
+    ("ftp://u:p@h/", "ftp://v:p@h/", False),
+    ("ftp://u:p@h/", "ftp://u:p@h/x", True),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "same"), KEYS)
+def test_the_key_is_all_that_makes_a_login(one: str, other: str, same: bool) -> None:
+    keys = [login_key(ftp(url), Options()) for url in (one, other)]
+    assert (keys[0] == keys[1]) is same
+    assert "b'p'" not in repr(keys)
+    assert "password" not in repr(keys)
+
+
+def test_options_are_part_of_the_key() -> None:
+    url = ftp("ftp://h/")
+    assert login_key(url, Options()) != login_key(url, Options(tls="require"))
+    assert login_key(url, Options()) != login_key(url, Options(anonymous_password=b"me@here"))
+    assert login_key(ftp("ftp://u:p@h/"), Options()) == login_key(
+        ftp("ftp://u:p@h/"), Options(anonymous_password=b"me@here")
+    )
