@@ -38,7 +38,7 @@ LAYERS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"url", "response", "listing"}),
         frozenset({"extraction", "gateways", "reference"}),
         frozenset({"policy"}),
-        frozenset({"naming"}),
+        frozenset({"naming", "hops", "codings"}),
         frozenset({"plan", "gate"}),
         frozenset({"retrieval"}),
         frozenset({"session"}),
