@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterab
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from protocols.connection import Datagram as Datagram
 from protocols.connection import Datagrams as Datagrams
@@ -65,6 +65,9 @@ class Credentials:
     password: bytes = field(repr=False)
 
 
+Wanted: TypeAlias = Literal["content", "file", "facts"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a caller asks for beyond the URL, for the schemes that know of it.
@@ -88,7 +91,7 @@ class Options:
     anonymous_password: bytes = b"anonymous@"
     mlsd: bool = False
     start: int = 0
-    want: Literal["content", "file", "facts"] = "content"
+    want: Wanted = "content"
     headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     user_agent: bytes = b"url-resolver"
     codings: Mapping[str, Callable[[], Unpacking]] = field(default_factory=dict, repr=False)

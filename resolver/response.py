@@ -57,7 +57,8 @@ def decode_text(octets: bytes, charset: str | None) -> str:
 class Response:
     """A complete body and what is known of it.
 
-    `url` is where it came from in the end, `requested_url` what was asked for; both redacted.
+    `url` is where it came from in the end, `requested_url` what was asked for, `chain` what was asked
+    before `url`, one URL a redirect; all redacted.
     `content` are its octets; `raw` the same before the protocol's quoting was undone (Gopher's
     periods), None where there is none. `size` is what the peer announced. `entries` are the records
     of a listing, None for anything else. `elapsed` is in seconds. `verified` says what was checked:
@@ -78,6 +79,7 @@ class Response:
     verified: tuple[str, ...]
     elapsed: float
     peer: str | None = None
+    chain: tuple[str, ...] = ()
     target: str | None = None
     extra: Mapping[str, JsonValue] | None = None
     raw: bytes | None = None
@@ -110,6 +112,7 @@ class Response:
             "verified": list(self.verified),
             "elapsed": self.elapsed,
             "peer": self.peer,
+            "chain": list(self.chain),
             "target": self.target,
             "extra": None if self.extra is None else dict(self.extra),
         }
@@ -137,3 +140,4 @@ class Saved:
     attempts: int
     elapsed: float
     peer: str | None
+    chain: tuple[str, ...] = ()

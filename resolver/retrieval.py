@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 
@@ -24,26 +24,27 @@ from protocols.contract import (
     Finding,
     JsonValue,
     Kind,
-    Origin,
+    Moved,
     Referrer,
     Reply,
     Sink,
     Url,
 )
-from protocols.errors import Declined, InvalidUrl, LimitExceeded, ResolveError, TimedOut, UnsupportedScheme
+from protocols.errors import (
+    Declined,
+    InvalidUrl,
+    LimitExceeded,
+    Refused,
+    ResolveError,
+    TimedOut,
+    UnsupportedScheme,
+)
 from resolver import registry
 from resolver.events import Finished, OnEvent, Progress, Started, Warned
 from resolver.gate import Door, Passage
+from resolver.hops import Request as Request
+from resolver.hops import next_request
 from resolver.url import parse
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked for: a URL, who chose it, and what led to it (safety page, "Origins")."""
-
-    url: Url
-    origin: Origin = "user"
-    referrer: Referrer | None = None
 
 
 class Clock:
@@ -155,9 +156,16 @@ class LiveReply:
     """
 
     def __init__(
-        self, request: Request, reply: Reply, passage: Passage, body: WatchedBody, clock: Clock
+        self,
+        request: Request,
+        reply: Reply,
+        passage: Passage,
+        body: WatchedBody,
+        clock: Clock,
+        earlier: tuple[Url, ...],
     ) -> None:
         self.request = request
+        self._earlier = earlier
         self.body = body
         self._reply = reply
         self._passage = passage
@@ -166,6 +174,16 @@ class LiveReply:
     @property
     def url(self) -> str:
         return self.request.url.shown
+
+    @property
+    def requested_url(self) -> str:
+        """What was asked for, redacted."""
+        return (*self.chain, self.url)[0]
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The URLs that led here, redacted: what was asked for, then each that had moved."""
+        return tuple(url.shown for url in self._earlier)
 
     @property
     def kind(self) -> Kind:
@@ -243,28 +261,43 @@ class LiveReply:
 
 
 class Retrieval:
-    """An async context manager: judge, open, hand over a `LiveReply`; leaving it closes everything."""
+    """An async context manager: judge, open, hand over a `LiveReply`; leaving it closes everything.
+
+    Where the peer says that the object has moved, each hop is judged and opened like a retrieval of its
+    own, on the one clock.
+    """
 
     def __init__(self, door: Door, request: Request, *, most: int | None) -> None:
         self._door = door
+        self._asked = request
         self._request = request
+        self._earlier: list[Url] = []
         self._most = most
         self._opened: AbstractAsyncContextManager[Reply] | None = None
 
     async def __aenter__(self) -> LiveReply:
-        url = self._request.url
         clock = Clock(self._door.limits.total)
-        self._door.on_event(Started(url.shown, 1))
+        self._door.on_event(Started(self._asked.url.shown, 1))
         try:
-            with named(url.shown):
-                return await self._open(clock)
+            return await self._open(clock)
         except BaseException as error:
             self._finish(error)
             raise
 
     async def _open(self, clock: Clock) -> LiveReply:
-        request, door = self._request, self._door
-        passage = door.admit(request.url, origin=request.origin, referrer=request.referrer)
+        while True:
+            with named(self._request.url.shown), followed(bool(self._earlier)):
+                passage, reply = await self._open_one(clock)
+                if reply.moved is None:
+                    return await self._bounded(passage, reply, clock)
+                await self._close()
+                self._request = self._next(reply.moved, passage.peer)
+
+    async def _open_one(self, clock: Clock) -> tuple[Passage, Reply]:
+        request = self._request
+        passage = self._door.admit(
+            request.url, origin=request.origin, referrer=request.referrer, options=request.options
+        )
         scheme = registry.find(request.url.scheme)
         if scheme is None or scheme.open is None:
             raise UnsupportedScheme(
@@ -276,11 +309,26 @@ class Retrieval:
             reply = await opened.__aenter__()
         self._opened = opened
         self._warn(passage, told)
+        return passage, reply
+
+    def _next(self, moved: Moved, peer: str | None) -> Request:
+        policy, hops = self._door.policy, self._door.limits.hops
+        following = next_request(self._request, moved, peer, self._earlier, policy, hops)
+        self._earlier.append(self._request.url)
+        return following
+
+    async def _bounded(self, passage: Passage, reply: Reply, clock: Clock) -> LiveReply:
         if self._most is not None and reply.size is not None and reply.size > self._most:
-            await opened.__aexit__(None, None, None)
+            await self._close()
             raise LimitExceeded("body", f"{reply.size} octets are announced, the limit is {self._most}")
-        body = WatchedBody(reply.body, request.url.shown, clock, self._most, reply.size, door.on_event)
-        return LiveReply(request, reply, passage, body, clock)
+        url = self._request.url.shown
+        body = WatchedBody(reply.body, url, clock, self._most, reply.size, self._door.on_event)
+        return LiveReply(self._request, reply, passage, body, clock, tuple(self._earlier))
+
+    async def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
 
     def _warn(self, passage: Passage, told: int) -> int:
         """Tell the policy's warnings behind the first `told`; how many there are now."""
@@ -299,9 +347,7 @@ class Retrieval:
             self._finish(error)
 
     def _finish(self, error: BaseException | None) -> None:
-        self._door.on_event(
-            Finished(self._request.url.shown, error if isinstance(error, Exception) else None)
-        )
+        self._door.on_event(Finished(self._asked.url.shown, error if isinstance(error, Exception) else None))
 
 
 @contextmanager
@@ -312,6 +358,17 @@ def named(url: str) -> Iterator[None]:
     except ResolveError as error:
         if error.url is None:
             error.url = url
+        raise
+
+
+@contextmanager
+def followed(hop: bool) -> Iterator[None]:
+    """Whatever rule stops a hop, what failed is a redirect: exit status 15."""
+    try:
+        yield
+    except (Refused, UnsupportedScheme) as error:
+        if hop:
+            error.exit_code = 15
         raise
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from types import TracebackType
 
 import trio
 
-from protocols.contract import Entry, Kind, Limits, Origin, Referrer, Url
+from protocols.contract import Entry, Kind, Limits, Options, Origin, Referrer, Url, Wanted
 from protocols.errors import LimitExceeded, Refused
+from resolver.codings import installed
 from resolver.events import OnEvent
 from resolver.gate import Door, Family
 from resolver.gate.sink import Existing as Existing
@@ -41,10 +43,12 @@ class Resolver:
         cafile: str | None = None,
         family: Family | None = None,
         strict: bool = False,
+        options: Options | None = None,
     ) -> None:
         self.policy = Policy.default() if policy is None else policy
         self.limits = Limits() if limits is None else limits
         self._strict = strict
+        self._options = replace(options or Options(), codings=installed())
         self._door = Door(
             policy=self.policy,
             limits=self.limits,
@@ -55,12 +59,13 @@ class Resolver:
         )
 
     async def __aenter__(self) -> Resolver:
+        await self._door.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        await self._door.__aexit__(kind, error, trace)
 
     def stream(
         self,
@@ -95,7 +100,7 @@ class Resolver:
     def _finished(self, reply: LiveReply, content: bytes) -> Response:
         return Response(
             url=reply.url,
-            requested_url=reply.request.url.shown,
+            requested_url=reply.requested_url,
             kind=reply.kind,
             content=content,
             media_type=reply.media_type,
@@ -108,6 +113,7 @@ class Resolver:
             verified=reply.verified,
             elapsed=reply.elapsed,
             peer=reply.peer,
+            chain=reply.chain,
             target=reply.target,
             extra=reply.extra,
             raw=reply.untouched(content),
@@ -148,7 +154,7 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
     ) -> Entry:
         """What the URL names, as one entry: kind, size, date, media type; the body is not read."""
-        request = self._request(url, origin, referrer)
+        request = self._request(url, origin, referrer, "facts")
         async with Retrieval(self._door, request, most=None) as reply:
             return Entry(
                 name=request.url.shown,
@@ -179,17 +185,18 @@ class Resolver:
         anything is sent) or `replace`. `make_directory` makes the directory it goes to. With `digest`
         the SHA-256 of the file is taken.
         """
-        request = self._request(url, origin, referrer)
+        request = self._request(url, origin, referrer, "file")
+        most = self.limits.body if self.limits.body_everywhere else None
         async with (
             Sink(path, exists=exists, make_directory=make_directory) as sink,
-            self.stream(request.url, origin=origin, referrer=referrer) as reply,
+            Retrieval(self._door, request, most=most) as reply,
         ):
             count = await _fill(sink, reply)
             sha256 = await trio.to_thread.run_sync(sink.sha256) if digest else None
             await sink.commit(reply.modified)
             return Saved(
                 url=reply.url,
-                requested_url=request.url.shown,
+                requested_url=reply.requested_url,
                 path=path,
                 bytes=count,
                 resumed_from=0,
@@ -202,11 +209,19 @@ class Resolver:
                 attempts=1,
                 elapsed=reply.elapsed,
                 peer=reply.peer,
+                chain=reply.chain,
             )
 
-    def _request(self, url: str | Url, origin: Origin, referrer: tuple[str, str | None] | None) -> Request:
+    def _request(
+        self,
+        url: str | Url,
+        origin: Origin,
+        referrer: tuple[str, str | None] | None,
+        want: Wanted = "content",
+    ) -> Request:
         parsed = parse(url, strict=self._strict) if isinstance(url, str) else url
-        return Request(parsed, origin, None if referrer is None else Referrer(*referrer))
+        found_in = None if referrer is None else Referrer(*referrer)
+        return Request(parsed, origin, found_in, replace(self._options, want=want))
 
 
 def octets_to_keep(reply: LiveReply) -> AsyncIterator[bytes]:
