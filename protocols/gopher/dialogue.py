@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from protocols.contract import JsonValue, Kind
 from protocols.errors import InvalidUrl, Refused
 from protocols.gopher.framing import Ending, Header, read_header, read_promised_header
 from protocols.gopher.item import build_session, check_linked, linked_url
@@ -16,6 +15,7 @@ from protocols.gopher.item_types import find_type
 from protocols.gopher.refinement import with_gopherplus
 from protocols.gopher.request import SAFE_REQUEST, Ask, command_in, encode_request, parse_command
 from protocols.gopher.url import GopherUrl, build
+from protocols.location import JsonValue, Kind
 from protocols.step import Connect, Dialogue, HandOver, Note, Say, hear
 from protocols.wire import Reader
 

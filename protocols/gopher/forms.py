@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from protocols.contract import Finding, JsonValue
 from protocols.errors import Refused
 from protocols.gopher.item import display_text
 from protocols.gopher.refinement import with_gopherplus
 from protocols.gopher.url import GopherUrl
+from protocols.location import Finding, JsonValue
 from protocols.wire import encode_block, encode_line
 
 #: More than any person types; the whole of a form in a URL is smaller anyway.

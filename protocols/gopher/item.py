@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 
 from protocols.authority import build_host, build_login, build_port, build_userinfo
-from protocols.contract import HostUrl, JsonValue
 from protocols.errors import InvalidUrl
 from protocols.gopher.url import GopherUrl
+from protocols.location import HostUrl, JsonValue
 from protocols.syntax import encode
 
 #: Rule S20: the schemes that a `URL:` selector may lead to.

@@ -11,7 +11,7 @@ import enum
 import re
 from dataclasses import dataclass
 
-from protocols.contract import Kind
+from protocols.location import Kind
 
 
 class Reading(enum.Enum):

@@ -7,11 +7,11 @@ import enum
 import re
 from dataclasses import dataclass
 
-from protocols.contract import Kind
 from protocols.gopher.item_types import Reading, find_type, media_type_of
 from protocols.gopher.request import Ask, command_in, parse_command
 from protocols.gopher.url import GopherUrl
 from protocols.gopher.views import ATTRIBUTES_VIEW, kind_of_view
+from protocols.location import Kind
 
 #: As many octets as tell attribute records from anything else.
 RECORD_MARK_LENGTH = 6

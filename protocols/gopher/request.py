@@ -11,7 +11,7 @@ import enum
 import re
 from dataclasses import dataclass
 
-from protocols.contract import Line
+from protocols.connection import Line
 from protocols.errors import Refused
 from protocols.gopher.item import display_text
 from protocols.gopher.url import GopherUrl

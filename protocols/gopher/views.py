@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from protocols.contract import JsonValue, Kind
 from protocols.gopher.item import display_text
+from protocols.location import JsonValue, Kind
 
 MENU_VIEW = "application/gopher-menu"
 ATTRIBUTES_VIEW = "application/gopher+-menu"

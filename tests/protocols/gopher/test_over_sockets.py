@@ -1,0 +1,69 @@
+"""The same transcripts against a server on a socket, through the real gate."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+from fixtures.replay import serve_transcript
+from fixtures.transcript import Transcript, transcripts
+from protocols.contract import Limits
+from protocols.gopher.handler import open_gopher
+from protocols.gopher.url import GopherUrl
+from resolver.gate.door import Door
+from resolver.policy import Policy
+from resolver.url import parse
+from tests.protocols.outcome import check, resolve
+
+ON_A_SOCKET = [each for each in transcripts("gopher") if each.connections]
+PLACE = "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def server_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(PLACE).configure_cert(context)
+    return context
+
+
+@pytest.fixture(scope="module")
+def cafile(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("authority") / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return path
+
+
+@pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
+async def test_what_the_transcript_says(
+    transcript: Transcript, server_tls: ssl.SSLContext, cafile: Path
+) -> None:
+    url = parse(transcript.url)
+    assert isinstance(url, GopherUrl)
+    tls = server_tls if url.scheme == "gophers" else None
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            replay = await serve_transcript(nursery, transcript, tls)
+            here = replace(url, host=PLACE, port=replay.port)
+            policy = Policy(allow_port={replay.port}, allow_form=True)
+            quiet = any(connection.end == "quiet" for connection in transcript.connections)
+            limits = Limits(idle=0.2) if quiet else Limits()
+            async with Door(policy=policy, limits=limits, cafile=str(cafile)) as door:
+                outcome = await resolve(open_gopher, here, door.admit(here))
+            while replay.served < len(transcript.connections) and not replay.complaints:
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert replay.complaints == []
+    outcome.entries = (
+        transcript.outcome.entries
+    )  # their URLs depend on where the menu is; see test_transcripts
+    check(outcome, transcript.outcome)
