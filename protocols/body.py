@@ -49,8 +49,8 @@ class Octets:
 class StreamBody:
     """The octets of `stream` behind those in `buffer`: exactly `count`, or until the end (None).
 
-    `received` counts what was delivered. When the connection ends before `count`: `Truncated`, with
-    both numbers. A reset is `Truncated` if the body had begun and `Disconnected` if not. `at_end` is
+    `received` counts what was delivered. When the connection ends before `count`, or is reset:
+    `Truncated`, with both numbers, if the body had begun, and `Disconnected` if not. `at_end` is
     awaited once the last octet is out; what it raises is raised in place of the end.
     """
 
@@ -116,6 +116,8 @@ class StreamBody:
         if self._ended:
             return
         self._ended = True
+        if self._left() and self.received == 0:
+            raise Disconnected(f"the connection ended before the first of {self._count} octets of the body")
         if self._left():
             raise Truncated(
                 f"the body ended after {self.received} of {self._count} octets",
