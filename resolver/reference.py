@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from protocols.contract import Url
+from protocols.location import Url
 from resolver.url import parse, without_user
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")

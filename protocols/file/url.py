@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocols.authority import (
-    build_host,
     build_host_url,
     build_userinfo,
     check_ender,
     find_authority,
     find_port,
     note_userinfo,
-    parse_host,
     parse_userinfo,
 )
+from protocols.host import build_host, parse_host
 from protocols.location import Url, UrlText
 from protocols.syntax import build_url, encode, find, invalid, note_characters, take
 

@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass
 
 from protocols.authority import (
-    build_host,
     build_login,
     build_port,
     build_userinfo,
-    is_hostname,
     parse_hostport,
     parse_login,
 )
 from protocols.errors import InvalidUrl
+from protocols.host import build_host, is_hostname
 from protocols.location import HostUrl, Url, UrlText
 from protocols.syntax import (
     build_url,
