@@ -13,8 +13,11 @@ from types import TracebackType
 
 from protocols.contract import Sink
 
-#: Octets copied in one go where splice cannot be used, and from where on splice pays for its pipe.
-COPY_SIZE = 262_144
+#: Octets copied in one go where splice cannot be used. With 256 KiB the loop's own work shows.
+COPY_SIZE = 1_048_576
+
+#: From so many octets on splice pays for its pipe.
+SPLICE_FROM = 262_144
 
 # What a process without privileges may ask for (/proc/sys/fs/pipe-max-size); the default is 64 KiB.
 _PIPE_SIZE = 1_048_576

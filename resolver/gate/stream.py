@@ -22,7 +22,7 @@ import trio
 from protocols.contract import Line, Sink
 from protocols.errors import Disconnected, TimedOut
 from resolver.events import OnEvent, Received, Sent
-from resolver.gate.bulk import COPY_SIZE, Pipe, spliceable
+from resolver.gate.bulk import COPY_SIZE, SPLICE_FROM, Pipe, spliceable
 from resolver.gate.faults import connection_fault, tls_fault
 from resolver.gate.trust import Trust
 
@@ -69,6 +69,7 @@ class Stream:
         self._held: OSError | None = None
         self._view = memoryview(bytearray(RECEIVE_SIZE))
         self._received = 0
+        self._waits = 0
 
     @property
     def peer(self) -> str:
@@ -136,7 +137,7 @@ class Stream:
     async def move(self, sink: Sink, count: int | None) -> int:
         before = self._received
         end = None if count is None else before + count
-        large = count is None or count > COPY_SIZE
+        large = count is None or count > SPLICE_FROM
         if large and not self._secured and spliceable(sink.fileno()):
             await self._splice(sink, end)
         else:
@@ -157,7 +158,7 @@ class Stream:
                 pipe.push(sink, moved)
 
     async def _copy(self, sink: Sink, end: int | None) -> None:
-        view = memoryview(bytearray(COPY_SIZE))
+        view = memoryview(bytearray(COPY_SIZE if end is None else min(COPY_SIZE, end - self._received)))
         while self._received != end:
             most = len(view) if end is None else min(len(view), end - self._received)
             count = await self._fill(view[:most])
@@ -200,10 +201,12 @@ class Stream:
     async def _fill(self, view: memoryview) -> int:
         """Wait for octets and read them into `view`: how many; 0 at the end, then always."""
         await trio.lowlevel.checkpoint_if_cancelled()
+        waits = self._waits
         take = self._take_records if self._secured else self._take
         count = await self._perform(partial(take, view), self._wait_readable)
         self._received += count
-        await trio.lowlevel.cancel_shielded_checkpoint()
+        if waits == self._waits:  # others get their turn also where octets never stop coming
+            await trio.lowlevel.cancel_shielded_checkpoint()
         return count
 
     def _take(self, view: memoryview) -> int:
@@ -263,6 +266,7 @@ class Stream:
         await self._wait(trio.lowlevel.wait_writable)
 
     async def _wait(self, wait: Callable[[socket.socket], Awaitable[None]]) -> None:
+        self._waits += 1
         with trio.move_on_after(self._terms.idle) as scope:
             try:
                 await wait(self._sock)

@@ -18,13 +18,13 @@ import trustme
 
 from protocols.errors import Disconnected, TimedOut
 from resolver.gate import stream as stream_module
-from resolver.gate.bulk import COPY_SIZE, Pipe, spliceable
+from resolver.gate.bulk import SPLICE_FROM, Pipe, spliceable
 from resolver.gate.stream import Stream
 from tests.resolver.gate.peers import admit, reset, start, start_tls
 from tests.resolver.gate.transfers import FileSink, file_sink
 
 PIPE = 1_048_576
-SIZES = [0, 1, 65_535, 65_536, COPY_SIZE - 1, COPY_SIZE, COPY_SIZE + 1, PIPE - 1, PIPE, PIPE + 1, 3_141_592]
+SIZES = [0, 1, 65_535, 65_536, SPLICE_FROM, SPLICE_FROM + 1, PIPE - 1, PIPE, PIPE + 1, 3_141_592]
 TRAILER = b"the next reply"
 
 
