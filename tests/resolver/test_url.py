@@ -360,7 +360,7 @@ def grows_linearly(work: Callable[[str], object], start: str, piece: str, end: s
     """Eight times the text takes about eight times as long; sixty-four times would be quadratic. What
     takes next to no time cannot be compared, and need not."""
     small, large = (seconds(work, start + piece * (size // len(piece)) + end) for size in (SMALL, LARGE))
-    return large < max(24 * small, 0.03)
+    return large < max(32 * small, 0.03)
 
 
 def test_the_measure_finds_quadratic_work() -> None:
