@@ -68,7 +68,8 @@ def tls_fault(error: ssl.SSLError, host: str) -> TlsError:
         return TlsError(f"the certificate of {host} is not to be trusted: {error.verify_message}")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         return TlsError(f"{host} ended the connection during the TLS handshake")
-    return TlsError(f"TLS with {host} failed: {(error.reason or str(error)).replace('_', ' ').lower()}")
+    words = getattr(error, "reason", None) or str(error)
+    return TlsError(f"TLS with {host} failed: {words.replace('_', ' ').lower()}")
 
 
 def object_fault(error: OSError, path: bytes) -> ResolveError:
