@@ -149,7 +149,6 @@ async def test_before_the_first_octet_and_in_silence_the_error_is_the_networks(
 
 
 @pytest.mark.parametrize("way", ["iterate", "drain"])
-@pytest.mark.parametrize("way", ["iterate", "drain"])
 async def test_the_end_before_the_first_of_so_many_octets_is_disconnected(way: str) -> None:
     with pytest.raises(Disconnected):
         await take(body_of(b"", (), None, 1), way, Collected())
