@@ -40,7 +40,7 @@ $(VENV)/.installed: pyproject.toml
 	for candidate in $(if $(PYTHON),'$(PYTHON)',python3.11 python3 python3.12 python3.13 python3.14 /usr/bin/python3); do \
 	    "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
 	    old=$$candidate; \
-	    "$$candidate" -c 'import ensurepip, venv' 2>/dev/null || continue; \
+	    "$$candidate" -c 'import ensurepip, venv; ensurepip.version()' 2>/dev/null || continue; \
 	    found=$$candidate; break; \
 	done; \
 	if [ -z "$$found" ] && [ -n "$$old" ]; then \
@@ -48,6 +48,6 @@ $(VENV)/.installed: pyproject.toml
 	elif [ -z "$$found" ]; then \
 	    echo "Python 3.11 or later is needed$(if $(PYTHON),: $(PYTHON) is not; , and none is on PATH; )set PYTHON=/path/to/python" >&2; exit 1; \
 	fi; \
-	[ -x $(RUN) ] && $(RUN) -c '' 2>/dev/null || "$$found" -m venv --clear $(VENV)
+	[ -x $(RUN) ] && $(RUN) -c 'import pip' 2>/dev/null || "$$found" -m venv --clear $(VENV)
 	$(RUN) -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
