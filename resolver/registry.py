@@ -8,6 +8,7 @@ scheme and never replace one. No module name is ever made from the text of a URL
 from __future__ import annotations
 
 import importlib
+from functools import cache
 
 from protocols.scheme import Scheme
 
@@ -57,6 +58,7 @@ def _load(row: str) -> Scheme:
     return scheme
 
 
+@cache
 def _find_plugin(name: str) -> Scheme | None:
     from importlib.metadata import entry_points  # 40 ms: only on a miss
 

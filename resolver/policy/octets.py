@@ -79,11 +79,15 @@ ROOMS: dict[str, tuple[Room, ...]] = {
 
 
 def judge_octets(case: Case) -> Iterator[Ruling]:
-    """S02."""
+    """S02. The first place of each sort is told: a hostile URL may have thousands."""
+    told: set[str] = set()
     for room in ROOMS.get(case.url.scheme, ()):
         for component in room.components:
             for name, octets in _pieces(component, getattr(case.url, component, None)):
-                yield from _judge_piece(case.url, room, name, octets)
+                for sort, judge_piece in (("octet", _judge_content), ("length", _judge_length)):
+                    for ruling in judge_piece(case.url, room, name, octets, told):
+                        told.add(f"{sort} {ruling.action}")
+                        yield ruling
     if case.url.scheme in ("gopher", "gophers"):
         yield from _judge_request_length(case.url)
 
@@ -103,16 +107,19 @@ def _pieces(name: str, value: object) -> Iterator[tuple[str, bytes]]:
                 yield from _pieces(f"{name}[{index}]", item)
 
 
-def _judge_piece(url: Url, room: Room, name: str, octets: bytes) -> Iterator[Ruling]:
+def _judge_content(url: Url, room: Room, name: str, octets: bytes, told: set[str]) -> Iterator[Ruling]:
     present = frozenset(octets)
-    if bad := present & room.refused:
+    if (bad := present & room.refused) and "octet refuse" not in told:
         yield _ruling(url, "refuse", name, octets, bad, "could end a command, a field of it, or a name in it")
-    elif bad := present & room.warned:
+    elif not bad and (bad := present & room.warned) and "octet warn" not in told:
         yield _ruling(
             url, "warn", name, octets, bad, "is a control character or a blank that no real name needs"
         )
+
+
+def _judge_length(url: Url, room: Room, name: str, octets: bytes, told: set[str]) -> Iterator[Ruling]:
     length = _length(name, octets)
-    if room.longest is not None and length > room.longest:
+    if room.longest is not None and length > room.longest and "length refuse" not in told:
         yield Ruling(
             rule="S02",
             action="refuse",
