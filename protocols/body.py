@@ -51,7 +51,8 @@ class StreamBody:
 
     `received` counts what was delivered. When the connection ends before `count`, or is reset:
     `Truncated`, with both numbers, if the body had begun, and `Disconnected` if not. `at_end` is
-    awaited once the last octet is out; what it raises is raised in place of the end.
+    awaited once the last octet is out; what it raises is raised in place of the end. `announced` is a
+    number of octets that somebody gave and that marks no end; it is only told in errors.
     """
 
     def __init__(
@@ -60,10 +61,12 @@ class StreamBody:
         buffer: Buffer,
         count: int | None = None,
         at_end: Callable[[], Awaitable[None]] | None = None,
+        announced: int | None = None,
     ) -> None:
         self._stream = stream
         self._buffer = buffer
         self._count = count
+        self._announced = count if announced is None else announced
         self._at_end = at_end
         self._ended = False
         self.received = 0
@@ -133,7 +136,7 @@ class StreamBody:
         return Truncated(
             f"the connection was reset after {self.received} octets of the body",
             received=self.received,
-            expected=self._count,
+            expected=self._announced,
         )
 
 

@@ -84,7 +84,8 @@ class Options:
 
     `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
     them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
-    without TLS, which else is not done: what a caller says with `--tls never`.
+    without TLS, which else is not done: what a caller says with `--tls never`. `keep` says that further
+    retrievals will follow: FTP then asks where it is, to find the way back for the next one.
     """
 
     tls: Literal["never", "try", "require"] = "never"
@@ -98,6 +99,7 @@ class Options:
     login: Credentials | None = None
     entries: int | None = None
     login_in_clear: bool = False
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +186,9 @@ class Reply:
     """What a scheme's `open` hands over: facts first, then the body, while the connection lives.
 
     `findings` and `verified` may grow until the body has ended. `verified` takes words out of
-    length, final-reply, close-notify, terminator. `listing` reads the body as entries, or is None
-    where the URL names no listing. `target` is the URL a link, service or address points to.
+    length, final-reply, close-notify, terminator. `size` is that of the whole object; the body begins at
+    its octet `start`, which is 0 unless `Options.start` could be granted. `listing` reads the body as
+    entries, or is None where the URL names no listing. `target` is the URL a link, service or address points to.
     `untouched` makes the octets that were sent out of the whole body again, where the protocol's
     quoting was undone in it; it may be called once the body has ended. With `moved` there is nothing
     here but the way to another URL, which a retrieval follows as far as S10 and S11 let it.
@@ -196,6 +199,7 @@ class Reply:
     media_type: str | None = None
     charset: str | None = None
     size: int | None = None
+    start: int = 0
     modified: datetime | None = None
     meta: tuple[tuple[str, str], ...] = ()
     listing: EntryReader | None = None

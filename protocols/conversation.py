@@ -18,6 +18,7 @@ from typing import Generic, TypeVar, cast
 from protocols.contract import Gate, Loan, LocalFile, Stream
 from protocols.errors import Disconnected, NetworkError, ProtocolError, ResolveError, TlsError
 from protocols.step import AskCredentials as AskCredentials
+from protocols.step import AskPeer as AskPeer
 from protocols.step import AwaitData as AwaitData
 from protocols.step import Begun as Begun
 from protocols.step import Borrow as Borrow
@@ -128,7 +129,9 @@ class Conversation(Generic[R]):
     async def _perform(self, step: Step) -> object:
         match step:
             case Connect(tls=tls):
-                return await self._connect(tls)
+                await self._connect(tls)
+            case AskPeer():
+                return self.stream.peer
             case Borrow(whom=whom, tls=tls):
                 return await self._borrow(whom, tls)
             case OpenFile(segments=segments):
@@ -153,8 +156,8 @@ class Conversation(Generic[R]):
                 raise AssertionError("a hand-over is the caller's")
         return None
 
-    async def _connect(self, tls: bool) -> str:
-        """In place of an earlier connection. The numeric address of the peer."""
+    async def _connect(self, tls: bool) -> None:
+        """In place of an earlier connection."""
         await self._begin_anew()
         self._stream = await self._connections.enter_async_context(self._gate.connect(tls=tls))
         return self._stream.peer

@@ -129,6 +129,13 @@ class HandOver:
     count: int | None = None
 
 
+class AskPeer(NamedTuple):
+    """Answered with the numeric address of the peer. `text` is what a plan says in its place: what
+    depends on the address."""
+
+    text: str
+
+
 class Note(NamedTuple):
     """A branch that the ideal case does not take, or a fact for the person who reads the plan."""
 
@@ -137,7 +144,7 @@ class Note(NamedTuple):
 
 Step: TypeAlias = (
     "Connect | Borrow | OpenFile | Say | Hear[Any] | StartTls | AskCredentials"
-    " | OpenData | AwaitData[Any] | CloseData | HandOver | Note"
+    " | OpenData | AwaitData[Any] | CloseData | HandOver | AskPeer | Note"
 )
 Dialogue: TypeAlias = Generator[Step, object, R]
 

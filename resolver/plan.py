@@ -15,6 +15,7 @@ from protocols.location import Action, Finding, HostUrl, JsonValue, Origin, Refe
 from protocols.scheme import Scheme
 from protocols.step import (
     AskCredentials,
+    AskPeer,
     AwaitData,
     Borrow,
     CloseData,
@@ -119,7 +120,7 @@ def _plan_step(step: Step, url: Url, scheme: Scheme) -> PlanStep:
             return {"action": "receive", "what": what}
         case OpenFile(path=path):
             return {"action": "open", "path": path}
-        case Note(text=text):
+        case Note(text=text) | AskPeer(text=text):
             return {"action": "note", "text": text}
         case StartTls():
             return {"action": "note", "text": "TLS begins on this connection"}

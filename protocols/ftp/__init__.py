@@ -1,13 +1,46 @@
-"""ftp and ftps: RFC 1738 3.2 (the URL), RFC 959, 2428, 3659, 4217."""
+"""ftp and ftps: RFC 1738 3.2 (the URL), RFC 959, 1123, 2228, 2389, 2428, 3659, 4217.
+
+`url` is the URL. From there down, each on those below it: `handler` meets the gate; `dialogue` chooses the
+commands, with `directory` for listings and `description` for facts alone; `visit` gets to the URL's
+directory, `login` through the login, `transfer` through one data connection; `control` asks and hears.
+Text is taken apart by `reply`, `passive`, `facts`, `text` and `listing`; `refusal` says what a no means,
+`reuse` when a connection may serve again.
+"""
 
 from __future__ import annotations
 
-from protocols.ftp.url import FtpUrl, build, parse
-from protocols.scheme import Scheme
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from protocols.ftp.url import FtpUrl, build, parse, with_typecode
+from protocols.scheme import Dialogue, Scheme
+
+if TYPE_CHECKING:
+    from protocols.contract import Gate, Reply
 
 __all__ = ["FTP", "FTPS", "FtpUrl"]
 
-_NAMES = "data object or directory"
 
-FTP = Scheme(name="ftp", names=_NAMES, default_port=21, parse=parse, build=build)
-FTPS = Scheme(name="ftps", names=_NAMES, default_port=990, parse=parse, build=build, tls=True)
+def _open(url: FtpUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
+    from protocols.ftp.handler import open_ftp  # parsing a URL needs none of it
+
+    return open_ftp(url, gate)
+
+
+def _dialogue(url: FtpUrl) -> Dialogue:
+    from protocols.ftp.dialogue import retrieve  # as above
+
+    return retrieve(url)
+
+
+FTP = Scheme(
+    name="ftp",
+    names="data object or directory",
+    default_port=21,
+    parse=parse,
+    build=build,
+    open=_open,
+    dialogue=_dialogue,
+    refine={"type": with_typecode},
+)
+FTPS = FTP._replace(name="ftps", default_port=990, tls=True)

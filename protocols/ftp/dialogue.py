@@ -8,56 +8,51 @@ segment is dropped, joined or normalized.
 from __future__ import annotations
 
 from protocols.contract import Kind, Limits, Options
-from protocols.conversation import Dialogue, Note
+from protocols.conversation import Borrow, Connect, Dialogue, Note
 from protocols.errors import Disconnected, InvalidUrl
 from protocols.ftp.control import Closing, Control, command, refusal, shown_command
 from protocols.ftp.description import describe
 from protocols.ftp.directory import list_names
-from protocols.ftp.reuse import Approach, Standing
+from protocols.ftp.login import is_implicit
+from protocols.ftp.reuse import Standing, login_key
 from protocols.ftp.transfer import Form, Found, Refusal, open_data, refuse_transfer, set_type, transfer
 from protocols.ftp.url import FtpUrl
 from protocols.ftp.visit import Outcome, Strayed, Visit, arrive, ask_size, ask_time, enter, return_to
 
 
-def retrieve(
-    url: FtpUrl,
-    options: Options | None = None,
-    limits: Limits | None = None,
-    *,
-    kept: Standing | None = None,
-    keep: bool = False,
-) -> Dialogue[Outcome]:
+def retrieve(url: FtpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[Outcome]:
     """The steps of a retrieval; hands over a `Transfer` once data comes.
 
-    `kept` is how the connection stands that the conversation begins with, None if there is none. With
-    `keep`, PWD is sent after the login, so that the connection can serve again. A 421 before any data,
-    and a failure of the first command on a kept connection, are tried again once on a new one.
+    A 421 before any data, and a failure of the first command on a kept connection, are tried again once
+    on a new one.
     """
     options, limits = options or Options(), limits or Limits()
     check_expressible(url)
     check_arguments(url)
-    if kept is not None and kept.approach(url.cwds) is not Approach.ANEW:
-        control = Control(limits, kept)
+    tls, tries = is_implicit(url), 2
+    while (standing := (yield Borrow(login_key(url, options), tls))) is not None:
+        assert isinstance(standing, Standing)
+        visit = Visit(Control(limits, standing), url, options)
         try:
-            yield from return_to(control, url.cwds)
-            return (yield from _inquire(Visit(control, url, options)))
+            yield from return_to(visit.control, url.cwds)
+            return (yield from _inquire(visit))
+        except Strayed:
+            continue
         except (Disconnected, Closing) as error:
-            if control.commands > 1:
+            if visit.control.commands > 1:
                 if isinstance(error, Disconnected):
                     raise
-                return (yield from _visit_anew(url, options, limits, keep))
-        except Strayed:
-            pass
-    try:
-        return (yield from _visit_anew(url, options, limits, keep))
-    except Closing:
-        return (yield from _visit_anew(url, options, limits, keep))
-
-
-def _visit_anew(url: FtpUrl, options: Options, limits: Limits, keep: bool) -> Dialogue[Outcome]:
-    visit = Visit(Control(limits, Standing()), url, options)
-    yield from arrive(visit, keep)
-    return (yield from _inquire(visit))
+                tries = 1
+    while True:
+        visit = Visit(Control(limits, Standing()), url, options)
+        try:
+            yield from arrive(visit)
+            return (yield from _inquire(visit))
+        except Closing:
+            tries -= 1
+            if not tries:
+                raise
+            yield Connect(tls)
 
 
 def _inquire(visit: Visit) -> Dialogue[Outcome]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from protocols.contract import Credentials, Options
-from protocols.conversation import AskCredentials, Connect, Dialogue, Note, StartTls
+from protocols.conversation import AskCredentials, Dialogue, Note, StartTls
 from protocols.errors import Declined, LoginRequired, ProtocolError, TlsError
 from protocols.ftp.control import PRELIMINARY_LIMIT, Control, check_good, refusal
 from protocols.ftp.refusal import declined, refusal_of
@@ -20,11 +20,14 @@ from protocols.wire import Secret
 _UNKNOWN = Secret(b"****")
 
 
+def is_implicit(url: FtpUrl) -> bool:
+    """TLS from the first octet?"""
+    return url.scheme == "ftps"
+
+
 def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
-    """Connect and log in as the URL says. Raises `LoginRequired`, `AccessDenied`, other `Declined`."""
-    implicit = url.scheme == "ftps"
-    peer = yield Connect(tls=implicit)
-    control.standing.ipv4 = not isinstance(peer, str) or ":" not in peer
+    """On a new connection, as the URL says. Raises `LoginRequired`, `AccessDenied`, other `Declined`."""
+    implicit = is_implicit(url)
     greeting = yield from _hear_greeting(control)
     if not implicit and options.tls != "never":
         yield from _secure(control, greeting, options.tls)

@@ -47,20 +47,19 @@ class Approach(enum.Enum):
 class Standing:
     """The server's side of one control connection, as far as its replies have told.
 
-    `ipv4` and `protected` (data goes through TLS) hold from the login on. `type_code` is the last TYPE
-    that was answered 2yz, `extended` whether EPSV works (None: not tried). `home` is what PWD said right
-    after login. `cwds` are the CWD arguments that led from the login directory to where it stands, None
-    after a failed or an additional CWD. `whole` says that the last transfer ended with its final reply:
-    without it the connection must not serve again.
+    `protected` says that data goes through TLS. `type_code` is the last TYPE that was answered 2yz,
+    `extended` whether EPSV works (None: not tried). `home` is what PWD said right after login. `cwds` are
+    the CWD arguments that led from the login directory to where it stands, None after a failed or an
+    additional CWD. `whole` is False while a transfer is under way, and stays so without its final reply:
+    then the connection must not serve again.
     """
 
-    ipv4: bool = True
     protected: bool = False
     type_code: bytes | None = None
     extended: bool | None = None
     home: bytes | None = None
     cwds: tuple[bytes, ...] | None = ()
-    whole: bool = False
+    whole: bool = True
 
     def approach(self, cwds: tuple[bytes, ...]) -> Approach:
         if not self.whole:

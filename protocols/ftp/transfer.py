@@ -15,6 +15,7 @@ from datetime import datetime
 
 from protocols.contract import Kind
 from protocols.conversation import (
+    AskPeer,
     AwaitData,
     Begun,
     CloseData,
@@ -101,10 +102,13 @@ def open_data(control: Control) -> Dialogue[None]:
     """EPSV, and where that does not work PASV (IPv4 only); then the data connection."""
     standing = control.standing
     if standing.extended is not False:
+        peer = yield AskPeer(
+            "if EPSV is refused or its port cannot be reached: PASV, on IPv4 only, and only the port it gives"
+        )
         failure = yield from _try_extended(control)
         if failure is None:
             return
-        if not standing.ipv4:
+        if isinstance(peer, str) and ":" in peer:
             raise failure
         standing.extended = False
     offer = yield from _ask_port(control, b"PASV", Offer(ControlReply(227), 0))
@@ -114,9 +118,6 @@ def open_data(control: Control) -> Dialogue[None]:
 
 
 def _try_extended(control: Control) -> Dialogue[Exception | None]:
-    yield Note(
-        "if EPSV is refused or its port cannot be reached: PASV, of whose answer only the port is taken"
-    )
     offer = yield from _ask_port(control, b"EPSV", Offer(ControlReply(229), 0))
     if offer.port is None:
         failure = refusal(offer.reply, "'EPSV'")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from protocols.authority import build_host_url, build_login, parse_login
+from protocols.errors import NotConfigured
 from protocols.location import HostUrl, UrlText
 from protocols.syntax import encode, find, note_characters, take
 
@@ -51,6 +52,13 @@ def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
     text.note("bad-typecode", mark)
     note_characters(text, mark + 1, text.end, _DATA + "/")
     return text.end, None
+
+
+def with_typecode(url: FtpUrl, typecode: str) -> FtpUrl:
+    """The same with another typecode (`--type`). Raises `NotConfigured` for what is none."""
+    if typecode.lower() not in ("a", "i", "d"):
+        raise NotConfigured(f"a type is a, i or d, not {typecode!r}")
+    return replace(url, typecode=typecode.lower(), name=url.name or b"")
 
 
 def build(url: FtpUrl) -> str:

@@ -31,7 +31,7 @@ class Outcome:
 
 
 class Strayed(Exception):
-    """A kept connection did not get back to its login directory."""
+    """A kept connection does not get to where the URL begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class Visit:
         return Outcome(found, frozenset(verified), self.standing, findings)
 
 
-def arrive(visit: Visit, keep: bool = False) -> Dialogue[None]:
-    """Connect, log in, and go where the URL's directory is."""
+def arrive(visit: Visit) -> Dialogue[None]:
+    """Log in on a new connection, and go where the URL's directory is."""
     control = visit.control
     yield from log_in(control, visit.url, visit.options)
-    if keep:
+    if visit.options.keep:
         reply = yield from control.ask(b"PWD", ideal=(257, b'"/"'))
         visit.standing.home = parse_path(reply) if reply.code == 257 else None
     yield from change_directory(control, visit.url.cwds)
@@ -67,7 +67,10 @@ def arrive(visit: Visit, keep: bool = False) -> Dialogue[None]:
 def return_to(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
     """On a kept connection, through the login directory if it stands elsewhere."""
     standing = control.standing
-    if standing.approach(cwds) is Approach.STAY:
+    approach = standing.approach(cwds)
+    if approach is Approach.ANEW:
+        raise Strayed
+    if approach is Approach.STAY:
         return
     home, standing.cwds = standing.home, None
     assert home is not None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 
 from protocols.contract import Credentials, Options
 from protocols.conversation import (
     AskCredentials,
+    AskPeer,
     AwaitData,
     Begun,
+    Borrow,
     CloseData,
     Connect,
     Dialogue,
@@ -26,6 +28,7 @@ from protocols.errors import Disconnected, NetworkError, ProtocolError, ResolveE
 from protocols.ftp.dialogue import retrieve
 from protocols.ftp.passive import Offer
 from protocols.ftp.reply import ControlReply
+from protocols.ftp.reuse import Standing
 from protocols.ftp.transfer import Ended, Transfer
 from protocols.ftp.url import FtpUrl
 from protocols.ftp.visit import Outcome
@@ -58,7 +61,8 @@ class Script:
     """A server. `replies` go before `WILLING`: by the whole command, or by its verb; a list serves one
     command after the other. `late` are the replies that come once the client has closed the data
     connection. `data` are the octets of each transfer; how they end, and what says so: `broken`,
-    `close_notify`. `first` puts data before what control says. `silent` servers keep control open."""
+    `close_notify`. `first` puts data before what control says. `silent` servers keep control open. One
+    that has `left` closed the connections that are kept."""
 
     greeting: bytes = b"220 ready\r\n"
     replies: dict[bytes, bytes | list[bytes]] = field(default_factory=dict)
@@ -69,6 +73,7 @@ class Script:
     close_notify: bool = False
     first: bool = False
     silent: bool = False
+    left: bool = False
     unreachable: tuple[int, ...] = ()
     peer: str = "127.0.0.1"
     credentials: Credentials | None = None
@@ -105,7 +110,8 @@ class Player:
         self._waiting: Generator[None, None, object] | None = None
         self._late = b""
         self._octets = b""
-        self.left = False  # the server has closed the connection the conversation began with
+        self.kept: list[Standing] = []
+        self.left = False
 
     def play(self) -> Outcome:
         """To the end. Raises what the dialogue raises."""
@@ -125,12 +131,11 @@ class Player:
 
     def _perform(self, step: Step) -> object:
         match step:
-            case Connect():
-                self.events.append(step)
-                self._buffer = Buffer()
-                self._waiting = None
-                self.left = False
-                self._hear_from(self.script.greeting)
+            case Connect(tls=tls):
+                self._connect(tls)
+            case Borrow(tls=tls):
+                return self._borrow(tls)
+            case AskPeer():
                 return self.script.peer
             case Say(lines=lines):
                 self._say(b"".join(line.octets for line in lines), b"".join(line.shown for line in lines))
@@ -161,6 +166,20 @@ class Player:
             case HandOver():
                 raise AssertionError("a hand-over of another kind")
         return None
+
+    def _connect(self, tls: bool) -> None:
+        self.events.append(Connect(tls))
+        self._buffer = Buffer()
+        self._waiting = None
+        self._hear_from(self.script.greeting)
+
+    def _borrow(self, tls: bool) -> Standing | None:
+        self.left = bool(self.kept) and self.script.left
+        if not self.kept:
+            self._connect(tls)
+            return None
+        self._buffer = Buffer()
+        return self.kept.pop(0)
 
     def _say(self, octets: bytes, shown: bytes) -> None:
         if octets.startswith(b"\xff"):
@@ -224,12 +243,16 @@ class Player:
 
 
 def play(
-    url: str | FtpUrl, script: Script | None = None, options: Options | None = None
+    url: str | FtpUrl,
+    script: Script | None = None,
+    options: Options | None = None,
+    kept: Iterable[Standing] = (),
 ) -> tuple[Player, Outcome | ResolveError]:
     """Retrieve a URL from a script. The outcome, or the error that was raised."""
     parsed = parse(url) if isinstance(url, str) else url
     assert isinstance(parsed, FtpUrl)
     player = Player(retrieve(parsed, options), script or Script())
+    player.kept += kept
     try:
         return player, player.play()
     except ResolveError as error:

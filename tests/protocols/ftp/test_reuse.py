@@ -6,13 +6,12 @@ import pytest
 
 from protocols.contract import Options
 from protocols.conversation import Connect
-from protocols.errors import Declined, Disconnected, NotFound
-from protocols.ftp.dialogue import retrieve
+from protocols.errors import Declined, Disconnected, NotFound, Truncated, TryLater
 from protocols.ftp.reuse import Approach, Standing, login_key
 from protocols.ftp.url import FtpUrl
 from protocols.ftp.visit import Outcome
 from resolver.url import parse
-from tests.protocols.ftp.player import Player, Script, play
+from tests.protocols.ftp.player import Script, play
 
 LOGIN = [b"USER anonymous", b"PASS anonymous@"]
 
@@ -27,8 +26,8 @@ def visit(
     url: str, kept: Standing | None = None, script: Script | None = None
 ) -> tuple[list[bytes], Standing]:
     """What is sent, and how the connection stands afterwards."""
-    player = Player(retrieve(ftp(url), kept=kept, keep=True), script or Script())
-    outcome = player.play()
+    player, outcome = play(url, script, Options(keep=True), () if kept is None else [kept])
+    assert isinstance(outcome, Outcome)
     assert (Connect() in player.events) == (kept is None)
     return player.sent, outcome.standing
 
@@ -83,8 +82,7 @@ def test_a_login_directory_that_is_not_found_again_means_a_new_connection(
     command: bytes, reply: bytes
 ) -> None:
     _, standing = visit("ftp://h/d/x")
-    player = Player(retrieve(ftp("ftp://h/e/y"), kept=standing), Script(replies={command: reply}))
-    player.play()
+    player, _ = play("ftp://h/e/y", Script(replies={command: reply}), kept=[standing])
     assert player.sent[:4] == [b"CWD /home", b"PWD", *LOGIN]
 
 
@@ -94,8 +92,7 @@ def test_without_a_login_directory_there_is_no_way_back(reply: bytes) -> None:
     assert standing.home is None
     assert standing.approach((b"d",)) is Approach.STAY
     assert standing.approach((b"e",)) is Approach.ANEW
-    player = Player(retrieve(ftp("ftp://h/e/y"), kept=standing), Script())
-    player.play()
+    player, _ = play("ftp://h/e/y", Script(), kept=[standing])
     assert player.sent[0] == b"USER anonymous"
 
 
@@ -107,17 +104,15 @@ def test_a_cwd_of_the_guess_makes_the_place_unknown() -> None:
 
 def test_a_failed_cwd_makes_the_place_unknown() -> None:
     _, standing = visit("ftp://h/d/x")
-    player = Player(retrieve(ftp("ftp://h/e/y"), kept=standing), Script(replies={b"CWD e": b"550 no\r\n"}))
-    with pytest.raises(NotFound):
-        player.play()
+    _, error = play("ftp://h/e/y", Script(replies={b"CWD e": b"550 no\r\n"}), kept=[standing])
+    assert isinstance(error, NotFound)
     assert standing.cwds is None
 
 
 def test_a_transfer_that_was_not_whole_ends_the_use() -> None:
     _, standing = visit("ftp://h/d/x")
-    player = Player(retrieve(ftp("ftp://h/d/y"), kept=standing), Script(late=b"426 broken\r\n", data=b"1"))
-    with pytest.raises(Exception, match="broke off"):
-        player.play()
+    _, error = play("ftp://h/d/y", Script(late=b"426 broken\r\n", data=b"1"), kept=[standing])
+    assert isinstance(error, Truncated)
     assert not standing.whole
     assert standing.approach((b"d",)) is Approach.ANEW
 
@@ -130,18 +125,28 @@ def test_a_refused_transfer_leaves_the_connection_in_order() -> None:
 
 def test_a_later_failure_on_a_kept_connection_is_not_tried_again() -> None:
     _, standing = visit("ftp://h/d/x")
-    player = Player(retrieve(ftp("ftp://h/d/y"), kept=standing), Script(replies={b"EPSV": b""}))
-    with pytest.raises(Disconnected):
-        player.play()
+    player, error = play("ftp://h/d/y", Script(replies={b"EPSV": b""}), kept=[standing])
+    assert isinstance(error, Disconnected)
     assert player.sent == [b"SIZE y", b"EPSV"]
 
 
 def test_421_on_a_kept_connection_is_tried_once_on_a_new_one() -> None:
     _, standing = visit("ftp://h/d/x")
     script = Script(replies={b"SIZE": [b"421 idle\r\n", b"213 5\r\n"]})
-    player = Player(retrieve(ftp("ftp://h/d/y"), kept=standing), script)
-    assert isinstance(player.play(), Outcome)
+    player, outcome = play("ftp://h/d/y", script, kept=[standing])
+    assert isinstance(outcome, Outcome)
     assert player.sent[:2] == [b"SIZE y", b"USER anonymous"]
+    player, error = play("ftp://h/d/y", Script(replies={b"EPSV": b"421 idle\r\n"}), kept=[standing])
+    assert isinstance(error, TryLater)
+    assert player.sent.count(b"USER anonymous") == 1
+
+
+def test_one_that_will_not_do_is_given_up_for_the_next() -> None:
+    _, here = visit("ftp://h/d/x", script=Script(replies={b"PWD": b"500 no\r\n"}))
+    _, there = visit("ftp://h/e/x", script=Script(replies={b"PWD": b"500 no\r\n"}))
+    player, outcome = play("ftp://h/d/y", kept=[there, here])
+    assert isinstance(outcome, Outcome)
+    assert player.sent == [b"SIZE y", b"EPSV", b"RETR y"]
 
 
 KEYS = [
