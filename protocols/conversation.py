@@ -160,7 +160,6 @@ class Conversation(Generic[R]):
         """In place of an earlier connection."""
         await self._begin_anew()
         self._stream = await self._connections.enter_async_context(self._gate.connect(tls=tls))
-        return self._stream.peer
 
     async def _borrow(self, whom: Hashable, tls: bool) -> object | None:
         await self._begin_anew()
