@@ -113,9 +113,10 @@ def test_explain_says_what_get_sends(server: GopherServer, tmp_path: Path) -> No
     assert "two words" in trace.read_text()
 
 
-def test_a_link_is_shown_and_not_followed(server: GopherServer, tmp_path: Path) -> None:
-    url = server.url("hURL:http://www.example.org/page")
-    assert resolve("cat", "-q", url).stdout == b"http://www.example.org/page\n"
+@pytest.mark.parametrize("target", ["http://www.example.org/page", "http://www.example.org/"])
+def test_a_link_is_shown_and_not_followed(server: GopherServer, target: str, tmp_path: Path) -> None:
+    url = server.url(f"hURL:{target}")
+    assert resolve("cat", "-q", url).stdout.decode() == f"{target}\n"
     done = resolve("get", url, folder=tmp_path)
     assert (done.returncode, list(tmp_path.iterdir())) == (15, [])
 
