@@ -14,13 +14,14 @@
 PYTHON ?=
 VENV = .venv
 RUN = $(VENV)/bin/python
+SOURCES = protocols resolver fixtures tests
 
 demo: $(VENV)/.installed
 	@$(RUN) -m fixtures.demo
 
 test: $(VENV)/.installed
-	$(RUN) -m ruff format --check .
-	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check $(SOURCES)
+	$(RUN) -m ruff check $(SOURCES)
 	$(RUN) -m mypy
 	$(RUN) -m pytest -q
 
