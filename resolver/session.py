@@ -16,6 +16,7 @@ import trio
 from protocols.contract import Entry, Kind, Limits, Options, Origin, Referrer, Url, Wanted
 from protocols.errors import LimitExceeded, Refused
 from resolver.codings import installed
+from resolver.credentials import Given, Keeper
 from resolver.events import OnEvent
 from resolver.gate import Door, Family
 from resolver.gate.sink import Existing as Existing
@@ -44,6 +45,8 @@ class Resolver:
         family: Family | None = None,
         strict: bool = False,
         options: Options | None = None,
+        credentials: Given | None = None,
+        news_server: str | None = None,
     ) -> None:
         self.policy = Policy.default() if policy is None else policy
         self.limits = Limits() if limits is None else limits
@@ -56,6 +59,7 @@ class Resolver:
             on_event=on_event,
             cafile=cafile,
             family=family,
+            credentials=Keeper(credentials).ask,
         )
 
     async def __aenter__(self) -> Resolver:

@@ -140,7 +140,7 @@ def _command(verb: str, found: argparse.Namespace) -> Command:
         family="4" if found.only_ipv4 else "6" if found.only_ipv6 else None,
         refinements=tuple(
             (name, value)
-            for name, value in (("search", found.search), ("view", found.view))
+            for name, value in (("search", found.search), ("view", found.view), ("type", found.type))
             if value is not None
         ),
         found=found,

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from protocols.contract import Limits
+from protocols.contract import Limits, Options
 from resolver.cli.arguments import UsageError, pair
 from resolver.cli.options import seconds, size
 from resolver.policy import Policy
@@ -28,9 +28,33 @@ def policy_of(found: argparse.Namespace) -> Policy:
             allow_raw=found.allow_raw,
             allow_server_name=found.allow_server_name,
             file_root=found.file_root,
+            ftp_email=found.ftp_email,
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def wishes_of(found: argparse.Namespace, policy: Policy) -> Options:
+    """What the schemes are asked for beyond the URL. Raises `UsageError`."""
+    wishes = Options(
+        tls=found.tls or "never",
+        mlsd=found.mlsd,
+        headers=tuple(_header(text) for text in found.headers),
+        entries=found.entries,
+        login_in_clear=found.tls == "never",
+    )
+    if policy.ftp_email is not None:
+        wishes = replace(wishes, anonymous_password=policy.ftp_email.encode())
+    if found.user_agent is not None:
+        wishes = replace(wishes, user_agent=found.user_agent.encode("utf-8", "surrogateescape"))
+    return wishes
+
+
+def _header(text: str) -> tuple[bytes, bytes]:
+    name, colon, value = text.partition(":")
+    if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
+        raise UsageError(f"-H takes NAME:VALUE on one line, not {text!r}")
+    return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 
 def limits_of(found: argparse.Namespace) -> Limits:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import trio
 
 from protocols.errors import LocalError, ResolveError
 from resolver.cli import READER_GONE, messages, streams
 from resolver.cli.arguments import Command
-from resolver.cli.bounds import limits_of, policy_of
+from resolver.cli.bounds import limits_of, policy_of, wishes_of
+from resolver.cli.secrets import Secrets
 from resolver.cli.targets import Target, status_of, targets
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
@@ -32,6 +34,9 @@ def perform(command: Command) -> int:
         return error.exit_code
     try:
         return trio.run(_Run(command, watcher).supervised)
+    except ResolveError as error:
+        streams.complain(error.message)
+        return error.exit_code
     finally:
         watcher.close()
 
@@ -43,6 +48,8 @@ class _Run:
         self._command = command
         self._policy = policy_of(command.found)
         self._limits = limits_of(command.found)
+        self._wishes = wishes_of(command.found, self._policy)
+        self._secrets = Secrets(command.found.user, command.found.password_file)
         self._watcher = watcher
         self._statuses: list[int] = []
         self._stopped: int | None = None
@@ -78,6 +85,9 @@ class _Run:
             cafile=command.cafile,
             family=command.family,
             strict=command.strict,
+            options=self._wishes,
+            credentials=self._secrets.ask,
+            news_server=command.found.news_server,
         )
         async with session, trio.open_nursery() as nursery:
             for _ in range(jobs):
@@ -97,7 +107,14 @@ class _Run:
     async def _worker(self, session: Resolver, receiver: trio.MemoryReceiveChannel[Target]) -> None:
         async with receiver:
             async for target in receiver:
+                self._admit(target)
                 await self._one(session, target)
+
+    def _admit(self, target: Target) -> None:
+        """What a person gave for this run may go to the places that a person named."""
+        if target.origin == "user":
+            with suppress(ResolveError):  # the verb meets it too, and says so
+                self._secrets.admit(target.parsed(self._command))
 
     async def _one(self, session: Resolver, target: Target) -> None:
         try:

@@ -50,7 +50,7 @@ def seconds(text: str) -> float:
 
 class Option(NamedTuple):
     """One row. `takes` is a metavariable, or None for a switch; `many` options may be
-    repeated; of `choices` the first is the default."""
+    repeated; of `choices` the first is the default, unless it matters that nobody said so (`unsaid`)."""
 
     flags: tuple[str, ...]
     takes: str | None
@@ -60,6 +60,7 @@ class Option(NamedTuple):
     kind: Callable[[str], object] = str
     choices: tuple[str, ...] | None = None
     default: object = None
+    unsaid: bool = False
 
     def add_to(self, group: argparse._ArgumentGroup) -> None:
         """Make the row known to an argument parser."""
@@ -71,15 +72,18 @@ class Option(NamedTuple):
             *self.flags,
             dest=dest,
             action="append" if self.many else "store",
-            default=[] if self.many else self.choices[0] if self.choices else self.default,
+            default=[] if self.many else self._default(),
             metavar=None if self.choices else self.takes,
             type=self.kind,
             choices=self.choices,
             help=self.purpose,
         )
 
+    def _default(self) -> object:
+        return self.default if self.choices is None or self.unsaid else self.choices[0]
 
-Group = Literal["output", "limits", "safety", "access"]
+
+Group = Literal["output", "limits", "safety", "access", "schemes"]
 
 OPTIONS: dict[Group, tuple[Option, ...]] = {
     "output": (
@@ -120,9 +124,21 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
     "access": (
         Option(("-4",), None, "IPv4 only", dest="only_ipv4"),
         Option(("-6",), None, "IPv6 only", dest="only_ipv6"),
+        Option(("--user",), "NAME", "log in as NAME at the places of this command line"),
+        Option(("--password-file",), "FILE", "its first line is the password; - is standard input"),
+        Option(("--tls",), "HOW", "where it is optional", choices=("never", "try", "require"), unsaid=True),
+        Option(("-H",), "NAME:VALUE", "a header of http requests", dest="headers", many=True),
+        Option(("--user-agent",), "TEXT", "who we say we are (http)"),
         Option(("--cacert",), "FILE", "trust the certificates in FILE"),
         Option(("--gateway",), "SCHEME=URL", "resolve SCHEME through URL", many=True),
-        Option(("--search",), "TEXT", "what to search for (gopher)"),
+    ),
+    "schemes": (
+        Option(("--search",), "TEXT", "what to search for (gopher, wais)"),
         Option(("--view",), "TYPE", "the Gopher+ view to ask for (gopher)"),
+        Option(("--type",), "CODE", "the transfer type a, i or d (ftp)"),
+        Option(("--mlsd",), None, "list with facts (ftp)"),
+        Option(("--ftp-email",), "ADDRESS", "what anonymous gives as its password (ftp)"),
+        Option(("--news-server",), "HOST[:PORT]", "where to ask for news: URLs"),
+        Option(("--entries",), "N", "newest N of a group, N hits of a search; 0 is all", kind=size),
     ),
 }  # fmt: skip

@@ -16,6 +16,8 @@ from resolver.terminal import escape
 
 _MOST_LINE = 1_048_576  # a line of a list: a URL of 65,536 characters, every one of them a JSON escape
 
+_MOST_TYPED = 4_096  # what a terminal holds of a line
+
 
 def complain(message: str) -> None:
     """One message to standard error. Nothing is raised when nobody reads it."""
@@ -108,6 +110,35 @@ def read_text(name: str) -> str:
             return source.read().decode("utf-8", "surrogateescape")
     except OSError as error:
         raise LocalError(f"cannot read {name}: {error.strerror}") from error
+
+
+async def ask_secret(prompt: str) -> bytes | None:
+    """A line typed at the terminal without being shown; None where there is no terminal.
+
+    The terminal is as it was before, however this ends.
+    """
+    import termios
+
+    from trio.lowlevel import wait_readable
+
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        before = termios.tcgetattr(terminal)
+        silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        os.write(terminal, escape(prompt).encode())
+        try:
+            termios.tcsetattr(terminal, termios.TCSAFLUSH, silent)
+            await wait_readable(terminal)  # a terminal gives a whole line at once
+            typed = os.read(terminal, _MOST_TYPED)
+        finally:
+            termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+            os.write(terminal, b"\n")
+    finally:
+        os.close(terminal)
+    return typed.removesuffix(b"\n") or None
 
 
 class Trace:
