@@ -86,6 +86,9 @@ class Options:
     them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
     without TLS, which else is not done: what a caller says with `--tls never`. `keep` says that further
     retrievals will follow: FTP then asks where it is, to find the way back for the next one.
+
+    `prompt` promises that the whole body is taken as fast as it comes, so that others may wait behind it
+    on the same connection.
     """
 
     tls: Literal["never", "try", "require"] = "never"
@@ -100,6 +103,7 @@ class Options:
     entries: int | None = None
     login_in_clear: bool = False
     keep: bool = False
+    prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +274,55 @@ class Loan(Protocol):
         ...
 
 
+class Memory(Protocol):
+    """What the dialogues on one connection know of it in common. `buffer` (a `wire.Buffer`) holds what was
+    read ahead; `epoch` grows when what has been said is void and has to be said anew."""
+
+    @property
+    def buffer(self) -> object: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def has_room(self) -> bool:
+        """May one more dialogue speak behind what was said?"""
+        ...
+
+    @property
+    def at_rest(self) -> bool:
+        """Is nothing unanswered and nothing unread, so that the connection may wait for others?"""
+        ...
+
+    @property
+    def farewell(self) -> tuple[Line, ...]:
+        """What is said before the connection is closed; nothing is awaited after it."""
+        ...
+
+
+class Seat(Protocol):
+    """A place in the row of those who talk on one connection. On leaving, the next one has its turn, if
+    this one left the connection in order; if not it is closed, and those behind are `Disconnected`."""
+
+    @property
+    def stream(self) -> Stream: ...
+
+    @property
+    def memory(self) -> Memory: ...
+
+    async def take_floor(self) -> None:
+        """See `step.TakeFloor`."""
+        ...
+
+    async def await_turn(self) -> None:
+        """See `step.AwaitTurn`."""
+        ...
+
+    def keep(self) -> None:
+        """Everything that this one asked for has been read."""
+        ...
+
+
 class Gate(Protocol):
     """The one door of one retrieval. It knows the URL, has judged it by the policy, and opens only
     what that verdict covers: so no handler names a host, and none can forget a check."""
@@ -296,6 +349,16 @@ class Gate(Protocol):
         """Such a connection that an earlier dialogue left in order, else a new one.
 
         `whom` says as whom the dialogue speaks; connections kept for another are not given (S11).
+        """
+        ...
+
+    def join(
+        self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool
+    ) -> AbstractAsyncContextManager[Seat]:
+        """Such a connection together with others who speak as `whom`, answered in the order they came.
+
+        Its memory is `memory` if the connection is new, which with `anew` it is unless others are on it.
+        Who does not take his body as fast as it comes (`Options.prompt`) has a connection to himself.
         """
         ...
 

@@ -15,11 +15,12 @@ from functools import partial
 from types import TracebackType
 from typing import Generic, TypeVar, cast
 
-from protocols.contract import Gate, Loan, LocalFile, Stream
+from protocols.contract import Gate, Loan, LocalFile, Seat, Stream
 from protocols.errors import Disconnected, NetworkError, ProtocolError, ResolveError, TlsError
 from protocols.step import AskCredentials as AskCredentials
 from protocols.step import AskPeer as AskPeer
 from protocols.step import AwaitData as AwaitData
+from protocols.step import AwaitTurn as AwaitTurn
 from protocols.step import Begun as Begun
 from protocols.step import Borrow as Borrow
 from protocols.step import CloseData as CloseData
@@ -27,6 +28,9 @@ from protocols.step import Connect as Connect
 from protocols.step import Dialogue as Dialogue
 from protocols.step import HandOver as HandOver
 from protocols.step import Hear as Hear
+from protocols.step import Join as Join
+from protocols.step import Joined as Joined
+from protocols.step import Keep as Keep
 from protocols.step import Note as Note
 from protocols.step import OpenData as OpenData
 from protocols.step import OpenFile as OpenFile
@@ -34,6 +38,7 @@ from protocols.step import Pace as Pace
 from protocols.step import Say as Say
 from protocols.step import StartTls as StartTls
 from protocols.step import Step as Step
+from protocols.step import TakeFloor as TakeFloor
 from protocols.step import hear as hear
 from protocols.step import rehearse as rehearse
 from protocols.wire import Buffer, Reader
@@ -66,6 +71,7 @@ class Conversation(Generic[R]):
         self.data_buffer = Buffer()
         self._stream: Stream | None = None
         self._loan: Loan | None = None
+        self._seat: Seat | None = None
         self._data: Stream | None = None
         self._data_tls = Handshake.NONE
         self._waiting: Generator[None, None, object] | None = None
@@ -76,6 +82,12 @@ class Conversation(Generic[R]):
     def stream(self) -> Stream:
         assert self._stream is not None, "the dialogue has not connected"
         return self._stream
+
+    @property
+    def seat(self) -> Seat:
+        """Its place on a connection that it joined."""
+        assert self._seat is not None, "the dialogue has not joined others"
+        return self._seat
 
     @property
     def data(self) -> Stream:
@@ -134,6 +146,14 @@ class Conversation(Generic[R]):
                 return self.stream.peer
             case Borrow(whom=whom, tls=tls):
                 return await self._borrow(whom, tls)
+            case Join():
+                return await self._join(step)
+            case TakeFloor():
+                await self.seat.take_floor()
+            case AwaitTurn():
+                await self.seat.await_turn()
+            case Keep():
+                self.seat.keep()
             case OpenFile(segments=segments):
                 self._file = await self._connections.enter_async_context(self._gate.open_file(segments))
             case Say(lines=lines):
@@ -167,11 +187,21 @@ class Conversation(Generic[R]):
         self._stream = self._loan.stream
         return self._loan.memory
 
+    async def _join(self, step: Join) -> Joined:
+        await self._begin_anew()
+        seat = self._gate.join(step.whom, step.memory, tls=step.tls, anew=step.anew)
+        self._seat = await self._connections.enter_async_context(seat)
+        self._stream = self._seat.stream
+        assert isinstance(self._seat.memory.buffer, Buffer)
+        self.buffer = self._seat.memory.buffer
+        return Joined(self._seat.memory, self._stream.peer)
+
     async def _begin_anew(self) -> None:
         await self._close()
         self.buffer = Buffer()
         self._waiting = None
         self._loan = None
+        self._seat = None
 
     def keep(self, memory: object) -> None:
         """The borrowed connection is in order: on leaving it is kept, unless something came on it that

@@ -7,7 +7,8 @@ plan and dialogue cannot drift apart. What other branches would do is a `Note`. 
 in the dialogue where it was yielded, which may go another way.
 
 `HandOver` says: from here on the octets are the body. A dialogue may have a second connection, for data
-alone: `OpenData`, `AwaitData`, `CloseData`. `conversation` performs all this; nothing here does anything.
+alone: `OpenData`, `AwaitData`, `CloseData`. Several dialogues may talk on one connection, in turn: `Join`,
+`TakeFloor`, `AwaitTurn`, `Keep`. `conversation` performs all this; nothing here does anything.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, 
 from protocols.errors import NetworkError, ResolveError
 
 if TYPE_CHECKING:  # a plan is made without the rest of the contract
-    from protocols.contract import Credentials, Line
+    from protocols.contract import Credentials, Line, Memory
     from protocols.wire import Reader
 
 T = TypeVar("T")
@@ -39,6 +40,41 @@ class Borrow(NamedTuple):
 
     whom: Hashable
     tls: bool = False
+
+
+class Join(NamedTuple):
+    """Talk on a connection that others talk on too, in turn; else on one that was kept (not with `anew`),
+    else on a new one. See `Gate.join`. Answered with a `Joined`."""
+
+    whom: Hashable
+    memory: Memory
+    tls: bool = False
+    anew: bool = False
+
+
+class Joined(NamedTuple):
+    """`memory` is what all who talk there know of it; the one that was offered, if the connection is new.
+    `peer` is a numeric address."""
+
+    memory: Memory
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeFloor:
+    """Before the first words on a joined connection: wait until all who came before have spoken, and the
+    memory has room for one more. Right behind it comes a `Say`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitTurn:
+    """Before the first `Hear` on a joined connection: wait until all who spoke before have heard what was
+    theirs, or until the memory's epoch is another one. `Disconnected` where that cannot happen any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What was asked for on a joined connection has been read: the next one may have its turn."""
 
 
 class OpenFile(NamedTuple):
@@ -143,8 +179,8 @@ class Note(NamedTuple):
 
 
 Step: TypeAlias = (
-    "Connect | Borrow | OpenFile | Say | Hear[Any] | StartTls | AskCredentials"
-    " | OpenData | AwaitData[Any] | CloseData | HandOver | AskPeer | Note"
+    "Connect | Borrow | Join | TakeFloor | AwaitTurn | Keep | OpenFile | Say | Hear[Any] | StartTls"
+    " | AskCredentials | OpenData | AwaitData[Any] | CloseData | HandOver | AskPeer | Note"
 )
 Dialogue: TypeAlias = Generator[Step, object, R]
 

@@ -11,29 +11,33 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never, cast
 
 from protocols.errors import InvalidUrl, ResolveError
-from protocols.location import Action, Finding, HostUrl, JsonValue, Origin, Referrer, Url
+from protocols.location import Action, Finding, JsonValue, Origin, Referrer, Url
 from protocols.scheme import Scheme
 from protocols.step import (
     AskCredentials,
     AskPeer,
     AwaitData,
+    AwaitTurn,
     Borrow,
     CloseData,
     Connect,
     Dialogue,
     HandOver,
     Hear,
+    Join,
+    Keep,
     Note,
     OpenData,
     OpenFile,
     Say,
     StartTls,
     Step,
+    TakeFloor,
     rehearse,
 )
 from resolver import registry
 from resolver.gateways import through_gateway
-from resolver.policy import Policy, judge
+from resolver.policy import Endpoint, Policy, Server, endpoint_of, judge
 from resolver.records import finding_record
 from resolver.url import parse, redact
 
@@ -71,9 +75,11 @@ def explain(
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
     gateways: Mapping[str, str] | None = None,
+    news_server: Server | None = None,
     strict: bool = False,
 ) -> Plan:
-    """The plan for a URL. Never raises for a URL: what is no URL has verdict `refuse` (S01)."""
+    """The plan for a URL; `news_server` is where to ask for a news URL that names no server. Never raises
+    for a URL: what is no URL has verdict `refuse` (S01)."""
     policy = Policy.default() if policy is None else policy
     try:
         parsed = parse(url, strict=strict) if isinstance(url, str) else url
@@ -81,14 +87,17 @@ def explain(
         refused = Finding("S01", "refuse", error.message)
         return Plan(redact(cast(str, url)), None, "refuse", (refused,), (), error)
     where = None if referrer is None else Referrer(*referrer)
-    verdict = judge(parsed, policy, origin=origin, referrer=where, gateways=gateways or {})
+    verdict = judge(
+        parsed, policy, origin=origin, referrer=where, gateways=gateways or {}, server=news_server
+    )
     spelling = tuple(Finding(name, "allow", "spelling of the URL") for name in parsed.findings)
+    target = through_gateway(parsed, gateways or {}) or parsed
     return Plan(
         url=parsed.shown,
         scheme=parsed.scheme,
         verdict=verdict.action,
         findings=(*verdict.findings, *spelling),
-        steps=() if verdict.action == "refuse" else _steps(through_gateway(parsed, gateways or {}) or parsed),
+        steps=() if verdict.action == "refuse" else _steps(target, news_server),
         error=verdict.error(parsed),
     )
 
@@ -98,22 +107,25 @@ def opens_anything(url: Url) -> bool:
     return any(step["action"] in ("connect", "open") for step in _steps(url))
 
 
-def _steps(url: Url) -> tuple[PlanStep, ...]:
+def _steps(url: Url, server: Server | None = None) -> tuple[PlanStep, ...]:
     scheme = registry.find(url.scheme)
     if scheme is None or scheme.dialogue is None:
         return ({"action": "note", "text": f"this build has no handler for {url.scheme} URLs yet"},)
     dialogue = cast(Dialogue[object], scheme.dialogue(url))
-    return tuple(_plan_step(step, url, scheme) for step in rehearse(dialogue))
+    place = endpoint_of(url, server)
+    steps = [_plan_step(step, place, scheme) for step in rehearse(dialogue)]
+    return tuple(step for step in steps if step is not None)
 
 
-def _plan_step(step: Step, url: Url, scheme: Scheme) -> PlanStep:
+def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
+    """None for a step that is the business of those who talk on one connection."""
     match step:
-        case Connect(tls=tls) | Borrow(tls=tls):
-            assert isinstance(url, HostUrl)
-            return _connect_step(url, scheme, url.effective_port, tls)
+        case Connect(tls=tls) | Borrow(tls=tls) | Join(tls=tls):
+            return _connect_step(place, scheme, None, tls)
         case OpenData(port=port, tls=tls):
-            assert isinstance(url, HostUrl)
-            return _connect_step(url, scheme, port, tls)
+            return _connect_step(place, scheme, port, tls)
+        case TakeFloor() | AwaitTurn() | Keep():
+            return None
         case Say(lines=lines):
             return {"action": "send", "octets": b"".join(line.shown for line in lines).decode("latin-1")}
         case Hear(what=what) | AwaitData(what=what) | HandOver(what=what):
@@ -134,11 +146,14 @@ def _plan_step(step: Step, url: Url, scheme: Scheme) -> PlanStep:
     assert_never(step)
 
 
-def _connect_step(url: HostUrl, scheme: Scheme, port: int, tls: bool) -> PlanStep:
+def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls: bool) -> PlanStep:
+    """To the place of the URL, there to `port` if it is not the URL's. Without a place, a news server is
+    still to be named."""
+    own = scheme.default_port if place is None else place.port
     return {
         "action": "connect",
-        "host": url.host,
-        "port": port,
+        "host": None if place is None else place.host,
+        "port": own if port is None else port,
         "tls": tls,
         "transport": scheme.transport or "tcp",
     }

@@ -10,6 +10,7 @@ from resolver.events import Event, OnEvent
 from resolver.gate.lookup import Lookup, LookupCache, look_up
 from resolver.gate.passage import Ask, Family, Passage, Shared
 from resolver.gate.pool import Pool
+from resolver.gate.row import Rows
 from resolver.gate.trust import Trust
 from resolver.policy import Policy, Server
 
@@ -42,6 +43,7 @@ class Door:
         credentials: Ask = nobody,
     ) -> None:
         self._on_event = on_event
+        pool = Pool()
         self._shared = Shared(
             policy=policy,
             limits=Limits() if limits is None else limits,
@@ -51,7 +53,8 @@ class Door:
             family=family,
             tell=on_event,
             ask=credentials,
-            pool=Pool(),
+            pool=pool,
+            rows=Rows(pool),
         )
 
     async def __aenter__(self) -> Door:

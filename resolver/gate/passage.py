@@ -10,11 +10,22 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, cast
 
 import trio
 
-from protocols.contract import Came, Credentials, Finding, HostUrl, Limits, Options, Origin, Referrer, Url
+from protocols.contract import (
+    Came,
+    Credentials,
+    Finding,
+    HostUrl,
+    Limits,
+    Memory,
+    Options,
+    Origin,
+    Referrer,
+    Url,
+)
 from protocols.errors import TimedOut, Unreachable
 from resolver.events import Connected, OnEvent
 from resolver.gate import race
@@ -25,6 +36,7 @@ from resolver.gate.file import LocalFile, open_local
 from resolver.gate.lookup import LookupCache
 from resolver.gate.pool import Kept, Pool
 from resolver.gate.rooted import Root
+from resolver.gate.row import Row, Rows, Seat
 from resolver.gate.stream import Stream, Terms
 from resolver.gate.trust import Trust
 from resolver.policy import (
@@ -61,6 +73,7 @@ class Shared:
     tell: OnEvent | None
     ask: Ask
     pool: Pool
+    rows: Rows
 
 
 @dataclass(slots=True)
@@ -153,6 +166,28 @@ class Passage:
             await loan.stream.aclose()
         else:
             await self._shared.pool.put(key, loan.stream, loan.left)
+
+    @asynccontextmanager
+    async def join(self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool) -> AsyncIterator[Seat]:
+        host, port = self._place()
+        key = ("joined", self._url.scheme, host, port, tls, whom)
+
+        async def open_() -> tuple[Stream, Memory]:
+            kept = None if anew else await self._kept(key, host, port)
+            if kept is not None:
+                return kept.stream, cast(Memory, kept.memory)
+            return await self._connect(host, port, tls), memory
+
+        if self._options.prompt:
+            row = await self._shared.rows.join(key, await self._addresses(host, port), open_)
+        else:
+            row = Row(*await open_())
+        self.peer = row.stream.peer
+        seat = row.sit(self._terms())
+        try:
+            yield seat
+        finally:
+            await self._shared.rows.leave(key, row, seat)
 
     @asynccontextmanager
     async def connect_data(self, port: int) -> AsyncIterator[Stream]:

@@ -7,12 +7,16 @@ Whether its address is still allowed is for the caller to say (S09).
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Container, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import trio
 
+from protocols.contract import Line
+from protocols.errors import ResolveError
 from resolver.gate.stream import Stream
 
 #: Seconds a connection waits. Servers give up after 5 (Apache) to 75 (nginx); one that did shows.
@@ -24,11 +28,20 @@ CAPACITY = 100
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A connection at rest, what its last dialogue had to say of it, and since when it waits."""
+    """A connection at rest, what its last dialogue had to say of it, since when it waits, and what to say
+    before it is closed."""
 
     stream: Stream
     memory: object
     since: float
+    farewell: tuple[Line, ...] = ()
+
+    async def aclose(self) -> None:
+        """The farewell is sent if that can be done at once."""
+        if self.farewell:
+            with trio.CancelScope(deadline=-math.inf), suppress(ResolveError):
+                await self.stream.send(*self.farewell)
+        await self.stream.aclose()
 
 
 class Pool:
@@ -53,25 +66,28 @@ class Pool:
             kept = self._remove(next(reversed(waiting)))
             if kept.stream.quiet and kept.stream.peer in addresses and self._is_fresh(kept):
                 return kept
-            await kept.stream.aclose()
+            await kept.aclose()
         return None
 
-    async def put(self, key: Hashable, stream: Stream, memory: object) -> None:
+    async def put(
+        self, key: Hashable, stream: Stream, memory: object, farewell: tuple[Line, ...] = ()
+    ) -> None:
         """Keep a connection that is in order, in place of the oldest one if there are too many."""
+        kept = Kept(stream, memory, trio.current_time(), farewell)
         if not self._open or not stream.quiet:
-            await stream.aclose()
+            await kept.aclose()
             return
         while len(self) >= CAPACITY or (len(self) and self._is_stale(next(iter(self._oldest)))):
-            await self._remove(next(iter(self._oldest))).stream.aclose()
+            await self._remove(next(iter(self._oldest))).aclose()
         self._serial += 1
         self._oldest[self._serial] = key
-        self._kept.setdefault(key, {})[self._serial] = Kept(stream, memory, trio.current_time())
+        self._kept.setdefault(key, {})[self._serial] = kept
 
     async def aclose(self) -> None:
         """Close all that are kept; from now on none is."""
         self._open = False
         while self._oldest:
-            await self._remove(next(iter(self._oldest))).stream.aclose()
+            await self._remove(next(iter(self._oldest))).aclose()
 
     def _remove(self, serial: int) -> Kept:
         key = self._oldest.pop(serial)

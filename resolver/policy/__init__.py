@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
 from resolver.policy.addresses import LOCALHOST, Reach, classify, literal_addresses
-from resolver.policy.case import Server, case_of, endpoint_of
+from resolver.policy.case import Endpoint, Server, case_of, endpoint_of
 from resolver.policy.credentials import may_carry_credentials
 from resolver.policy.filenames import listing_name_ok, local_name
 from resolver.policy.files import is_below
@@ -28,6 +28,7 @@ from resolver.url import parse
 
 __all__ = [
     "LOCALHOST",
+    "Endpoint",
     "Policy",
     "Reach",
     "Ruling",
