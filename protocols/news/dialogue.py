@@ -1,23 +1,20 @@
 """A conversation with a news server from the greeting to the farewell (RFC 3977 5).
 
-`converse` goes round a *wish*, the commands that get what a URL names: it connects, takes hurdles out of
-the way (reader mode, TLS, a login), and says goodbye. The client never speaks before the greeting.
+`converse` goes round a *wish*, the commands that get what a URL names: it finds a connection, hears the
+greeting of a new one before anything is said, and takes hurdles out of the way: reader mode, TLS, a login.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from protocols.contract import Options
-from protocols.errors import AccessDenied, Declined, NetworkError, NotFound, ProtocolError
-from protocols.news.commands import Command, Verb
-from protocols.news.link import Link, Talk, is_loopback
+from protocols.contract import Limits, Options
+from protocols.errors import AccessDenied, Declined, Disconnected, NetworkError, NotFound, ProtocolError
+from protocols.news.link import Anew, Link, Talk, is_loopback
 from protocols.news.login import Hurdle, Login, Usher
 from protocols.news.refusals import Closing, declined
 from protocols.news.reply import Answer, read_status
 from protocols.news.url import NewsUrl, NntpUrl
-from protocols.news.wishes import Found, wish_of
-from protocols.step import Connect, Dialogue, Note, hear
+from protocols.news.wishes import Found, Wish, wish_of
+from protocols.step import Dialogue, Join, Joined, Keep, Note, hear
 
 _GREETING = "the greeting"
 _BRANCHES = (
@@ -26,18 +23,55 @@ _BRANCHES = (
 )
 
 
-def converse(url: NewsUrl | NntpUrl, options: Options, link: Link) -> Dialogue[Found]:
-    """Get what the URL names on `link`, which is connected first if it is new. Parts of a body are
-    handed over; the result tells what was found."""
-    talk = Talk(link)
-    usher = Usher(talk, Login(url.user, url.password), options)
+def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialogue[Found]:
+    """Get what the URL names. Parts of a body are handed over; the result tells what was found.
+
+    A connection that others have used may turn out to be dead, or be given up by them: then there is one
+    that is new. When all that was asked for has been read, others may go on with it (`Keep`).
+    """
     wish = wish_of(url, options)
-    if not link.greeted:
-        yield from _greet(talk, usher, tls=url.scheme in ("snews", "nntps"))
+    anew = False
+    while True:
+        talk, is_new = yield from _reach(url, options, limits, anew)
+        try:
+            found = yield from _get(talk, Usher(talk, Login(url.user, url.password), options), wish, is_new)
+        except (Disconnected, Closing):
+            if is_new or talk.heard:
+                raise
+            anew = True
+        else:
+            yield Keep()
+            yield Note("QUIT, when nobody needs the connection any more; its answer is not waited for")
+            return found
+
+
+def _reach(
+    url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool
+) -> Dialogue[tuple[Talk, bool]]:
+    """Join a connection; is it new? Those who give other credentials, or want other TLS, never share it."""
+    tls = url.scheme in ("snews", "nntps")
+    link = Link(limits)
+    whom = (url.user, url.password, options.tls, options.login_in_clear)
+    joined = yield Join(whom, link, tls=tls, anew=anew)
+    if joined is not None:
+        assert isinstance(joined, Joined)
+        assert isinstance(joined.memory, Link)
+        link.tls = tls
+        link.private = tls or is_loopback(joined.peer)
+        return Talk(joined.memory), joined.memory is link
+    return Talk(link), True
+
+
+def _get(talk: Talk, usher: Usher, wish: Wish, is_new: bool) -> Dialogue[Found]:
+    """Have the wish granted, whatever stands in the way of it."""
+    if is_new:
+        yield from _greet(talk, usher)
         yield Note(_BRANCHES)
     while True:
         try:
             return (yield from wish(talk))
+        except Anew:
+            continue
         except Hurdle as hurdle:
             yield from usher.take(hurdle)
         except Closing:
@@ -46,35 +80,15 @@ def converse(url: NewsUrl | NntpUrl, options: Options, link: Link) -> Dialogue[F
             yield from _look_again(talk, usher, refused)
 
 
-def retrieve(url: NewsUrl | NntpUrl, options: Options, link: Link) -> Dialogue[Found]:
-    """The whole of a conversation on a connection that is closed afterwards."""
-    try:
-        found = yield from converse(url, options, link)
-    except Declined:
-        yield from take_leave(link)
-        raise
-    yield from take_leave(link)
-    return found
-
-
-def take_leave(link: Link) -> Dialogue[None]:
-    """QUIT. Its answer is not waited for, and who has closed already needs none."""
-    if not link.closing and not link.owed:
-        with suppress(NetworkError):
-            yield from Talk(link).say(Command(Verb.QUIT))
-
-
-def _greet(talk: Talk, usher: Usher, *, tls: bool) -> Dialogue[None]:
+def _greet(talk: Talk, usher: Usher) -> Dialogue[None]:
     link = talk.link
-    peer = yield Connect(tls=tls)
-    link.tls = tls
-    link.private = tls or is_loopback(peer)
+    yield from talk.await_turn()
     greeting = yield from hear(read_status(link.limits.line), _GREETING, Answer(200))
     _check_greeting(greeting)
     link.greeted = True
+    link.open = False
     yield from usher.begin()
     if greeting.code == 480 and not link.logged_in:  # in no RFC, but seen
-        link.open = False
         yield from usher.log_in(_GREETING, greeting)
 
 
@@ -102,5 +116,6 @@ def _look_again(talk: Talk, usher: Usher, refused: Declined) -> Dialogue[None]:
         raise refused from error
     login = (yield from usher.find_help()) if isinstance(refused, NotFound) else None
     if login is None:
+        yield Keep()
         raise refused
     yield from usher.authenticate(login)

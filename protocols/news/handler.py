@@ -10,7 +10,7 @@ from protocols.contract import Finding, Gate, JsonValue, Kind, Reply, Sink
 from protocols.conversation import Conversation
 from protocols.errors import Disconnected, Truncated
 from protocols.news.block import BlockBody
-from protocols.news.dialogue import retrieve
+from protocols.news.dialogue import converse
 from protocols.news.groups import GroupReader
 from protocols.news.link import Link
 from protocols.news.overview import OverviewReader
@@ -32,11 +32,12 @@ async def open_news(url: NewsUrl | NntpUrl, gate: Gate) -> AsyncIterator[Reply]:
     `Refused` (S06) where a login would be in the clear, `ProtocolError` for what is no news server. A
     block that ends early is `Truncated`, from the body.
     """
-    link = Link(gate.limits)
-    async with Conversation(retrieve(url, gate.options, link), gate) as conversation:
+    async with Conversation(converse(url, gate.options, gate.limits), gate) as conversation:
         part = await conversation.run()
         found = conversation.result if part is None else _part(part).found
+        link = conversation.seat.memory
         assert found is not None
+        assert isinstance(link, Link)
         reply = _reply(url, found, link, gate)
         if part is not None:
             reply.body = Parts(conversation, _part(part), reply.verified)

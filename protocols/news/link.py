@@ -4,6 +4,7 @@ A `Link` is state without I/O: which commands have no answer yet, whether the se
 which group is selected, whether TLS and a login stand. It outlives a dialogue where the connection is
 kept. A `Talk` is one dialogue's share of it: what it said and has not heard of. Answers come in the
 order of the commands (RFC 3977 3.5), so several dialogues may have spoken before the first is answered.
+When one of them meets a hurdle, all that was said is drained and everybody starts anew: `Anew`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from protocols.contract import Finding, Limits
+from protocols.contract import Finding, Limits, Line
 from protocols.news.block import read_block, skip_block
 from protocols.news.commands import ALONE, Command, Verb
 from protocols.news.refusals import Closing, declined
 from protocols.news.reply import Answer, read_answer
-from protocols.step import Dialogue, Say, hear
+from protocols.step import AwaitTurn, Dialogue, Say, TakeFloor, hear
 from protocols.wire import Buffer, Reader
 
 #: Commands without an answer that a connection has at most. INN gives 14,700 articles/s at 128 and
@@ -52,9 +53,13 @@ def parse_capabilities(octets: bytes) -> Capabilities:
     return Capabilities(labels)
 
 
+class Anew(Exception):
+    """What this dialogue said is void and has to be said again. Never leaves a dialogue."""
+
+
 @dataclass(slots=True)
 class Link:
-    """`owed` are the commands sent and not answered, oldest first.
+    """A `Memory`. `owed` are the commands sent and not answered, oldest first.
 
     `reader`: something has told that the server is in reader mode. `reader_asked`: MODE READER was sent,
     which is done once. `tls`: inside TLS, `secured`: by way of STARTTLS. `private`: nobody between can
@@ -66,6 +71,7 @@ class Link:
     """
 
     limits: Limits
+    buffer: Buffer = field(default_factory=Buffer)
     owed: deque[Command] = field(default_factory=deque)
     greeted: bool = False
     reader: bool = False
@@ -93,6 +99,16 @@ class Link:
         """May another dialogue send behind what is on its way?"""
         return self.greeted and self.open and not self.closing and len(self.owed) < WINDOW
 
+    @property
+    def at_rest(self) -> bool:
+        """Nothing unanswered, nothing unread."""
+        return self.greeted and not (self.owed or self.buffer or self.buffer.at_end or self.closing)
+
+    @property
+    def farewell(self) -> tuple[Line, ...]:
+        """QUIT; its answer is not waited for."""
+        return (Command(Verb.QUIT).line,)
+
     def selects(self, group: bytes) -> bool:
         """Is the group certain to be the selected one once everything sent so far is answered?"""
         return self.group == group and all(
@@ -113,31 +129,49 @@ class Talk:
     def __init__(self, link: Link) -> None:
         self.link = link
         self.pending = 0
-        self._spoken = False
+        self.heard = 0
+        self._epoch: int | None = None
+        self._in_turn = False
 
     def say(self, *commands: Command) -> Dialogue[None]:
-        """Send commands in one write. More may be said once these are answered, so that nobody else may
-        send anything in between."""
+        """Send commands in one write. More may be said once these are answered, so nobody else may speak
+        in between."""
+        yield from self._take_floor()
         self.link.open = False
         yield self._say(commands)
 
     def say_last(self, *commands: Command) -> Dialogue[None]:
-        """Send the last commands of this dialogue in one write: others may send behind them."""
+        """Send the last commands of this dialogue in one write: others may speak behind it."""
+        yield from self._take_floor()
         self.link.open = True
         yield self._say(commands)
 
+    def _take_floor(self) -> Dialogue[None]:
+        if self._epoch is None and not self._in_turn:
+            yield TakeFloor()
+
     def _say(self, commands: tuple[Command, ...]) -> Say:
         link = self.link
-        assert not self._spoken or len(link.owed) == self.pending, "others have spoken in between"
+        assert self._epoch is None or len(link.owed) == self.pending, "others have spoken in between"
         if any(command.verb in ALONE for command in commands):
             assert (len(commands), len(link.owed), link.open) == (1, 0, False), "this command goes alone"
-        self._spoken = True
+        self._epoch = link.epoch
         link.owed.extend(commands)
         self.pending += len(commands)
         return Say(tuple(command.line for command in commands))
 
+    def await_turn(self) -> Dialogue[None]:
+        """Wait until the next answer is one to this dialogue. Raises `Anew`."""
+        if not self._in_turn:
+            yield AwaitTurn()
+            if self._epoch not in (None, self.link.epoch):
+                self.pending, self._epoch = 0, None
+                raise Anew
+            self._in_turn = True
+
     def hear(self, ideal: Answer) -> Dialogue[Answer]:
         """The status line of the next answer. Raises `Closing` for 400, which may come at any time."""
+        yield from self.await_turn()
         link = self.link
         command = link.owed[0]
         answer = yield from hear(
@@ -148,6 +182,7 @@ class Talk:
         if answer.code == 400:
             link.closing = True
             raise declined(Closing, command, answer, "the server is closing")
+        self.heard += 1
         return answer
 
     def ask(self, command: Command, ideal: Answer) -> Dialogue[Answer]:
@@ -173,11 +208,12 @@ class Talk:
             self.pending = 0
 
     def drop_all(self) -> Dialogue[None]:
-        """The same for everybody on this connection: all that was sent has to be sent anew."""
+        """The same for everybody on this connection: all that was said has to be said anew."""
+        self.link.open = False
         if self.link.owed:
             yield from hear(self._skip(len(self.link.owed)), "answers that have to be asked for again", None)
-        self.pending = 0
         self.link.epoch += 1
+        self.pending, self._epoch = 0, self.link.epoch
 
     def _skip(self, count: int) -> Reader[None]:
         link = self.link
