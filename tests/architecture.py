@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"url", "response", "listing"}),
         frozenset({"extraction", "gateways", "reference"}),
         frozenset({"policy"}),
-        frozenset({"naming", "hops", "codings"}),
+        frozenset({"naming", "hops", "codings", "credentials"}),
         frozenset({"plan", "gate"}),
         frozenset({"retrieval"}),
         frozenset({"session"}),
