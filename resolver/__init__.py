@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from resolver.events import Connected, Finished, Progress, Received, Retrying, Sent, Started, Warned
     from resolver.extraction import Extracted, extract
+    from resolver.http_transport import HttpxTransport
     from resolver.once import entries, fetch, info, save, stream
     from resolver.plan import Plan, explain
     from resolver.policy import Policy, Verdict, check
@@ -58,6 +59,7 @@ _HOMES: dict[str, str] = {
     "Extracted": "resolver.extraction",
     "Finding": "protocols.contract",
     "Finished": "resolver.events",
+    "HttpxTransport": "resolver.http_transport",
     "IntegrityError": "protocols.errors",
     "InvalidUrl": "protocols.errors",
     "Kind": "protocols.contract",
@@ -115,6 +117,7 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "Extracted",
     "Finding",
     "Finished",
+    "HttpxTransport",
     "IntegrityError",
     "InvalidUrl",
     "Kind",

@@ -42,7 +42,7 @@ LAYERS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"naming", "hops", "codings", "credentials"}),
         frozenset({"plan", "gate"}),
         frozenset({"retrieval"}),
-        frozenset({"session"}),
+        frozenset({"session", "http_transport"}),
         frozenset({"once"}),
         frozenset({""}),  # resolver/__init__.py: everything public
         frozenset({"cli"}),

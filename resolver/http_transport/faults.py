@@ -1,0 +1,59 @@
+"""Errors of ours become those that httpx promises its users, here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from protocols.errors import (
+    Disconnected,
+    InvalidUrl,
+    LocalError,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    Truncated,
+    Unreachable,
+    UnsupportedScheme,
+)
+
+
+class RequestRefused(Refused, httpx.TransportError):
+    """The policy refused a request of httpx's: an error of ours and of theirs."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(
+            refused.rule, refused.message, flag=refused.flag, position=refused.position, url=refused.url
+        )
+
+
+_TRANSLATIONS: tuple[tuple[type[ResolveError], type[httpx.TransportError]], ...] = (
+    (Unreachable, httpx.ConnectError),
+    (TlsError, httpx.ConnectError),
+    (Disconnected, httpx.ReadError),
+    (ProtocolError, httpx.RemoteProtocolError),
+    (Truncated, httpx.RemoteProtocolError),
+    (InvalidUrl, httpx.UnsupportedProtocol),
+    (UnsupportedScheme, httpx.UnsupportedProtocol),
+    (LocalError, httpx.LocalProtocolError),
+)
+
+
+@contextmanager
+def translated(timed_out: type[httpx.TimeoutException]) -> Iterator[None]:
+    """An error of ours leaves as one of httpx's; silence is `timed_out`."""
+    try:
+        yield
+    except Refused as error:
+        raise RequestRefused(error) from error
+    except TimedOut as error:
+        raise timed_out(error.message) from error
+    except ResolveError as error:
+        for ours, theirs in _TRANSLATIONS:
+            if isinstance(error, ours):
+                raise theirs(error.message) from error
+        raise httpx.TransportError(error.message) from error
