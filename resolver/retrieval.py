@@ -42,6 +42,7 @@ from protocols.errors import (
 from resolver import registry
 from resolver.events import Finished, OnEvent, Progress, Started, Warned
 from resolver.gate import Door, Passage
+from resolver.gateways import through_gateway
 from resolver.hops import Request as Request
 from resolver.hops import next_request
 from resolver.url import parse
@@ -295,9 +296,11 @@ class Retrieval:
 
     async def _open_one(self, clock: Clock) -> tuple[Passage, Reply]:
         request = self._request
-        passage = self._door.admit(
-            request.url, origin=request.origin, referrer=request.referrer, options=request.options
-        )
+        passage = self._admit(request)
+        through = through_gateway(request.url, self._door.gateways)
+        if through is not None:  # what it stands in for was judged; the gateway is the user's choice
+            request = self._request = Request(through, options=request.options)
+            passage = self._admit(request)
         scheme = registry.find(request.url.scheme)
         if scheme is None or scheme.open is None:
             raise UnsupportedScheme(
@@ -310,6 +313,11 @@ class Retrieval:
         self._opened = opened
         self._warn(passage, told)
         return passage, reply
+
+    def _admit(self, request: Request) -> Passage:
+        return self._door.admit(
+            request.url, origin=request.origin, referrer=request.referrer, options=request.options
+        )
 
     def _next(self, moved: Moved, peer: str | None) -> Request:
         policy, hops = self._door.policy, self._door.limits.hops

@@ -71,6 +71,10 @@ class Door:
         return self._shared.policy
 
     @property
+    def gateways(self) -> Mapping[str, str]:
+        return self._shared.gateways
+
+    @property
     def limits(self) -> Limits:
         return self._shared.limits
 
