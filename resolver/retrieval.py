@@ -163,9 +163,11 @@ class LiveReply:
         passage: Passage,
         body: WatchedBody,
         clock: Clock,
+        asked: Url,
         earlier: tuple[Url, ...],
     ) -> None:
         self.request = request
+        self._asked = asked
         self._earlier = earlier
         self.body = body
         self._reply = reply
@@ -178,8 +180,8 @@ class LiveReply:
 
     @property
     def requested_url(self) -> str:
-        """What was asked for, redacted."""
-        return (*self.chain, self.url)[0]
+        """What was asked for, redacted: before any hop, and before a gateway."""
+        return self._asked.shown
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -331,7 +333,7 @@ class Retrieval:
             raise LimitExceeded("body", f"{reply.size} octets are announced, the limit is {self._most}")
         url = self._request.url.shown
         body = WatchedBody(reply.body, url, clock, self._most, reply.size, self._door.on_event)
-        return LiveReply(self._request, reply, passage, body, clock, tuple(self._earlier))
+        return LiveReply(self._request, reply, passage, body, clock, self._asked.url, tuple(self._earlier))
 
     async def _close(self) -> None:
         opened, self._opened = self._opened, None
