@@ -1,0 +1,105 @@
+"""Every recorded exchange with a real server: its octets in, the right result out, our request its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.transcript import Connection, Outcome, Turn
+from protocols.errors import Truncated
+from protocols.gopher.handler import open_gopher
+from protocols.gopher.request import encode_request
+from protocols.gopher.url import GopherUrl
+from resolver.url import parse
+from tests.protocols.gopher.captures import FOLDER, ROWS, Row, octets
+from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate
+from tests.protocols.outcome import check, resolve
+
+NAMES = [row.capture for row in ROWS]
+
+
+def gopher(row: Row) -> GopherUrl:
+    url = parse(row.url)
+    assert isinstance(url, GopherUrl)
+    return url
+
+
+def test_every_capture_has_its_row() -> None:
+    assert sorted(NAMES) == sorted(path.stem for path in FOLDER.iterdir())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+def test_the_request(row: Row) -> None:
+    sent = encode_request(gopher(row)).octets
+    assert (sent == octets(row.capture, "client")) == (row.other_request is None)
+
+
+def expected(row: Row) -> Outcome:
+    if row.error is not None and row.error != "Truncated":
+        return Outcome(error=row.error)
+    said = octets(row.capture, "server")
+    return Outcome(
+        kind=row.kind,
+        media_type=row.media_type,
+        body=said[row.head : len(said) - row.tail] if row.body is None else row.body,
+        verified=row.verified if row.error is None else None,
+        findings=list(row.findings),
+        error=row.error,
+    )
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+async def test_the_reply(row: Row, cutter: Cutter) -> None:
+    url = gopher(row)
+    turns = (Turn("C", encode_request(url).octets), Turn("S", octets(row.capture, "server")))
+    counted = "length" in row.verified  # then nobody waits for the close
+    gate = MemoryGate([Connection(turns, "left" if counted else "close")], cutter)
+    outcome = await resolve(open_gopher, url, gate)
+    check(outcome, expected(row))
+    assert len(outcome.entries) == (row.entries or 0)
+    gate.check_finished()
+
+
+#: The items of a root menu that a real server sent, in order.
+ROOT = [
+    ("info", None, "Test burrow"),
+    ("info", None, "This is an info line"),
+    ("document", "gopher://127.0.0.1:7102/0/welcome.txt%09%09+", "A welcome text"),
+    ("document", "gopher://127.0.0.1:7102/0/dots.txt%09%09+", "Dots"),
+    ("directory", "gopher://127.0.0.1:7102/1/sub%09%09+", "A sub directory"),
+    ("directory", "gopher://127.0.0.1:7102/1/with%20space%09%09+", "Dir with space"),
+    ("document", "gopher://127.0.0.1:7102/g/pixel.gif%09%09+", "A GIF"),
+    ("document", "gopher://127.0.0.1:7102/I/pixel.gif%09%09+", "An image"),
+    ("document", "gopher://127.0.0.1:7102/9/data.bin%09%09+", "Binary"),
+    ("link", "http://example.test/path?q=1", "Web link"),
+    ("document", "gopher://127.0.0.1:7102/h/page.html%09%09+", "Local html"),
+    ("search", "gopher://127.0.0.1:7102/7/search.pyg%09%09+", "Search"),
+    ("service", "gopher://127.0.0.1:7105/2/ns", "Phone book"),
+    ("service", "telnet://%2Fguest@127.0.0.1:7106/", "Telnet"),
+    ("service", "tn3270://%2FTn3270@127.0.0.1:7106/", "Tn3270"),
+    ("info", None, "3A static error item"),
+    ("service", "tn3270://%2Fsub@127.0.0.1:7102/", "Redundant server"),
+    ("document", "gopher://127.0.0.1:7102/s/sound.wav", "A sound"),
+    ("document", "gopher://127.0.0.1:7102/d/doc.pdf", "A document"),
+    ("document", "gopher://127.0.0.1:7102/%3B/movie.mpg", "A movie"),
+    ("document", "gopher://127.0.0.1:7102/P/doc.pdf", "PDF"),
+    ("info", None, "Ünïcode info ☃"),
+]
+
+
+async def test_the_items_of_a_real_root_menu() -> None:
+    row = next(row for row in ROWS if row.capture == "menu-root-pygopherd")
+    turns = (Turn("C", b"\r\n"), Turn("S", octets(row.capture, "server")))
+    outcome = await resolve(open_gopher, gopher(row), MemoryGate([Connection(turns, "close")]))
+    assert outcome.entries == ROOT
+
+
+async def test_a_short_reply_is_told_with_both_numbers() -> None:
+    row = next(row for row in ROWS if row.capture == "gplus-view-short-count-umn30")
+    turns = (Turn("C", octets(row.capture, "client")), Turn("S", octets(row.capture, "server")))
+    with pytest.raises(Truncated) as caught:
+        async with open_gopher(gopher(row), MemoryGate([Connection(turns, "close")])) as reply:
+            assert reply.size == 525
+            async for _ in reply.body:
+                pass
+    assert (caught.value.received, caught.value.expected) == (514, 525)

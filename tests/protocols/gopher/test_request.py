@@ -1,0 +1,159 @@
+"""From the URL to the octets: every row of the table, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.transcript import Transcript, transcripts
+from protocols.errors import Refused
+from protocols.gopher import GOPHER, GOPHERS
+from protocols.gopher.refinement import with_gopherplus, with_search, with_view
+from protocols.gopher.request import Ask, Command, command_in, encode_request, parse_command
+from protocols.gopher.url import GopherUrl
+from resolver.url import parse
+
+FORM = b"+\t1\r\n+-1\r\none\r\n\r\n.two\r\n.\r\n"
+
+
+def gopher(text: str) -> GopherUrl:
+    url = parse(text)
+    assert isinstance(url, GopherUrl)
+    return url
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [each for each in transcripts("gopher") if len(each.connections) == 1],
+    ids=lambda each: each.name,
+)
+def test_the_octets_of_every_transcript(transcript: Transcript) -> None:
+    line = encode_request(gopher(transcript.url))
+    assert line.octets == line.shown == transcript.connections[0].said_by("C")
+
+
+COMMANDS: list[tuple[bytes | None, Command]] = [
+    (None, Command(Ask.PLAIN)),
+    (b"", Command(Ask.PLAIN)),
+    (b"+", Command(Ask.ITEM)),
+    (b"+Text/plain En_US", Command(Ask.ITEM, view=b"Text/plain En_US")),
+    (b"!", Command(Ask.ATTRIBUTES)),
+    (b"!+ABSTRACT", Command(Ask.ATTRIBUTES, names=(b"ABSTRACT",))),
+    (b"!+ABSTRACT +SMELL", Command(Ask.ATTRIBUTES, names=(b"ABSTRACT", b"SMELL"))),
+    (b"$", Command(Ask.DIRECTORY)),
+    (b"$+VIEWS+ADMIN", Command(Ask.DIRECTORY, names=(b"VIEWS", b"ADMIN"))),
+    (b"?", Command(Ask.FORM)),
+    (b"?x", Command(Ask.OTHER)),
+    (b"hello", Command(Ask.OTHER)),
+    (FORM, Command(Ask.ITEM, answers=(b"one", b"", b".two"))),
+    (b"+\t1\r\n+-1\r\n.\r\n", Command(Ask.ITEM, answers=())),
+    (b"+a b\t1\r\n+-1\r\na\tb\r\n.\r\n", Command(Ask.ITEM, view=b"a b", answers=(b"a\tb",))),
+]
+
+
+@pytest.mark.parametrize(("gopherplus", "command"), COMMANDS)
+def test_commands(gopherplus: bytes | None, command: Command) -> None:
+    assert parse_command(gopherplus) == command
+
+
+#: Gopher+ strings that may not be sent, each next to a form in one thing.
+UNSENDABLE: list[bytes] = [
+    b"\r\n",
+    b"+\r\n",
+    b"+\0",
+    b"+\t0",
+    b"+\t1",
+    b"+\t1\r\n",
+    b"+\t1\r\n+-1\r\n",
+    b"+\t1\r\n+-1\r\none\r\n",
+    b"+\t1\r\n+-1\r\none\r\n.",
+    b"+\t1\r\n+-1\r\none\r\n.\n",
+    b"+\t1\r\n+-1\r\none\r\n.\r\n\r\n",
+    b"+\t1\r\n+-1\r\none\r\n.\r\ntwo\r\n.\r\n",
+    b"+\t1\r\n+-1\r\no\0ne\r\n.\r\n",
+    b"+\t1\r\n+-1\r\no\rne\r\n.\r\n",
+    b"+\t1\r\n+-1\r\no\nne\r\n.\r\n",
+    b"+\t1\r\n+-2\r\none\r\n.\r\n",
+    b"+\t1\r\n+5\r\none\r\n.\r\n",
+    b"+\t2\r\n+-1\r\none\r\n.\r\n",
+    b"+\t1\t\r\n+-1\r\none\r\n.\r\n",
+    b"+a\x01b\t1\r\n+-1\r\none\r\n.\r\n",
+    b"!\t1\r\n+-1\r\none\r\n.\r\n",
+    b"\t1\r\n+-1\r\none\r\n.\r\n",
+    b"+\t1\n+-1\none\n.\n",
+]
+
+
+@pytest.mark.parametrize("gopherplus", UNSENDABLE)
+def test_anything_but_the_exact_form_is_refused(gopherplus: bytes) -> None:
+    with pytest.raises(Refused) as caught:
+        encode_request(with_gopherplus(gopher("gopher://h/0x"), gopherplus))
+    assert caught.value.rule == "S03"
+
+
+@pytest.mark.parametrize("octet", [b"\0", b"\t", b"\r", b"\n"])
+@pytest.mark.parametrize(
+    "path", ["0a{}b", "0a%09b{}c", "7a%09{}%09+", "0{}%09%09" + "+%091%0D%0A+-1%0D%0A.%0D%0A"]
+)
+def test_no_field_is_ended_by_the_url(path: str, octet: bytes) -> None:
+    escape = f"%{octet[0]:02X}"
+    url = gopher("gopher://h/" + path.format("!!"))
+    selector, search = (
+        None if field is None else field.replace(b"!!", octet) for field in (url.selector, url.search)
+    )
+    hostile = GopherUrl(
+        scheme="gopher",
+        host="h",
+        gophertype=url.gophertype,
+        selector=selector or b"",
+        search=search,
+        gopherplus=url.gopherplus,
+    )
+    with pytest.raises(Refused) as caught:
+        encode_request(hostile)
+    assert caught.value.rule == "S02"
+    assert escape[1:] in caught.value.message
+
+
+def test_a_request_has_a_longest_line() -> None:
+    assert len(encode_request(gopher("gopher://h/0" + "x" * 4094)).octets) == 4096
+    with pytest.raises(Refused) as caught:
+        encode_request(gopher("gopher://h/0" + "x" * 4095))
+    assert caught.value.rule == "S02"
+
+
+def test_the_lines_of_a_form_do_not_count_as_its_request() -> None:
+    url = with_gopherplus(gopher("gopher://h/0x"), b"+\t1\r\n+-1\r\n" + b"y" * 5000 + b"\r\n.\r\n")
+    assert encode_request(url).octets == b"x\t+\t1\r\n+-1\r\n" + b"y" * 5000 + b"\r\n.\r\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "ask"),
+    [
+        ("0x", Ask.PLAIN),
+        ("0x%09word", Ask.PLAIN),
+        ("0x%09+", Ask.ITEM),
+        ("7x%09!+ABSTRACT", Ask.ATTRIBUTES),
+        ("7x%09$", Ask.DIRECTORY),
+        ("7x%09?", Ask.PLAIN),
+        ("7x%09+a%09", Ask.ITEM),
+        ("7x%09!%09+", Ask.ITEM),
+    ],
+)
+def test_what_a_framed_reply_is_read_by(path: str, ask: Ask) -> None:
+    assert command_in(gopher("gopher://h/" + path)).ask is ask
+
+
+def test_refinements_are_urls() -> None:
+    url = gopher("gopher://h/7find#fragment")
+    assert GOPHER.build(with_search(url, "zwei wörter+")) == "gopher://h/7find%09zwei%20w%C3%B6rter+#fragment"
+    assert (
+        GOPHER.build(with_view(url, "Text/plain De_DE"))
+        == "gopher://h/7find%09%09+Text/plain%20De_DE#fragment"
+    )
+    assert encode_request(with_view(with_search(url, "a"), "")).octets == b"find\ta\t+\r\n"
+    assert dict(GOPHER.refine) == dict(GOPHERS.refine) == {"search": with_search, "view": with_view}
+
+
+def test_scheme_rows() -> None:
+    assert (GOPHER.name, GOPHER.tls, GOPHERS.name, GOPHERS.tls) == ("gopher", False, "gophers", True)
+    assert GOPHER.default_port == GOPHERS.default_port == 70
