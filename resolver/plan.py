@@ -37,6 +37,7 @@ from protocols.step import (
 )
 from resolver import registry
 from resolver.gateways import through_gateway
+from resolver.news_server import HOW_TO_SET, Setting, needs_server, server_of
 from resolver.policy import Endpoint, Policy, Server, endpoint_of, judge
 from resolver.records import finding_record
 from resolver.url import parse, redact
@@ -75,11 +76,11 @@ def explain(
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
     gateways: Mapping[str, str] | None = None,
-    news_server: Server | None = None,
+    news_server: str | None = None,
     strict: bool = False,
 ) -> Plan:
-    """The plan for a URL; `news_server` is where to ask for a news URL that names no server. Never raises
-    for a URL: what is no URL has verdict `refuse` (S01)."""
+    """The plan for a URL; `news_server` is where to ask for a news URL that names no server, and nothing
+    is looked up to find one. Never raises for a URL: what is no URL has verdict `refuse` (S01)."""
     policy = Policy.default() if policy is None else policy
     try:
         parsed = parse(url, strict=strict) if isinstance(url, str) else url
@@ -87,9 +88,8 @@ def explain(
         refused = Finding("S01", "refuse", error.message)
         return Plan(redact(cast(str, url)), None, "refuse", (refused,), (), error)
     where = None if referrer is None else Referrer(*referrer)
-    verdict = judge(
-        parsed, policy, origin=origin, referrer=where, gateways=gateways or {}, server=news_server
-    )
+    server = _server(parsed, news_server)
+    verdict = judge(parsed, policy, origin=origin, referrer=where, gateways=gateways or {}, server=server)
     spelling = tuple(Finding(name, "allow", "spelling of the URL") for name in parsed.findings)
     target = through_gateway(parsed, gateways or {}) or parsed
     return Plan(
@@ -97,7 +97,7 @@ def explain(
         scheme=parsed.scheme,
         verdict=verdict.action,
         findings=(*verdict.findings, *spelling),
-        steps=() if verdict.action == "refuse" else _steps(target, news_server),
+        steps=() if verdict.action == "refuse" else _steps(target, server),
         error=verdict.error(parsed),
     )
 
@@ -107,6 +107,12 @@ def opens_anything(url: Url) -> bool:
     return any(step["action"] in ("connect", "open") for step in _steps(url))
 
 
+def _server(url: Url, news_server: str | None) -> Server | None:
+    if news_server is None or not needs_server(url):
+        return None
+    return server_of(Setting(news_server, "news_server"), url.scheme)
+
+
 def _steps(url: Url, server: Server | None = None) -> tuple[PlanStep, ...]:
     scheme = registry.find(url.scheme)
     if scheme is None or scheme.dialogue is None:
@@ -114,6 +120,8 @@ def _steps(url: Url, server: Server | None = None) -> tuple[PlanStep, ...]:
     dialogue = cast(Dialogue[object], scheme.dialogue(url))
     place = endpoint_of(url, server)
     steps = [_plan_step(step, place, scheme) for step in rehearse(dialogue)]
+    if server is None and needs_server(url):
+        steps.insert(0, {"action": "note", "text": f"no news server is named: {HOW_TO_SET}"})
     return tuple(step for step in steps if step is not None)
 
 

@@ -60,6 +60,7 @@ class Resolver:
             cafile=cafile,
             family=family,
             credentials=Keeper(credentials).ask,
+            news_server=news_server,
         )
 
     async def __aenter__(self) -> Resolver:

@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"url", "response", "listing"}),
         frozenset({"extraction", "gateways", "reference"}),
         frozenset({"policy"}),
-        frozenset({"naming", "hops", "codings", "credentials"}),
+        frozenset({"naming", "news_server", "hops", "codings", "credentials"}),
         frozenset({"plan", "gate"}),
         frozenset({"retrieval"}),
         frozenset({"session", "http_transport"}),
@@ -74,7 +74,10 @@ FILE_CALLS = words(
     "symlink symlink_to touch truncate unlink write_bytes write_text"
 )
 #: What may open a file beside the gate: files that the caller named, never a URL or a peer.
-OPENS_FILES = {"resolver.cli.streams": "standard streams, LIST, password and trace files of the command line"}
+OPENS_FILES = {
+    "resolver.cli.streams": "standard streams, LIST, password and trace files of the command line",
+    "resolver.news_server": "the system's setting of a news server",
+}
 
 #: Words that say nothing about what belongs in a file.
 EMPTY_NAMES = words("base common helper helpers misc util utils")

@@ -12,6 +12,7 @@ from resolver.gate.passage import Ask, Family, Passage, Shared
 from resolver.gate.pool import Pool
 from resolver.gate.row import Rows
 from resolver.gate.trust import Trust
+from resolver.news_server import find_setting, needs_server, server_of
 from resolver.policy import Policy, Server
 
 
@@ -26,7 +27,7 @@ class Door:
     An async context manager: connections are kept for one another only inside it. `gateways` maps a
     scheme to the URL of its gateway (S19). `family` is the only IP version to use.
     `cafile` adds authorities to the system's, `certfile` is a certificate of our own. `lookup` asks for
-    the addresses of a name; tests replace it.
+    the addresses of a name; tests replace it. `news_server` is the caller's choice for `news:` URLs.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Door:
         certfile: str | None = None,
         lookup: Lookup = look_up,
         credentials: Ask = nobody,
+        news_server: str | None = None,
     ) -> None:
         self._on_event = on_event
+        self._news_server = news_server
         pool = Pool()
         self._shared = Shared(
             policy=policy,
@@ -94,8 +97,11 @@ class Door:
     ) -> Passage:
         """Judge a URL; the passage is the one way to open what it names.
 
-        `server` is where to ask for a `news:` URL that names no server, `options` what the caller asks
-        for beyond the URL. Raises `Refused` and
-        `UnsupportedScheme` before anything is looked up.
+        `server` is where to ask for a `news:` URL that names no server, if not the user's own; `options`
+        is what the caller asks for beyond the URL. Raises `Refused` and `UnsupportedScheme`
+        before anything is looked up, and `NotConfigured` for a `news:` URL that names no server where
+        the user has none either.
         """
+        if server is None and needs_server(url):
+            server = server_of(find_setting(self._news_server), url.scheme)
         return Passage(self._shared, url, origin=origin, referrer=referrer, server=server, options=options)

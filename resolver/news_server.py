@@ -1,0 +1,85 @@
+"""Which server to ask for a `news:` URL that names none (news page, section 1).
+
+The first of: what the caller says, the environment variable NNTPSERVER, `/etc/news/server`. There is no
+guess behind them: a name like `news` belongs to a stranger in a strange network. `choose` decides on
+what it is given; `find_setting` looks on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from protocols.errors import InvalidUrl, NotConfigured
+from protocols.location import HostUrl, Url
+from resolver.policy.case import NEWS_PORTS, Server
+from resolver.url import parse
+
+SYSTEM_FILE = "/etc/news/server"
+HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
+#: Octets of that file that are looked at: it holds a name and perhaps a comment.
+_MOST = 65_536
+_PLACE = re.compile(r"[^/?#@\s]+")
+
+
+class Setting(NamedTuple):
+    """A server as it was written down, and where."""
+
+    text: str
+    source: str
+
+
+def needs_server(url: Url) -> bool:
+    """Is this a URL whose server is a setting of the user's?"""
+    return url.scheme in NEWS_PORTS and getattr(url, "host", None) is None
+
+
+def find_setting(option: str | None) -> Setting | None:
+    """What is set on this machine, by the caller first of all."""
+    settled = option or os.environ.get("NNTPSERVER")
+    return choose(option, os.environ, None if settled else _read_system_file())
+
+
+def choose(option: str | None, environment: Mapping[str, str], system_file: str | None) -> Setting | None:
+    """The first of what is set; an empty setting is none."""
+    if option:
+        return Setting(option, "--news-server")
+    if in_environment := environment.get("NNTPSERVER"):
+        return Setting(in_environment, "NNTPSERVER")
+    word = first_word(system_file or "")
+    return None if word is None else Setting(word, SYSTEM_FILE)
+
+
+def first_word(text: str) -> str | None:
+    """The first word of the first line that is neither empty nor a comment."""
+    for line in text.splitlines():
+        words = line.split()
+        if words and not words[0].startswith("#"):
+            return words[0]
+    return None
+
+
+def server_of(setting: Setting | None, scheme: str) -> Server:
+    """The server: `host`, `host:port` or `[v6]:port`, by the rules of a URL's. Raises `NotConfigured`
+    where none is set, and for a setting that names none."""
+    if setting is None:
+        raise NotConfigured(f"{scheme} URLs without a server need one: {HOW_TO_SET}")
+    complaint = f"{setting.source}: {setting.text!r} is no news server; HOST, HOST:PORT or [IPV6]:PORT is one"
+    if _PLACE.fullmatch(setting.text) is None:
+        raise NotConfigured(complaint)
+    try:
+        url = parse(f"nntp://{setting.text}/x")
+    except InvalidUrl as error:
+        raise NotConfigured(f"{complaint} ({error.kind})") from error
+    assert isinstance(url, HostUrl)
+    return Server(url.host, NEWS_PORTS[scheme] if url.port is None else url.port)
+
+
+def _read_system_file() -> str | None:
+    try:
+        with open(SYSTEM_FILE, encoding="utf-8", errors="replace") as file:
+            return file.read(_MOST)
+    except OSError:
+        return None  # most machines have none
