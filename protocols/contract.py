@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterab
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from protocols.connection import Datagram as Datagram
 from protocols.connection import Datagrams as Datagrams
@@ -30,80 +30,17 @@ from protocols.location import Place as Place
 from protocols.location import Referrer as Referrer
 from protocols.location import Url as Url
 from protocols.location import UrlText as UrlText
+from protocols.options import Credentials as Credentials
+from protocols.options import Limits as Limits
+from protocols.options import Options as Options
+from protocols.options import Unpacking as Unpacking
+from protocols.options import Validators as Validators
+from protocols.options import Wanted as Wanted
 from protocols.scheme import Dialogue as Dialogue
 from protocols.scheme import Scheme as Scheme
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much a peer may send and how long it may take (rule S16). Octets, counts, seconds.
-
-    `body` bounds a body collected in memory; streams and files are unbounded unless `body_everywhere`
-    is set, which is what a `--max-size` or `--limit body=N` of the caller's own does.
-    """
-
-    line: int = 65_536
-    lines: int = 1_000
-    entries: int = 100_000
-    hops: int = 10
-    body: int = 67_108_864
-    body_everywhere: bool = False
-    ratio: int = 100
-    connect: float = 30.0
-    idle: float = 60.0
-    total: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """A name and a password for one scheme, host and port (S11). The password is never shown."""
-
-    user: bytes
-    password: bytes = field(repr=False)
-
-
-Wanted: TypeAlias = Literal["content", "file", "facts"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a caller asks for beyond the URL, for the schemes that know of it.
-
-    `tls` is TLS on a connection that begins without: never, if the peer can (`try`), or not at all
-    without it (`require`). `anonymous_password` goes to FTP servers that ask anonymous for one
-    (S17). `mlsd` prefers FTP's listing with facts (RFC 3659). `start` is the number of octets that
-    are held already: the body begins behind them if the peer can do that, else at octet 0.
-
-    `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
-    without a content coding), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
-    into http requests; `codings` are content codings beyond gzip and deflate that can be undone, by
-    name. `login` is what an earlier hop of this retrieval was given for this place (S11).
-
-    `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
-    them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
-    without TLS, which else is not done: what a caller says with `--tls never`. `keep` says that further
-    retrievals will follow: FTP then asks where it is, to find the way back for the next one.
-
-    `prompt` promises that the whole body is taken as fast as it comes, so that others may wait behind it
-    on the same connection.
-    """
-
-    tls: Literal["never", "try", "require"] = "never"
-    anonymous_password: bytes = b"anonymous@"
-    mlsd: bool = False
-    start: int = 0
-    want: Wanted = "content"
-    headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
-    user_agent: bytes = b"url-resolver"
-    codings: Mapping[str, Callable[[], Unpacking]] = field(default_factory=dict, repr=False)
-    login: Credentials | None = None
-    entries: int | None = None
-    login_in_clear: bool = False
-    keep: bool = False
-    prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,29 +71,6 @@ class EntryReader(Protocol):
 
     def finish(self) -> Iterable[Entry]:
         """The octets have ended: the entries that were still waiting for more."""
-        ...
-
-
-class Unpacking(Protocol):
-    """A coding being undone, step by step: a machine without I/O. Raises `ProtocolError` for octets that
-    are not of that coding."""
-
-    def feed(self, octets: bytes) -> None:
-        """Octets to unpack, when `read` has given all that there was."""
-        ...
-
-    def read(self, most: int) -> bytes:
-        """The next octets, about `most` of them; none when more is needed first, or at the end."""
-        ...
-
-    @property
-    def taken(self) -> int:
-        """Octets used up so far, those not counted that wait to be."""
-        ...
-
-    @property
-    def whole(self) -> bool:
-        """May the octets end here?"""
         ...
 
 
@@ -192,10 +106,13 @@ class Reply:
     `findings` and `verified` may grow until the body has ended. `verified` takes words out of
     length, final-reply, close-notify, terminator. `size` is that of the whole object; the body begins at
     its octet `start`, which is 0 unless `Options.start` could be granted. `listing` reads the body as
-    entries, or is None where the URL names no listing. `target` is the URL a link, service or address points to.
+    entries, or is None where the URL names no listing; with `records` it reads those, and the body is a
+    document that says what is listed (a wais database). `target` is the URL a link, service or address points to.
     `untouched` makes the octets that were sent out of the whole body again, where the protocol's
     quoting was undone in it; it may be called once the body has ended. With `moved` there is nothing
     here but the way to another URL, which a retrieval follows as far as S10 and S11 let it.
+
+    `size` is that of the whole object; the body begins at its octet `start`. `etag` is a strong one.
     """
 
     kind: Kind
@@ -207,6 +124,7 @@ class Reply:
     modified: datetime | None = None
     meta: tuple[tuple[str, str], ...] = ()
     listing: EntryReader | None = None
+    records: Body | None = None
     target: str | None = None
     moved: Moved | None = None
     extra: Mapping[str, JsonValue] | None = None

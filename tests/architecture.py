@@ -23,7 +23,7 @@ def words(text: str) -> frozenset[str]:
 LAYERS: dict[str, tuple[frozenset[str], ...]] = {
     "protocols": (
         frozenset({"errors"}),
-        frozenset({"connection", "location"}),
+        frozenset({"connection", "location", "options"}),
         frozenset({"scheme"}),
         frozenset({"contract"}),
         frozenset({"syntax"}),

@@ -1,0 +1,121 @@
+"""What a caller allows and asks for: bounds, credentials, wishes beyond the URL.
+
+Part of the contract and imported from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a peer may send and how long it may take (rule S16). Octets, counts, seconds.
+
+    `body` bounds a body collected in memory; streams and files are unbounded unless `body_everywhere`
+    is set, which is what a `--max-size` or `--limit body=N` of the caller's own does.
+    """
+
+    line: int = 65_536
+    lines: int = 1_000
+    entries: int = 100_000
+    hops: int = 10
+    body: int = 67_108_864
+    body_everywhere: bool = False
+    ratio: int = 100
+    connect: float = 30.0
+    idle: float = 60.0
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A name and a password for one scheme, host and port (S11). The password is never shown."""
+
+    user: bytes
+    password: bytes = field(repr=False)
+
+
+Wanted: TypeAlias = Literal["content", "file", "facts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validators:
+    """What tells one state of an object from another: its size in octets, when it was last modified, and
+    http's strong entity tag. None where it is not known."""
+
+    size: int | None = None
+    modified: datetime | None = None
+    etag: str | None = None
+
+    def agree(self, now: Validators) -> bool:
+        """May the object as it is now still be the one described here? False as soon as one thing that
+        both know differs; nothing in common is no objection."""
+        pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
+        return all(then == found for then, found in pairs if then is not None and found is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a caller asks for beyond the URL, for the schemes that know of it.
+
+    `tls` is TLS on a connection that begins without: never, if the peer can (`try`), or not at all
+    without it (`require`). `anonymous_password` goes to FTP servers that ask anonymous for one
+    (S17). `mlsd` prefers FTP's listing with facts (RFC 3659). `start` is the number of octets that
+    are held already, of the object in the state that `known` describes: the body begins behind them if
+    the object is still that one and the peer can do it, else at octet 0; `Reply.start` says which.
+
+    `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
+    without a content coding), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
+    into http requests; `codings` are content codings beyond gzip and deflate that can be undone, by
+    name. `login` is what an earlier hop of this retrieval was given for this place (S11).
+
+    `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
+    them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
+    without TLS, which else is not done: what a caller says with `--tls never`. `keep` says that further
+    retrievals will follow: FTP then asks where it is, to find the way back for the next one.
+
+    `prompt` promises that the whole body is taken as fast as it comes, so that others may wait behind it
+    on the same connection.
+    """
+
+    tls: Literal["never", "try", "require"] = "never"
+    anonymous_password: bytes = b"anonymous@"
+    mlsd: bool = False
+    start: int = 0
+    known: Validators = field(default_factory=Validators)
+    want: Wanted = "content"
+    headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
+    user_agent: bytes = b"url-resolver"
+    codings: Mapping[str, Callable[[], Unpacking]] = field(default_factory=dict, repr=False)
+    login: Credentials | None = None
+    entries: int | None = None
+    login_in_clear: bool = False
+    keep: bool = False
+    prompt: bool = False
+
+
+class Unpacking(Protocol):
+    """A coding being undone, step by step: a machine without I/O. Raises `ProtocolError` for octets that
+    are not of that coding."""
+
+    def feed(self, octets: bytes) -> None:
+        """Octets to unpack, when `read` has given all that there was."""
+        ...
+
+    def read(self, most: int) -> bytes:
+        """The next octets, about `most` of them; none when more is needed first, or at the end."""
+        ...
+
+    @property
+    def taken(self) -> int:
+        """Octets used up so far, those not counted that wait to be."""
+        ...
+
+    @property
+    def whole(self) -> bool:
+        """May the octets end here?"""
+        ...
