@@ -23,6 +23,7 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
+_LARGEST_APDU = 10_000  # wais page, section 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,19 @@ def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
     WILL; a WONT or DONT of the peer's needs no answer. No line end follows: they are no line."""
     answer = {0xFB: b"\xff\xfe", 0xFD: b"\xff\xfc"}
     octets = b"".join(answer[verb] + bytes((option,)) for verb, option in options if verb in answer)
+    return Line(octets, octets)
+
+
+def encode_message(apdu: bytes) -> Line:
+    """A WAIS message: the 25 octets of header that every client sends, then the APDU. It has no line end;
+    where it ends is said by its count, which is made here of the octets themselves.
+
+    Raises `Refused` (S02) for more than servers have room for: they read a request into a buffer of
+    100,000 octets without checking, and no sensible one has a tenth of that.
+    """
+    if len(apdu) > _LARGEST_APDU:
+        raise Refused("S02", f"a request of {len(apdu)} octets; wais takes {_LARGEST_APDU}")
+    octets = b"%010dz2wais        0" % len(apdu) + apdu
     return Line(octets, octets)
 
 

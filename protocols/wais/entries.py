@@ -1,0 +1,137 @@
+"""Hits as entries of a listing, each with the URLs of its document (wais page, section 11).
+
+A URL is written by our own builder, from the place of the search, a type and an id. It is right in the
+RFC's spelling; the one of browsers is an extra, for those who read no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from protocols.contract import Entry
+from protocols.location import JsonValue, Kind
+from protocols.wais.document_id import write_fields, write_opaque
+from protocols.wais.media_types import LINK, media_type_of
+from protocols.wais.record import Header, Records, parse_records
+from protocols.wais.text import display_text
+from protocols.wais.url import WaisUrl, build
+
+#: Rule S20: the schemes that a server's text may lead to.
+_LINKED_SCHEMES = frozenset({"http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet"})
+_URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*):[\x21-\x7e]+")
+#: What a request has room for: an id or type beyond that leads nowhere.
+_LONGEST_ID, _LONGEST_TYPE = 2048, 64
+_NO_RESULT = b"Search produced no result."
+#: Two-digit years from here on are of the last century: no server is older.
+_PIVOT = 70
+
+
+class HitReader:
+    """An `EntryReader` for the records that a search of `place` found; `place` is the URL searched.
+
+    Records are read when the last octet has come: they are one message.
+    """
+
+    def __init__(self, place: WaisUrl) -> None:
+        self._place = place
+        self._octets = bytearray()
+
+    def feed(self, octets: bytes) -> Iterator[Entry]:
+        self._octets += octets
+        return iter(())
+
+    def finish(self) -> Iterator[Entry]:
+        records = parse_records(bytes(self._octets))
+        return (hit_entry(header, self._place) for header in hits_in(records))
+
+
+def substitute_in(records: Records) -> Header | None:
+    """The catalogue that a server gives in place of hits where there are none, else None."""
+    if len(records.headers) != 1:
+        return None
+    only = records.headers[0]
+    return only if only.score == 0 and (only.headline or b"").startswith(_NO_RESULT) else None
+
+
+def hits_in(records: Records) -> tuple[Header, ...]:
+    """What was found: a catalogue in place of hits is none."""
+    return records.headers if substitute_in(records) is None else ()
+
+
+def hit_entry(hit: Header, place: WaisUrl) -> Entry:
+    """The entry of a hit. Of a hit of type URL the headline is the address; it is told, never followed."""
+    is_link = hit.best_type == LINK
+    url = linked_url(hit.headline or b"") if is_link else document_url(hit, hit.best_type, place)
+    return Entry(
+        name=display_text(hit.headline or hit.document_id),
+        url=url,
+        kind=Kind.LINK if is_link else Kind.DOCUMENT,
+        size=hit.length,
+        modified=parse_date(hit.date or b""),
+        raw=hit.octets,
+        extra=_particulars(hit, place),
+    )
+
+
+def _particulars(hit: Header, place: WaisUrl) -> dict[str, JsonValue]:
+    types = hit.types or (b"TEXT",)
+    return {
+        "score": hit.score,
+        "best_match": hit.best_match,
+        "lines": hit.lines,
+        "types": [display_text(each) for each in types],
+        "media_type": None if hit.best_type == LINK else media_type_of(hit.best_type),
+        "date": _shown(hit.date),
+        "source": _shown(hit.source),
+        "city": _shown(hit.city),
+        "stock_codes": _shown(hit.stock_codes),
+        "company_codes": _shown(hit.company_codes),
+        "industry_codes": _shown(hit.industry_codes),
+        "other_types": [document_url(hit, each, place) for each in types[1:]],
+        "libwww_url": None if hit.best_type == LINK else libwww_url(hit, place),
+    }
+
+
+def _shown(octets: bytes | None) -> str | None:
+    return None if octets is None else display_text(octets)
+
+
+def linked_url(headline: bytes) -> str | None:
+    """The headline as a URL as it stands, if it may be one and of a scheme that is offered; else None."""
+    found = _URL.fullmatch(headline)
+    offered = found is not None and found[1].decode("ascii").lower() in _LINKED_SCHEMES
+    return headline.decode("ascii") if offered else None
+
+
+def document_url(hit: Header, wtype: bytes, place: WaisUrl) -> str | None:
+    """The URL of a document in one of its types; None where no request has room for what it names."""
+    if len(hit.document_id) > _LONGEST_ID or len(wtype) > _LONGEST_TYPE:
+        return None
+    return _build(place, wtype, write_opaque(hit.document_id))
+
+
+def libwww_url(hit: Header, place: WaisUrl) -> str | None:
+    """The URL as browsers wrote it; None where they could not have."""
+    path = write_fields(hit.document_id, hit.length)
+    return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)
+
+
+def _build(place: WaisUrl, wtype: bytes, wpath: str) -> str:
+    document = replace(place, search=None, wtype=wtype, wpath=wpath)
+    return build(replace(document, fragment=None, user=None, password=None))
+
+
+def parse_date(date: bytes) -> datetime | None:
+    """`yymmdd`, as servers send it, or `yyyymmdd`, as they were meant to; None for anything else."""
+    if not (date.isdigit() and len(date) in (6, 8)):
+        return None
+    year = int(date[:-4])
+    if len(date) == 6:
+        year += 1900 if year >= _PIVOT else 2000
+    try:
+        return datetime(year, int(date[-4:-2]), int(date[-2:]), tzinfo=UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,126 @@
+"""Records in an answer (wais page, section 5): headers of documents, texts, diagnostics.
+
+The real server sends three kinds. The others are read by what is written of them; what is unknown is
+passed over by its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from protocols.errors import ProtocolError
+from protocols.wais import diagnostic
+from protocols.wais.diagnostic import Diagnostic, take_diagnostic
+from protocols.wais.element import contents, elements, parse_number, take_element
+
+_HEADER, _SHORT_HEADER, _LONG_HEADER, _TEXT, _HEADLINE, _CODES = 150, 151, 152, 153, 154, 155
+_OF_DOCUMENTS = (_HEADER, _SHORT_HEADER, _LONG_HEADER, _HEADLINE, _CODES)
+
+_DOCUMENT_ID, _SCORE, _BEST_MATCH, _LENGTH = 116, 118, 119, 120
+_SOURCE, _DATE, _HEADLINE_TEXT, _CITY, _DOCUMENT_TEXT = 121, 122, 123, 124, 127
+_STOCK, _COMPANY, _INDUSTRY, _LINES, _TYPE_BLOCK, _TYPE = 128, 129, 130, 131, 132, 133
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What an answer says of one document; None for what it does not say.
+
+    `octets` are the whole record. `document_id` means something to its server alone. `types` are in the
+    order of the server's preference; none means TEXT. `length` counts the octets of the first type.
+    """
+
+    octets: bytes
+    document_id: bytes
+    score: int | None = None
+    best_match: int | None = None
+    length: int | None = None
+    lines: int | None = None
+    types: tuple[bytes, ...] = ()
+    source: bytes | None = None
+    date: bytes | None = None
+    headline: bytes | None = None
+    city: bytes | None = None
+    stock_codes: bytes | None = None
+    company_codes: bytes | None = None
+    industry_codes: bytes | None = None
+
+    @property
+    def best_type(self) -> bytes:
+        return self.types[0] if self.types else b"TEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of one answer, sorted by kind. `octets` are all of them as they came."""
+
+    octets: bytes
+    headers: tuple[Header, ...]
+    texts: tuple[bytes, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def parse_records(group: bytes) -> Records:
+    """The records in the user information of an answer. Raises `ProtocolError`."""
+    found = list(_records(group))
+    return Records(
+        octets=group,
+        headers=tuple(record for record in found if isinstance(record, Header)),
+        texts=tuple(record for record in found if isinstance(record, bytes)),
+        diagnostics=tuple(record for record in found if isinstance(record, Diagnostic)),
+    )
+
+
+def _records(group: bytes) -> Iterator[Header | bytes | Diagnostic]:
+    at = 0
+    while at < len(group):
+        if group[at] == diagnostic.TAG:  # the one element that is not written like the others
+            record, at = take_diagnostic(group, at)
+            yield record
+            continue
+        tag, content, octets = take_element(group, at)
+        at += len(octets)
+        if tag in _OF_DOCUMENTS:
+            yield _parse_header(content, octets)
+        elif tag == _TEXT:
+            yield _parse_text(content)
+
+
+def _parse_header(group: bytes, octets: bytes) -> Header:
+    found = contents(group)
+    return Header(
+        octets=octets,
+        document_id=_required(found, _DOCUMENT_ID),
+        score=_number(found, _SCORE),
+        best_match=_number(found, _BEST_MATCH),
+        length=_number(found, _LENGTH),
+        lines=_number(found, _LINES),
+        types=_types(found.get(_TYPE_BLOCK, b"")),
+        source=found.get(_SOURCE),
+        date=found.get(_DATE),
+        headline=found.get(_HEADLINE_TEXT),
+        city=found.get(_CITY),
+        stock_codes=found.get(_STOCK),
+        company_codes=found.get(_COMPANY),
+        industry_codes=found.get(_INDUSTRY),
+    )
+
+
+def _parse_text(group: bytes) -> bytes:
+    found = contents(group)
+    _required(found, _DOCUMENT_ID)
+    return found.get(_DOCUMENT_TEXT, b"")
+
+
+def _required(found: dict[int, bytes], tag: int) -> bytes:
+    if tag not in found:
+        raise ProtocolError(f"a record without element {tag}")
+    return found[tag]
+
+
+def _number(found: dict[int, bytes], tag: int) -> int | None:
+    return parse_number(found[tag]) if tag in found else None
+
+
+def _types(block: bytes) -> tuple[bytes, ...]:
+    return tuple(element.content for element in elements(block) if element.tag == _TYPE)
