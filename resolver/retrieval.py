@@ -117,7 +117,7 @@ class WatchedBody:
 class EntryStream:
     """The entries of a listing as its octets come, each with where it was found."""
 
-    def __init__(self, body: WatchedBody, reader: EntryReader, found_in: Referrer) -> None:
+    def __init__(self, body: Body, reader: EntryReader, found_in: Referrer) -> None:
         self._body = body
         self._reader = reader
         self._found_in = found_in
@@ -241,14 +241,15 @@ class LiveReply:
 
     @property
     def lists(self) -> bool:
-        """Does the body read as a listing?"""
-        return self._reply.listing is not None
+        """Is the body a listing, and nothing else?"""
+        return self._reply.listing is not None and self._reply.records is None
 
     def entries(self) -> EntryStream:
         """The entries of a listing. Raises `Declined` when the URL names no listing."""
         if self._reply.listing is None:
             raise Declined(f"this is a {self.kind.value} and not a listing", url=self.url)
-        return EntryStream(self.body, self._reply.listing, Referrer(self.url, self.peer))
+        body = self.body if self._reply.records is None else self._reply.records
+        return EntryStream(body, self._reply.listing, Referrer(self.url, self.peer))
 
     def entries_in(self, content: bytes) -> Iterator[Entry]:
         """The entries of a listing whose octets have all been collected."""
