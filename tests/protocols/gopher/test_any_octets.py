@@ -1,0 +1,186 @@
+"""Any octets from a server give a value or one of the errors that octets can give; and soon."""
+
+from __future__ import annotations
+
+import random
+from typing import cast
+
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fixtures.transcript import Connection, End, Outcome, Turn
+from protocols.contract import JsonValue
+from protocols.gopher.dialogue import default_view
+from protocols.gopher.handler import open_gopher
+from protocols.gopher.request import encode_request
+from protocols.gopher.url import GopherUrl
+from resolver.url import parse
+from tests.protocols.gopher.captures import ROWS, Row, octets
+from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, oddly
+from tests.protocols.outcome import resolve
+
+ERRORS = {
+    None,
+    "Declined",
+    "Disconnected",
+    "LimitExceeded",
+    "NotFound",
+    "ProtocolError",
+    "TimedOut",
+    "Truncated",
+    "TryLater",
+}
+PATHS = (
+    "",
+    "0a",
+    "9a",
+    "Ia",
+    "pa",
+    "7a%09b",
+    "7a",
+    "ia",
+    "0a%09%09+",
+    "1a%09%09+",
+    "9a%09%09+",
+    "Ia%09%09+",
+    "0a%09%09!",
+    "0a%09%09!+ABSTRACT%20+X",
+    "1a%09%09$",
+    "1a%09%09$+VIEWS",
+    "0a%09%09?",
+    "7a%09b%09+",
+    "0a%09+",
+    "1a%09%09+text/html",
+    "1a%09%09+application/gopher+-menu",
+    "0a%09%09+%091%0D%0A+-1%0D%0A.%0D%0A",
+)
+PIECES = [
+    *(b"+-1\r\n", b"+-2\r\n", b"+5\r\n", b"--1\r\n", b"--2\r\n", b"-9\r\n", b"+", b"-"),
+    *(b"+99999999999999999\r\n", b"1 a\r\n", b"2\r\n", b"3 ", b"0", b"3", b"i", b"GIF89a", b"a" * 300),
+    *(b".", b"..", b"\r\n", b"\n", b"\r", b"\t", b"\0", b" ", b":", b"\xff"),
+    *(b"0x\ty\th.dom\t70\r\n", b"3no\t\terror.host\t1\r\n", b"hx\tURL:http://w/\r\n"),
+    *(b"+z\tz\t[::1]\t70\t?\r\n", b"+INFO: ", b"+INFO", b"+ADMIN:\r\n", b" Mod-Date: <20261121081719>\r\n"),
+    *(b"+VIEWS:\r\n", b" a/b: <1k>\r\n", b"+ASK:\r\n", b" Ask: x\ty\r\n", b" Choose: a\tb\r\n"),
+    *(b"+ABSTRACT: 0x\ty\th\t70\r\n", b"+9\n", b"-0\r\n"),
+]
+
+
+def url_of(path: str) -> GopherUrl:
+    url = parse(f"gopher://h.dom/{path}")
+    assert isinstance(url, GopherUrl)
+    return url
+
+
+async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> Outcome:
+    """The outcome when the server says that, on every connection."""
+    connections = [
+        Connection((Turn("C", encode_request(asked).octets), Turn("S", said)), end)
+        for asked in (url, default_view(url))
+    ]
+    gate = MemoryGate(connections, cutter)
+    outcome = await resolve(open_gopher, url, gate)
+    for stream in gate.streams:
+        stream.check_finished()
+    assert outcome.error in ERRORS
+    for _, target, name in outcome.entries:
+        assert target is None or target.isascii()
+        assert name.isprintable() or "\u202e" in name or not name.isascii()
+    return outcome
+
+
+@given(
+    path=st.sampled_from(PATHS),
+    pieces=st.lists(st.sampled_from(PIECES) | st.binary(max_size=8), max_size=20),
+    end=st.sampled_from(("close", "reset", "quiet")),
+    cutter=st.sampled_from(CUTTERS),
+)
+@settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_pieces_of_replies_in_any_order(path: str, pieces: list[bytes], end: str, cutter: Cutter) -> None:
+    said = b"".join(pieces)
+    outcome = trio.run(answer, url_of(path), said, cast(End, end), cutter)
+    again = trio.run(answer, url_of(path), said, cast(End, end), oddly)
+    assert outcome == again, "the way octets are cut makes a difference"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.capture)
+async def test_mutated_captures(row: Row) -> None:
+    """Each recorded reply forty times, with octets changed, removed, doubled or cut off."""
+    chance = random.Random(row.capture)
+    said = octets(row.capture, "server")
+    url = parse(row.url)
+    assert isinstance(url, GopherUrl)
+    for _ in range(40):
+        mutated = bytearray(said)
+        for _ in range(chance.randint(1, 6)):
+            mutate(mutated, chance)
+        await answer(url, bytes(mutated), chance.choice(("close", "reset", "quiet")), chance.choice(CUTTERS))
+
+
+def mutate(octets: bytearray, chance: random.Random) -> None:
+    at = chance.randint(0, len(octets))
+    match chance.randint(0, 5):
+        case 0:
+            octets[at : at + 1] = bytes([chance.randint(0, 255)])
+        case 1:
+            del octets[at : at + chance.randint(1, 20)]
+        case 2:
+            octets[at:at] = octets[at : at + chance.randint(1, 40)]
+        case 3:
+            octets[at:at] = chance.choice(PIECES)
+        case 4:
+            del octets[at:]
+        case 5:
+            octets[at : at + 1] = chance.choice((b"\t", b"\r", b"\n", b"+", b"-", b" ", b"."))
+
+
+#: Replies made to cost time, and the paths that read them.
+COSTLY: list[tuple[str, bytes]] = [
+    ("", b"0" + b"\t" * 1_000_000),
+    ("", b"0\t\t\t9\r\n" * 50_000),
+    ("", b"i\r\n" * 50_000),
+    ("", b"+\ta\th\t70\r\n" * 20_000),
+    ("0a", b"..\r\n" * 200_000 + b".\r\n"),
+    ("0a", b".\r\n" * 200_000),
+    ("0a", b"\r\n." * 200_000),
+    ("0a", b"3" + b"\t" * 60_000),
+    ("1a%09%09$", b"+-1\r\n" + b"+INFO: \r\n" * 20_000),
+    ("1a%09%09$", b"+-1\r\n" + b"+INFO:" + b" <" * 30_000 + b"\r\n+ADMIN:\r\n" + b" Admin: " + b"<" * 60_000),
+    ("1a%09%09$", b"+-1\r\n+INFO: \r\n+VIEWS:\r\n" + (b" a: " + b"<" * 60_000 + b"\r\n") * 10),
+    ("1a%09%09$", b"+-1\r\n+INFO: \r\n+VIEWS:\r\n" + b" a: <" + b"9" * 60_000 + b"\r\n"),
+    ("0a%09%09!", b"+-1\r\n+INFO: x\r\n+ADMIN:\r\n" + b" Mod-Date: " + b"<1" * 30_000 + b"\r\n.\r\n"),
+    ("0a%09%09!", b"+-1\r\n+INFO: x\r\n+ASK:\r\n" + b" Choose: " + b"\t" * 60_000 + b"\r\n.\r\n"),
+    ("0a%09%09!", b"+-1\r\n" + b"+A:\r\n" * 100_000),
+    ("0a%09%09+", b"--1\r\n1" + b" " * 8000 + b"x\r\n"),
+    ("0a%09%09+", b"--1\r\n" + b"3 0a\tb\tc\t0" + b"0" * 7000 + b"\r\n"),
+]
+
+
+@pytest.mark.parametrize(("path", "said"), COSTLY, ids=range(len(COSTLY)))
+async def test_no_reply_takes_long(path: str, said: bytes) -> None:
+    with trio.fail_after(20):
+        started = trio.current_time()
+        await answer(url_of(path), said, "close", CUTTERS[0])
+        assert trio.current_time() - started < 10
+
+
+def is_json(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and is_json(each) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(is_json, value))
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.error is None], ids=lambda row: row.capture)
+async def test_what_is_known_beyond_the_body_is_json(row: Row) -> None:
+    url = parse(row.url)
+    assert isinstance(url, GopherUrl)
+    turns = (Turn("C", encode_request(url).octets), Turn("S", octets(row.capture, "server")))
+    async with open_gopher(url, MemoryGate([Connection(turns, "close")])) as reply:
+        assert is_json(dict(reply.extra or {}))
+        if reply.listing is not None:
+            async for piece in reply.body:
+                assert all(is_json(dict(entry.extra or {})) for entry in reply.listing.feed(piece))
+            assert all(is_json(dict(entry.extra or {})) for entry in reply.listing.finish())
