@@ -197,7 +197,7 @@ class Resolver:
             Retrieval(self._door, request, most=most) as reply,
         ):
             count = await _fill(sink, reply)
-            sha256 = await trio.to_thread.run_sync(sink.sha256) if digest else None
+            sha256 = await trio.to_thread.run_sync(sink.digest, "sha256") if digest else None
             await sink.commit(reply.modified)
             return Saved(
                 url=reply.url,

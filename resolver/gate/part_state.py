@@ -1,0 +1,64 @@
+"""What is remembered of a file that is still growing: where its octets come from, and of which state.
+
+A small JSON file beside NAME.part. It is written whole under another name and then renamed, so after a
+crash there is the old state, the new one, or none. What cannot be read counts as none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from protocols.contract import Validators
+
+_MOST = 1_048_576  # a URL of 65,536 characters in JSON, and the validators
+
+
+@dataclass(frozen=True, slots=True)
+class PartState:
+    """`url` is what was asked for, without a password. `complete` says that every octet was there and
+    checked, and only the renaming was left."""
+
+    url: str
+    known: Validators
+    complete: bool = False
+
+
+def read_state(name: str, directory: int) -> PartState | None:
+    """The state in the file `name`, or None where there is none that makes sense."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return None
+    try:
+        record = json.loads(os.read(fd, _MOST))
+        size, modified, etag = record["size"], record["modified"], record["etag"]
+        moment = None if modified is None else datetime.fromtimestamp(float(modified), UTC)
+        known = Validators(size=size, modified=moment, etag=etag)
+        return PartState(str(record["url"]), known, record["complete"] is True)
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return None
+    finally:
+        os.close(fd)
+
+
+def write_state(name: str, directory: int, state: PartState) -> None:
+    """Put the state into the file `name`, in one step. Raises `OSError`."""
+    known = state.known
+    record = {
+        "url": state.url,
+        "size": known.size,
+        "modified": None if known.modified is None else known.modified.timestamp(),
+        "etag": known.etag,
+        "complete": state.complete,
+    }
+    fresh = f"{name}.new"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(fresh, flags, 0o666, dir_fd=directory)
+    try:
+        os.write(fd, json.dumps(record).encode())
+    finally:
+        os.close(fd)
+    os.replace(fresh, name, src_dir_fd=directory, dst_dir_fd=directory)
