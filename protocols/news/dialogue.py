@@ -7,10 +7,18 @@ greeting of a new one before anything is said, and takes hurdles out of the way:
 from __future__ import annotations
 
 from protocols.contract import Limits, Options
-from protocols.errors import AccessDenied, Declined, Disconnected, NetworkError, NotFound, ProtocolError
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    Disconnected,
+    NetworkError,
+    NotFound,
+    ProtocolError,
+    TryLater,
+)
 from protocols.news.link import Anew, Link, Talk, is_loopback
 from protocols.news.login import Hurdle, Login, Usher
-from protocols.news.refusals import Closing, declined
+from protocols.news.refusals import declined
 from protocols.news.reply import Answer, read_status
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.news.wishes import Found, Wish, wish_of
@@ -35,14 +43,17 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
         talk, is_new = yield from _reach(url, options, limits, anew)
         try:
             found = yield from _get(talk, Usher(talk, Login(url.user, url.password), options), wish, is_new)
-        except (Disconnected, Closing):
-            if is_new or talk.heard:
-                raise
-            anew = True
-        else:
-            yield Keep()
-            yield Note("QUIT, when nobody needs the connection any more; its answer is not waited for")
-            return found
+        except (Disconnected, Declined) as error:
+            over = isinstance(error, Disconnected) or talk.link.closing
+            if over and not is_new and not talk.heard:
+                anew = True
+                continue
+            if not over and not talk.pending:
+                yield Keep()
+            raise
+        yield Keep()
+        yield Note("QUIT, when nobody needs the connection any more; its answer is not waited for")
+        return found
 
 
 def _reach(
@@ -74,9 +85,9 @@ def _get(talk: Talk, usher: Usher, wish: Wish, is_new: bool) -> Dialogue[Found]:
             continue
         except Hurdle as hurdle:
             yield from usher.take(hurdle)
-        except Closing:
-            raise
         except Declined as refused:
+            if talk.link.closing:
+                raise
             yield from _look_again(talk, usher, refused)
 
 
@@ -97,7 +108,7 @@ def _check_greeting(greeting: Answer) -> None:
         case 200 | 201 | 480:
             return
         case 400:
-            raise declined(Closing, _GREETING, greeting, "the server is not available now")
+            raise declined(TryLater, _GREETING, greeting, "the server is not available now")
         case 502:
             raise declined(AccessDenied, _GREETING, greeting, "the server does not want this client")
         case 220:
@@ -116,6 +127,5 @@ def _look_again(talk: Talk, usher: Usher, refused: Declined) -> Dialogue[None]:
         raise refused from error
     login = (yield from usher.find_help()) if isinstance(refused, NotFound) else None
     if login is None:
-        yield Keep()
         raise refused
     yield from usher.authenticate(login)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from protocols.contract import Finding, Limits, Line
 from protocols.news.block import read_block, skip_block
 from protocols.news.commands import ALONE, Command, Verb
-from protocols.news.refusals import Closing, declined
+from protocols.news.refusals import refusal
 from protocols.news.reply import Answer, read_answer
 from protocols.step import AwaitTurn, Dialogue, Say, TakeFloor, hear
 from protocols.wire import Buffer, Reader
@@ -63,11 +63,12 @@ class Link:
 
     `reader`: something has told that the server is in reader mode. `reader_asked`: MODE READER was sent,
     which is done once. `tls`: inside TLS, `secured`: by way of STARTTLS. `private`: nobody between can
-    read along, for it is TLS or this machine. `group` is what was selected last with 211. `capabilities` are
-    None until asked for; `old` says that the server does not know the question. `overview` is the verb to
-    try, None if there is none. `open`: who spoke last has no more to say, so another dialogue may send
-    behind it. `closing`: the server has said that it will close. `epoch` counts how often what had been
-    sent was thrown away: a dialogue that spoke in an earlier one has to start anew.
+    read along, for it is TLS or this machine. `login_refused`: a login is not tried again here. `group`
+    is what was selected last with 211. `capabilities` are None until asked for; `old` says that the server
+    does not know the question. `overview` is the verb to try, None if there is none. `open`: who spoke
+    last has no more to say, so another dialogue may speak behind it. `closing`: the server has said that
+    it will close. `epoch` counts how often what had been said was drained: a dialogue that spoke in an
+    earlier one has to start anew.
     """
 
     limits: Limits
@@ -80,6 +81,7 @@ class Link:
     tls: bool = False
     secured: bool = False
     logged_in: bool = False
+    login_refused: bool = False
     group: bytes | None = None
     capabilities: Capabilities | None = None
     old: bool = False
@@ -170,7 +172,7 @@ class Talk:
             self._in_turn = True
 
     def hear(self, ideal: Answer) -> Dialogue[Answer]:
-        """The status line of the next answer. Raises `Closing` for 400, which may come at any time."""
+        """The status line of the next answer. Raises `TryLater` for 400, which may come at any time."""
         yield from self.await_turn()
         link = self.link
         command = link.owed[0]
@@ -181,7 +183,7 @@ class Talk:
         self.pending -= 1
         if answer.code == 400:
             link.closing = True
-            raise declined(Closing, command, answer, "the server is closing")
+            raise refusal(command, answer)
         self.heard += 1
         return answer
 

@@ -110,6 +110,8 @@ class Usher:
         """Log in because `answer` wants it."""
         if self._link.logged_in:
             raise declined(AccessDenied, doing, answer, "not permitted, logged in as we are")
+        if self._link.login_refused:
+            raise declined(AccessDenied, doing, answer, "this connection has refused the login before")
         login = yield from self._find_login()
         if login is None:
             raise refusal(doing, answer)
@@ -123,6 +125,7 @@ class Usher:
             yield from self._need_tls(command, answer)
             command, answer = yield from self._identify(login)
         if answer.refused:
+            self._link.login_refused = True
             raise (yield from self._login_refusal(command, answer))
         self._link.logged_in = True
         self._link.forget()
@@ -130,7 +133,8 @@ class Usher:
     def find_help(self) -> Dialogue[Login | None]:
         """A login that is at hand and may show what is hidden without one, if the server takes logins.
         Nobody is asked. Drains what was sent unless there is none."""
-        login = None if self._link.logged_in else (yield from self._find_login())
+        tried = self._link.logged_in or self._link.login_refused
+        login = None if tried else (yield from self._find_login())
         if login is None or login.password is None:
             return None
         yield from self._talk.drop_all()

@@ -28,10 +28,6 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 }
 
 
-class Closing(TryLater):
-    """400: this connection is at its end. On one that was kept, a fresh one may do (RFC 3977 3.2.1)."""
-
-
 def refusal(doing: Command | str, answer: Answer) -> Declined | ProtocolError:
     """The error for an answer that says no to what was being done."""
     if answer.code in (412, 482):

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from protocols.contract import Options
-from protocols.errors import LimitExceeded, ProtocolError
+from protocols.errors import LimitExceeded, ProtocolError, TryLater
 from protocols.news.article import HEAD_LIMIT, Head, read_head
 from protocols.news.block import Block, skip_block
 from protocols.news.commands import Command, Verb, encode_message_id, encode_number, encode_range
@@ -23,7 +23,7 @@ from protocols.news.lines import Lines
 from protocols.news.link import SKIP_LIMIT, WINDOW, Talk
 from protocols.news.login import check_way
 from protocols.news.overview import encode_overview
-from protocols.news.refusals import Closing, refusal
+from protocols.news.refusals import refusal
 from protocols.news.reply import Answer, Selected, is_number, message_id_of, parse_selected
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.step import Dialogue, HandOver, Note, hear
@@ -258,7 +258,7 @@ def _list_groups(pattern: bytes, talk: Talk) -> Dialogue[Found]:
     yield Part(what="the groups, up to a line with a lone period", found=found)
     try:
         answer = yield from talk.hear(Answer(215, block=True))
-    except Closing:
+    except TryLater:  # 400, the server goes
         return found
     if answer.block:
         yield Part(what="their descriptions, up to a line with a lone period", found=found)

@@ -1,0 +1,50 @@
+"""Every nntp transcript drives the dialogue alone, and the handler on streams in memory."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import pytest
+
+from fixtures.transcript import Transcript, transcripts
+from protocols.errors import Truncated
+from protocols.news.handler import open_news
+from resolver.url import parse
+from tests.protocols.in_memory import CUTTERS, Cutter, MemorySink
+from tests.protocols.news.memory import NewsGate
+from tests.protocols.outcome import check, resolve
+
+TRANSCRIPTS = transcripts("nntp")
+NAMES = [transcript.name for transcript in TRANSCRIPTS]
+
+#: The rows of the table in section 4 of the news page; 27 to 30 connect to nothing.
+ROWS = range(1, 27)
+
+
+def test_every_row_of_the_table_has_its_transcript() -> None:
+    rows = {int(found[1]) for name in NAMES if (found := re.match(r"nntp/row-(\d\d)", name))}
+    assert rows == set(ROWS)
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
+async def test_the_handler_in_memory(transcript: Transcript, cutter: Cutter) -> None:
+    gate = NewsGate.of(transcript, cutter)
+    outcome = await resolve(open_news, parse(transcript.url), gate)
+    check(outcome, transcript.outcome)
+    gate.check_finished()
+
+
+@pytest.mark.parametrize(
+    "transcript", [each for each in TRANSCRIPTS if each.outcome.body is not None], ids=lambda each: each.name
+)
+async def test_draining_gives_what_iterating_gives(transcript: Transcript) -> None:
+    gate, sink = NewsGate.of(transcript), MemorySink()
+    moved = None
+    with suppress(Truncated):
+        async with open_news(parse(transcript.url), gate) as reply:
+            moved = await reply.body.drain(sink)
+    assert sink.octets == transcript.outcome.body
+    assert moved == (len(sink.octets) if transcript.outcome.error is None else None)
+    gate.check_finished()
