@@ -175,17 +175,26 @@ class Stream:
     async def handshake(self) -> None:
         """`start_tls` for a caller who bounds the time."""
         assert not self._secured, "already inside TLS"
+        try:
+            secure = self._wrap()
+        except ssl.SSLError as error:
+            raise tls_fault(error, self._terms.host) from error
+        except OSError as error:
+            raise connection_fault(error, self._peer) from error
+        self._sock = secure
+        await self._perform(secure.do_handshake, self._wait_readable)
+        self._secured = True
+
+    def _wrap(self) -> ssl.SSLSocket:
+        self._sock.getpeername()  # raises if it was reset already: `wrap_socket` would lose its descriptor
         # Raising on a cut is the point: an end without close_notify must not look like a proper one.
-        secure = self._terms.trust.context().wrap_socket(
+        return self._terms.trust.context().wrap_socket(
             self._sock,
             server_hostname=self._terms.host.rstrip("."),  # RFC 6066 section 3: without the trailing dot
             do_handshake_on_connect=False,
             suppress_ragged_eofs=False,
             session=None if self._first is None else self._first.session,
         )
-        self._sock = secure
-        await self._perform(secure.do_handshake, self._wait_readable)
-        self._secured = True
 
     async def aclose(self) -> None:
         """Inside TLS a close_notify goes out first, if it can at once. Never waits, never fails."""
