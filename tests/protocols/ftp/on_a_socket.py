@@ -1,0 +1,90 @@
+"""Retrieve from a mock server on loopback, through the real gate."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+
+from fixtures.ftp import MockFtp
+from fixtures.ftp_urls import ASKED
+from protocols.contract import Credentials, Entry, Finding, Kind, Limits, Options, Reply
+from protocols.errors import ResolveError
+from protocols.ftp.handler import open_ftp
+from protocols.ftp.url import FtpUrl
+from resolver.gate.door import Door
+from resolver.policy import Policy
+from resolver.url import parse
+
+
+async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+    """A person who knows one password."""
+    return None if user is None else Credentials(user, ASKED)
+
+
+@dataclass
+class Taken:
+    """What came of a retrieval."""
+
+    body: bytes = b""
+    kind: Kind | None = None
+    size: int | None = None
+    start: int = 0
+    entries: list[Entry] = field(default_factory=list)
+    verified: set[str] = field(default_factory=set)
+    findings: list[Finding] = field(default_factory=list)
+    error: ResolveError | None = None
+
+
+@asynccontextmanager
+async def door(
+    server: MockFtp, limits: Limits | None = None, cafile: Path | None = None
+) -> AsyncIterator[Door]:
+    policy = Policy(allow_port={server.port}, allow_password=True)
+    async with Door(
+        policy=policy, limits=limits, credentials=ask, cafile=None if cafile is None else str(cafile)
+    ) as opened:
+        yield opened
+
+
+async def take(url: str, server: Door, options: Options | None = None) -> Taken:
+    """The whole body and its entries; an error ends it where it comes."""
+    parsed = parse(url)
+    assert isinstance(parsed, FtpUrl)
+    taken = Taken()
+    with trio.fail_after(10):
+        try:
+            async with open_ftp(parsed, server.admit(parsed, options=options)) as reply:
+                await _take_reply(reply, taken)
+        except ResolveError as error:
+            taken.error = error
+    return taken
+
+
+async def _take_reply(reply: Reply, taken: Taken) -> None:
+    taken.kind, taken.size, taken.start = reply.kind, reply.size, reply.start
+    try:
+        async for octets in reply.body:
+            taken.body += octets
+            if reply.listing is not None:
+                taken.entries += reply.listing.feed(octets)
+        if reply.listing is not None:
+            taken.entries += reply.listing.finish()
+    finally:
+        taken.verified, taken.findings = reply.verified, reply.findings
+
+
+async def retrieve(
+    server: MockFtp,
+    path: str,
+    *,
+    login: str = "",
+    options: Options | None = None,
+    limits: Limits | None = None,
+    cafile: Path | None = None,
+) -> Taken:
+    async with door(server, limits, cafile) as opened:
+        return await take(server.url(path, login), opened, options)
