@@ -100,7 +100,8 @@ class Exchange:
 
         Raises `ProtocolError` for what are no chunks, `LimitExceeded` for lines beyond the limits.
         """
-        self._machine.receive_data(buffer.take())
+        if buffer:  # no octets would mean the end to h11
+            self._machine.receive_data(buffer.take())
         data: list[bytes] = []
         while isinstance(event := self._next_event(), h11.Data):
             data.append(bytes(event.data))

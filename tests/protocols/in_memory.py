@@ -8,12 +8,23 @@ choice, for a reader must not care.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias, TypeVar
 
 from fixtures.transcript import Connection, Transcript
-from protocols.contract import Came, Credentials, Datagrams, Limits, Line, LocalFile, Options, Sink, Stream
+from protocols.contract import (
+    Came,
+    Credentials,
+    Datagrams,
+    Limits,
+    Line,
+    Loan,
+    LocalFile,
+    Options,
+    Sink,
+    Stream,
+)
 from protocols.errors import Disconnected, TimedOut
 
 A = TypeVar("A")
@@ -123,6 +134,20 @@ class MemoryStream:
         assert unsaid == b"", f"never sent {unsaid!r}"
 
 
+class MemoryLoan:
+    """A `Loan` of a connection that is closed all the same; `kept` says what it was kept with."""
+
+    memory: object | None = None
+
+    def __init__(self, stream: Stream, whom: Hashable) -> None:
+        self.stream = stream
+        self.whom = whom
+        self.kept: object | None = None
+
+    def keep(self, memory: object) -> None:
+        self.kept = memory
+
+
 class MemoryGate:
     """A `Gate` to scripted connections, one a `connect`, in order."""
 
@@ -134,19 +159,26 @@ class MemoryGate:
         tls: bool = False,
         limits: Limits | None = None,
         options: Options | None = None,
+        logins: Iterable[Credentials | None] | None = None,
     ) -> None:
+        self._logins = None if logins is None else list(logins)
         self._scripts = list(connections)
         self._cutter = cutter
         self._tls = tls
         self.limits = Limits() if limits is None else limits
         self.options = Options() if options is None else options
         self.streams: list[MemoryStream] = []
+        self.loans: list[MemoryLoan] = []
 
     @classmethod
-    def of(cls, transcript: Transcript, cutter: Cutter = whole) -> MemoryGate:
-        return cls(
-            transcript.connections, cutter, tls=transcript.url.partition(":")[0] in _TLS_FROM_THE_START
-        )
+    def of(
+        cls,
+        transcript: Transcript,
+        cutter: Cutter = whole,
+        logins: Iterable[Credentials | None] | None = None,
+    ) -> MemoryGate:
+        tls = transcript.url.partition(":")[0] in _TLS_FROM_THE_START
+        return cls(transcript.connections, cutter, tls=tls, logins=logins)
 
     @asynccontextmanager
     async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
@@ -165,8 +197,17 @@ class MemoryGate:
         for stream in self.streams:
             stream.check_finished()
 
+    @asynccontextmanager
+    async def borrow(self, whom: Hashable, *, tls: bool) -> AsyncIterator[Loan]:
+        """A new connection each time; `loans` tells what would have been kept, and for whom."""
+        async with self.connect(tls=tls) as stream:
+            self.loans.append(MemoryLoan(stream, whom))
+            yield self.loans[-1]
+
     async def credentials(self, user: bytes | None) -> Credentials | None:
-        raise AssertionError("nobody expects a login")
+        """The next of `logins`."""
+        assert self._logins, f"nobody expects a login as {user!r}"
+        return self._logins.pop(0)
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
         raise AssertionError("nobody expects a data connection")

@@ -9,7 +9,7 @@ from typing import Any
 from fixtures.transcript import Outcome, Transcript
 from protocols.contract import Entry, Gate, Reply, Url
 from protocols.errors import ResolveError
-from protocols.step import Connect, HandOver, Hear, Say, Step
+from protocols.step import Borrow, Connect, HandOver, Hear, Say, Step
 from protocols.wire import Buffer
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
@@ -71,7 +71,7 @@ def play(dialogue: Any, transcript: Transcript, answers: tuple[object, ...] = (N
         steps.append(step)
         answer = None
         match step:
-            case Connect():
+            case Connect() | Borrow():
                 assert sent == said, "the dialogue did not say everything"
                 connection = next(connections)
                 buffer, sent, said = Buffer(), b"", connection.said_by("C")

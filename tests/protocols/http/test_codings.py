@@ -1,0 +1,206 @@
+"""Content codings undone: right, in any pieces, within the bounds, in flat memory."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fixtures.http import BOMB
+from protocols.contract import Sink
+from protocols.errors import LimitExceeded, ProtocolError, ResolveError, Truncated
+from protocols.http.codings import ALWAYS, PIECE, Decoded, choose
+from tests.protocols.in_memory import MemorySink
+
+TEXT = b"".join(b"line %d of some text\n" % number for number in range(5_000))
+MEBIBYTE = 1 << 20
+
+
+class Pieces:
+    """A body that comes in these pieces."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        for piece in self._pieces:
+            return piece
+        raise StopAsyncIteration
+
+    async def drain(self, sink: Sink) -> int:
+        raise AssertionError("a coded body cannot be drained as it is")
+
+
+class Nowhere(MemorySink):
+    """A sink that keeps nothing."""
+
+    def write(self, octets: bytes) -> None:
+        assert len(octets) <= PIECE
+
+
+def cut(octets: bytes, step: int) -> list[bytes]:
+    return [octets[start : start + step] for start in range(0, len(octets), step)]
+
+
+def decoded(coding: str, pieces: Iterable[bytes], ratio: int = 100) -> Decoded:
+    unpacking = choose([coding], ALWAYS)
+    assert unpacking is not None
+    return Decoded(Pieces(pieces), unpacking, ratio)
+
+
+async def take(body: Decoded) -> tuple[bytes, int]:
+    """All octets, and the largest piece they came in."""
+    pieces = [octets async for octets in body]
+    assert all(pieces), "an empty piece of a body"
+    return b"".join(pieces), max(map(len, pieces), default=0)
+
+
+CODED = [
+    ("gzip", gzip.compress(TEXT)),
+    ("gzip", gzip.compress(TEXT[:1000]) + gzip.compress(b"") * 2000 + gzip.compress(TEXT[1000:])),
+    ("deflate", zlib.compress(TEXT)),
+    ("deflate", zlib.compress(TEXT)[2:-4]),
+    ("deflate", zlib.compress(TEXT, level=0)[2:-4]),
+]
+
+
+@pytest.mark.parametrize(("coding", "octets"), CODED)
+@pytest.mark.parametrize("step", [1, 7, 65_536])
+async def test_it_comes_out_in_small_pieces_however_it_comes_in(
+    coding: str, octets: bytes, step: int
+) -> None:
+    content, largest = await take(decoded(coding, cut(octets, step)))
+    assert content == TEXT
+    assert largest <= PIECE
+
+
+async def test_draining_gives_the_same() -> None:
+    sink = MemorySink()
+    assert await decoded("gzip", [gzip.compress(TEXT)]).drain(sink) == len(TEXT)
+    assert sink.octets == TEXT
+
+
+@pytest.mark.parametrize(("coding", "octets"), CODED)
+async def test_a_stream_that_is_not_whole(coding: str, octets: bytes) -> None:
+    for end in (1, 5, len(octets) // 2, len(octets) - 1):
+        with pytest.raises(Truncated) as caught:
+            await take(decoded(coding, [octets[:end]]))
+        assert caught.value.received <= len(TEXT)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_no_octets_at_all_are_of_any_coding(coding: str) -> None:
+    assert await take(decoded(coding, [])) == (b"", 0)
+
+
+@pytest.mark.parametrize(
+    ("coding", "octets"),
+    [
+        ("gzip", b"hello, no gzip"),
+        ("gzip", gzip.compress(TEXT) + b"hello, no gzip"),
+        ("gzip", gzip.compress(TEXT)[:-8] + bytes(8)),  # wrong sum and length
+        ("deflate", b"\xff\xff\xff\xff"),
+        ("deflate", zlib.compress(TEXT)[:-4] + bytes(4)),
+        ("gzip", zlib.compress(TEXT)),
+    ],
+)
+async def test_what_is_not_of_the_coding(coding: str, octets: bytes) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        await take(decoded(coding, [octets]))
+    assert not isinstance(caught.value, LimitExceeded)
+
+
+def bomb(size: int) -> bytes:
+    return gzip.compress(bytes(size), 9)
+
+
+@pytest.mark.parametrize(
+    ("size", "ratio", "limit"),
+    [
+        (MEBIBYTE, 100, None),  # below a mebibyte nothing is counted
+        (MEBIBYTE + 1, 100, "ratio"),
+        (8 * MEBIBYTE, 1_100, None),  # deflate makes at most 1,032 of one
+        (64 * MEBIBYTE, 100, "ratio"),
+    ],
+)
+async def test_the_ratio(size: int, ratio: int, limit: str | None) -> None:
+    body = decoded("gzip", cut(bomb(size), 4096), ratio)
+    if limit is None:
+        assert len((await take(body))[0]) == size
+        return
+    sink = MemorySink()
+    with pytest.raises(LimitExceeded) as caught:
+        await body.drain(sink)
+    assert (caught.value.limit, caught.value.exit_code) == (limit, 14)
+    assert len(sink.octets) <= max(MEBIBYTE, ratio * 4096)
+
+
+async def test_an_honest_start_buys_a_bomb_no_memory() -> None:
+    """Octets that do not shrink earn credit for what follows; it is still made piece by piece."""
+    import random
+
+    honest = random.Random(1).randbytes(MEBIBYTE)
+    octets = gzip.compress(honest) + bomb(64 * MEBIBYTE)
+    body = decoded("gzip", cut(octets, 65_536))
+    received = 0
+    tracemalloc.start()
+    try:
+        async for piece in body:
+            received += len(piece)
+            assert len(piece) <= PIECE
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert received == 65 * MEBIBYTE
+    assert peak < MEBIBYTE
+
+
+async def test_a_bomb_is_refused_in_flat_memory() -> None:
+    octets = gzip.decompress(BOMB)  # 64 MiB once compressed
+    tracemalloc.start()
+    try:
+        with pytest.raises(LimitExceeded):
+            await decoded("gzip", cut(octets, 65_536)).drain(Nowhere())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < MEBIBYTE
+
+
+@pytest.mark.parametrize(
+    ("codings", "error"),
+    [
+        (["gzip", "gzip"], LimitExceeded),
+        (["gzip", "br"], LimitExceeded),
+        (["deflate"] * 1000, LimitExceeded),
+        (["compress"], ProtocolError),
+        (["br"], ProtocolError),  # without the extra
+        (["x-deflate"], ProtocolError),
+    ],
+)
+def test_what_is_not_undone(codings: list[str], error: type[ProtocolError]) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        choose(codings, ALWAYS)
+    assert type(caught.value) is error
+    assert len(caught.value.message) < 200
+
+
+def test_no_coding_needs_nothing_undone() -> None:
+    assert choose([], ALWAYS) is None
+
+
+@given(st.sampled_from(["gzip", "deflate"]), st.binary(max_size=200), st.sampled_from([1, 3, 200]))
+async def test_any_octets_give_octets_or_an_error_of_ours(coding: str, octets: bytes, step: int) -> None:
+    try:
+        content, _ = await take(decoded(coding, cut(octets, step)))
+    except ResolveError:
+        return
+    assert isinstance(content, bytes)

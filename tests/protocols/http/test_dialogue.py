@@ -1,0 +1,168 @@
+"""The steps of a retrieval: who is asked for a password, HEAD, and a kept connection that is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.transcript import Connection, End, Turn
+from protocols.contract import Credentials, Options
+from protocols.errors import Disconnected, NotFound
+from protocols.http.dialogue import Answered, retrieve
+from protocols.http.handler import open_http
+from protocols.http.url import HttpUrl
+from protocols.step import AskCredentials, Borrow, Connect, Hear, Note, Say, Step, rehearse
+from resolver.url import parse
+from tests.protocols.in_memory import MemoryGate
+
+HELD = Credentials(b"held", b"h")
+GIVEN = Credentials(b"given", b"g")
+HELD_LINE, GIVEN_LINE = b"Basic aGVsZDpo", b"Basic Z2l2ZW46Zw=="
+
+
+def url_of(text: str) -> HttpUrl:
+    url = parse(text)
+    assert isinstance(url, HttpUrl)
+    return url
+
+
+def head_of(text: str, options: Options, held: Credentials | None) -> tuple[list[AskCredentials], bytes]:
+    """Who was asked for, and the request head."""
+    dialogue = retrieve(url_of(text), options)
+    asked: list[AskCredentials] = []
+    step = next(dialogue)
+    while not isinstance(step, Say):
+        if isinstance(step, AskCredentials):
+            asked.append(step)
+        step = dialogue.send(held if isinstance(step, AskCredentials) else None)
+    dialogue.close()
+    return asked, step.lines[0].octets
+
+
+@pytest.mark.parametrize(
+    ("text", "login", "held", "asked_for", "value"),
+    [
+        ("http://h/", None, None, [None], None),
+        ("http://h/", None, HELD, [None], HELD_LINE),
+        ("http://h/", GIVEN, HELD, [], GIVEN_LINE),  # from an earlier hop to the same place
+        ("http://u:p@h/", None, HELD, [], b"Basic dTpw"),
+        ("http://u:p@h/", GIVEN, HELD, [], b"Basic dTpw"),
+        ("http://u:@h/", None, HELD, [], b"Basic dTo="),
+        ("http://u@h/", None, HELD, [b"u"], HELD_LINE),
+        ("http://u@h/", None, None, [b"u"], b"Basic dTo="),  # a token stands there alone
+        ("http://u@h/", GIVEN, HELD, [b"u"], HELD_LINE),
+        ("http://@h/", None, None, [None], None),
+        ("http://:p@h/", None, HELD, [], b"Basic OnA="),
+    ],
+)
+def test_whose_credentials_are_sent(
+    text: str,
+    login: Credentials | None,
+    held: Credentials | None,
+    asked_for: list[bytes | None],
+    value: bytes | None,
+) -> None:
+    asked, head = head_of(text, Options(login=login), held)
+    assert [step.user for step in asked] == asked_for
+    sent = [line for line in head.split(b"\r\n") if line.lower().startswith(b"authorization")]
+    assert sent == ([] if value is None else [b"Authorization: " + value])
+
+
+def test_the_plan_is_the_dialogue() -> None:
+    steps: list[Step] = rehearse(retrieve(url_of("https://u:secret@h/a")))
+    assert [type(step) for step in steps] == [Borrow, Say, Hear, Note, Answered]
+    say = steps[1]
+    assert isinstance(say, Say)
+    assert b"Authorization: ****\r\n" in say.lines[0].shown
+    assert b"secret" not in say.lines[0].shown
+    assert steps[0] == Borrow(((b"Authorization", b"Basic dTpzZWNyZXQ="),), tls=True)
+
+
+def request(method: bytes = b"GET") -> bytes:
+    return (
+        method + b" /x HTTP/1.1\r\nHost: h.dom\r\nUser-Agent: url-resolver\r\nAccept: */*\r\n"
+        b"Accept-Encoding: identity\r\n\r\n"
+    )
+
+
+def script(*turns: bytes, end: End = "left") -> Connection:
+    """Client and server in turns."""
+    return Connection(tuple(Turn("CS"[index % 2], octets) for index, octets in enumerate(turns)), end)  # type: ignore[arg-type]
+
+
+LENGTH = b"Content-Length: 5\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\n" + LENGTH
+
+
+async def test_facts_are_asked_for_by_head() -> None:
+    gate = MemoryGate([script(request(b"HEAD"), OK)], options=Options(want="facts"), logins=[None])
+    async with open_http(parse("http://h.dom/x"), gate) as reply:
+        assert (reply.size, reply.modified is not None) == (5, True)
+        assert [octets async for octets in reply.body] == []
+    assert gate.loans[0].kept is not None
+    gate.check_finished()
+
+
+@pytest.mark.parametrize("status", [b"405 No", b"501 No"])
+async def test_a_server_without_head_is_asked_by_get_and_not_listened_to(status: bytes) -> None:
+    refusal = b"HTTP/1.1 " + status + b"\r\nContent-Length: 9\r\n\r\n"
+    scripts = [script(request(b"HEAD"), refusal), script(request(), OK)]
+    gate = MemoryGate(scripts, options=Options(want="facts"), logins=[None])
+    async with open_http(parse("http://h.dom/x"), gate) as reply:
+        assert reply.size == 5
+        assert [octets async for octets in reply.body] == []
+    assert gate.loans[-1].kept is None
+    gate.check_finished()
+
+
+async def test_a_refused_head_is_refused() -> None:
+    gate = MemoryGate(
+        [script(request(b"HEAD"), b"HTTP/1.1 404 No\r\nContent-Length: 9\r\n\r\n")],
+        options=Options(want="facts"),
+        logins=[None],
+    )
+    with pytest.raises(NotFound):
+        async with open_http(parse("http://h.dom/x"), gate):
+            pass
+    assert gate.loans[0].kept is not None
+
+
+async def test_what_is_kept_in_a_file_is_asked_for_uncoded() -> None:
+    coded = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n"
+    gate = MemoryGate([script(request(), coded)], options=Options(want="file"), logins=[None])
+    async with open_http(parse("http://h.dom/x"), gate) as reply:
+        assert [octets async for octets in reply.body] == []
+    assert [finding.rule for finding in reply.findings] == ["http:coded"]
+    assert reply.size is None
+    gate.check_finished()
+
+
+def perform(used: bool, *, gone: int) -> list[type[Step]]:
+    """The steps when the first `gone` heads are not to be had."""
+    dialogue = retrieve(url_of("http://h/"))
+    steps: list[Step] = [next(dialogue)]
+    while True:
+        step = steps[-1]
+        try:
+            if isinstance(step, Hear) and gone:
+                gone -= 1
+                steps.append(dialogue.throw(Disconnected("gone")))
+            elif isinstance(step, Borrow):
+                steps.append(dialogue.send(True if used else None))
+            else:
+                steps.append(dialogue.send(step.ideal if isinstance(step, Hear) else None))
+        except StopIteration:
+            return [type(step) for step in steps]
+
+
+ONCE = [Say, Hear]
+
+
+def test_a_kept_connection_that_is_gone_is_tried_again_on_a_new_one() -> None:
+    assert perform(True, gone=0) == [AskCredentials, Borrow, *ONCE, Note, Answered]
+    assert perform(True, gone=1) == [AskCredentials, Borrow, *ONCE, Connect, *ONCE, Note, Answered]
+
+
+@pytest.mark.parametrize(("used", "gone"), [(False, 1), (True, 2)])
+def test_a_new_connection_is_not(used: bool, gone: int) -> None:
+    with pytest.raises(Disconnected):
+        perform(used, gone=gone)

@@ -1,0 +1,230 @@
+"""One request and its answer through h11: whole, octet by octet, within the limits, and with rubbish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.contract import Limits
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused, ResolveError
+from protocols.http.exchange import Exchange
+from protocols.http.head import Framing, Head
+from protocols.http.request import prepare
+from protocols.wire import Buffer, run_reader
+
+HOST = (b"Host", b"h")
+SMALL = Limits(line=40, lines=3)
+
+
+def exchange(method: bytes = b"GET", limits: Limits | None = None, *headers: tuple[bytes, bytes]) -> Exchange:
+    made = Exchange(prepare(method, b"/", [HOST, *headers]), limits or Limits())
+    made.encode_end()
+    return made
+
+
+def read(octets: bytes, limits: Limits | None = None, method: bytes = b"GET") -> Head:
+    return run_reader(exchange(method, limits).read_head, octets)
+
+
+HEAD = b"HTTP/1.1 200 Very Well\r\nContent-Length: 3\r\nX-A: \xe9  b\r\nx-a: c\r\n\r\n"
+
+
+def test_the_head_as_a_value() -> None:
+    head = read(HEAD)
+    assert (head.status, head.reason, head.shown) == (200, "Very Well", "200 Very Well")
+    assert head.fields == (("content-length", "3"), ("x-a", "\xe9  b"), ("x-a", "c"))
+    assert (head.framing, head.length, head.values("x-a")) == (Framing.LENGTH, 3, ["\xe9  b", "c"])
+
+
+@pytest.mark.parametrize("octets", [HEAD, b"HTTP/1.1 100 Wait\r\n\r\n" + HEAD, HEAD.replace(b"\r", b"")])
+@pytest.mark.parametrize("step", [1, 2, 7, 1000])
+def test_a_head_comes_in_any_pieces_and_what_follows_stays(octets: bytes, step: int) -> None:
+    buffer = Buffer()
+    waiting = exchange().read_head(buffer)
+    head = None
+    octets += b"abc"
+    for start in range(0, len(octets), step):
+        try:
+            next(waiting)
+        except StopIteration as done:
+            head = done.value
+            buffer.feed(octets[start:])
+            break
+        buffer.feed(octets[start : start + step])
+    else:
+        with pytest.raises(StopIteration) as done_late:
+            next(waiting)
+        head = done_late.value.value
+    assert head == read(HEAD)
+    assert buffer.take() == b"abc"
+
+
+def status_and(*lines: bytes) -> bytes:
+    return b"".join(line + b"\r\n" for line in (b"HTTP/1.1 200 OK", *lines, b""))
+
+
+@pytest.mark.parametrize(
+    ("octets", "limit"),
+    [
+        (status_and(b"A: b", b"A: b", b"A: b"), None),
+        (status_and(b"A: b", b"A: b", b"A: b", b"A: b"), "lines"),
+        (b"HTTP/1.1 103 Early\r\n\r\n" * 5 + status_and(), "lines"),  # all heads count together
+        (status_and(b"A: " + b"b" * 35), None),  # 40 octets with its end
+        (status_and(b"A: " + b"b" * 36), "line"),
+        (b"HTTP/1.1 200 " + b"x" * 40, "line"),  # no end in sight
+    ],
+)
+def test_limits_of_a_head(octets: bytes, limit: str | None) -> None:
+    if limit is None:
+        assert read(octets, SMALL).status == 200
+        return
+    with pytest.raises(LimitExceeded) as caught:
+        read(octets, SMALL)
+    assert caught.value.limit == limit
+    assert caught.value.exit_code == 7
+
+
+@pytest.mark.parametrize("cut", range(len(HEAD)))
+def test_a_head_that_ends_early(cut: int) -> None:
+    with pytest.raises(Disconnected):
+        read(HEAD[:cut])
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "reusable"),
+    [
+        ([], b"1.1 200", True),
+        ([b"Connection: keep-alive"], b"1.1 200", True),
+        ([b"Connection: close"], b"1.1 200", False),
+        ([b"Connection: x, Close"], b"1.1 200", False),
+        ([], b"1.0 200", False),
+        ([b"Connection: keep-alive"], b"1.0 200", False),
+        ([b"Connection: close"], b"1.1 404", False),
+        ([b"Content-Length: 1", b"Transfer-Encoding: chunked"], b"1.1 200", False),
+    ],
+)
+def test_whether_the_connection_may_serve_again(fields: list[bytes], status: bytes, reusable: bool) -> None:
+    made = exchange()
+    octets = b"".join(line + b"\r\n" for line in (b"HTTP/" + status + b" OK", *fields, b""))
+    run_reader(made.read_head, octets)
+    assert made.reusable is reusable
+
+
+def test_a_client_that_says_close_does_not_come_back() -> None:
+    made = exchange(b"GET", None, (b"Connection", b"close"))
+    run_reader(made.read_head, status_and(b"Content-Length: 0"))
+    assert not made.reusable
+
+
+CHUNKED = b"5\r\nhello\r\n6;a=b\r\n world\r\n0\r\nX-T: u\r\n\r\n"
+
+
+def dechunk(pieces: Iterable[bytes], limits: Limits | None = None) -> tuple[bytes, bytes, bool]:
+    """The data, what is left behind it, and whether the end was seen."""
+    made = exchange(limits=limits)
+    run_reader(made.read_head, status_and(b"Transfer-Encoding: chunked"))
+    buffer, data = Buffer(), b""
+    for piece in pieces:
+        buffer.feed(piece)
+        if not made.ended:
+            data += made.take_chunks(buffer)
+    return data, buffer.take(), made.ended
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 1000])
+def test_chunks_come_in_any_pieces_and_what_follows_stays(step: int) -> None:
+    octets = CHUNKED + b"HTTP"
+    pieces = [octets[start : start + step] for start in range(0, len(octets), step)]
+    assert dechunk(pieces) == (b"hello world", b"HTTP", True)
+
+
+@pytest.mark.parametrize("cut", range(len(CHUNKED)))
+def test_chunks_that_end_early_have_not_ended(cut: int) -> None:
+    data, left, ended = dechunk([CHUNKED[:cut]])
+    assert (b"hello world".startswith(data), left, ended) == (True, b"", False)
+
+
+@pytest.mark.parametrize(
+    ("octets", "limit"),
+    [
+        (b"x", None),
+        (b"-1\r\n", None),
+        (b" 5\r\nhello\r\n", None),
+        (b"0x5\r\nhello\r\n", None),
+        (b"5\r\nhelloworld\r\n", None),
+        (b"5\nhello\n0\n\n", None),  # LF alone ends no chunk line: it would be smuggled past others
+        (b"f" * 21 + b"\r\n", None),
+        (b"5;" + b"a" * 60, "line"),
+        (b"0\r\nA" + b"a" * 60, "line"),
+        (b"0\r\n" + b"A: b\r\n" * 4 + b"\r\n", "lines"),
+        (b"0\r\nA b\r\n\r\n", None),
+    ],
+)
+def test_what_are_no_chunks(octets: bytes, limit: str | None) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        dechunk([octets, b"\r\n" * 30], SMALL)
+    assert getattr(caught.value, "limit", None) == limit
+    assert "hello" not in str(caught.value), "an error with octets of a body"
+
+
+def test_no_octets_of_a_body_in_an_error() -> None:
+    with pytest.raises(ProtocolError) as caught:
+        dechunk([b"2\r\nhi-secret\r\n"])
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "pieces", "sent"),
+    [
+        ([(b"Content-Length", b"3")], [b"a", b"bc"], b"abc"),
+        ([(b"Transfer-Encoding", b"chunked")], [b"a", b"bc"], b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\n"),
+        ([], [], b""),
+    ],
+)
+def test_a_body_of_the_request(headers: list[tuple[bytes, bytes]], pieces: list[bytes], sent: bytes) -> None:
+    made = Exchange(prepare(b"POST", b"/", [HOST, *headers]), Limits())
+    lines = [*(made.encode_body(piece) for piece in pieces), made.encode_end()]
+    assert b"".join(line.octets for line in lines) == sent
+
+
+@pytest.mark.parametrize("pieces", [[b"abcd"], [b"ab"], [b"abc", b"d"]])
+def test_a_body_of_the_request_is_as_long_as_announced(pieces: list[bytes]) -> None:
+    made = Exchange(prepare(b"POST", b"/", [HOST, (b"Content-Length", b"3")]), Limits())
+    with pytest.raises(Refused):
+        _ = [*map(made.encode_body, pieces), made.encode_end()]
+
+
+@pytest.mark.parametrize(
+    "headers", [[], [HOST, HOST], [HOST, (b"A b", b"c")], [HOST, (b"A", b"b\r\nc")], [HOST, (b"A", b"\0")]]
+)
+def test_what_cannot_be_sent(headers: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(Refused) as caught:
+        Exchange(prepare(b"GET", b"/", headers), Limits())
+    assert caught.value.rule == "S02"
+
+
+WORDS = [
+    *(b"HTTP/1.1 ", b"200 OK", b"100 C", b"\r\n", b"\n", b"\r\n\r\n", b"Content-Length: ", b"5", b"hello"),
+    *(b"Transfer-Encoding: chunked", b"Transfer-Encoding: gzip", b"0", b"A: b", b": ", b"\0", b"\xff", b" "),
+    *(b"Connection: close", b"fffffffff", b";", b"101 S", b"204 N", b"99999999999999999999", b"-"),
+]
+octets_like_http = st.lists(st.sampled_from(WORDS) | st.binary(max_size=6), max_size=30).map(b"".join)
+
+
+@given(octets_like_http | octets_like_http.map(lambda octets: b"HTTP/1.1 200 OK\r\n" + octets))
+def test_any_octets_give_a_value_or_an_error_of_ours(octets: bytes) -> None:
+    made, buffer = exchange(limits=SMALL), Buffer()
+    buffer.feed(octets)
+    buffer.feed(b"")
+    try:
+        with pytest.raises(StopIteration) as done:
+            next(made.read_head(buffer))
+        head = done.value.value
+        if head.framing is Framing.CHUNKED:
+            assert isinstance(made.take_chunks(buffer), bytes)
+        assert isinstance([head.media_type, head.charset, head.codings, head.announced], list)
+    except ResolveError:
+        pass

@@ -1,0 +1,56 @@
+"""Every status means one thing. The transcripts have the table of the issue; here is the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.contract import Moved
+from protocols.errors import Declined, ProtocolError, TryLater
+from protocols.http.head import Head
+from protocols.http.statuses import check_status
+
+
+def head(status: int, *locations: str, reason: str = "Because") -> Head:
+    return Head(status, reason, tuple(("location", location) for location in locations))
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 203, 205, 207, 226, 299])
+def test_here_it_is(status: int) -> None:
+    assert check_status(head(status, "/ignored")) is None
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
+def test_it_is_elsewhere(status: int) -> None:
+    assert check_status(head(status, "/there")) == Moved("/there", str(status))
+    assert check_status(head(status, "/there", "/there")) == Moved("/there", str(status))
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
+@pytest.mark.parametrize("locations", [(), ("",), ("/a", "/b")])
+def test_it_is_nowhere(status: int, locations: tuple[str, ...]) -> None:
+    with pytest.raises(ProtocolError):
+        check_status(head(status, *locations))
+
+
+@pytest.mark.parametrize("status", [206, 304, 305, 306, 309, 399])
+def test_what_answers_no_question_of_ours(status: int) -> None:
+    with pytest.raises(ProtocolError):
+        check_status(head(status, "/there"))
+
+
+def test_a_refusal_has_the_words_of_the_server() -> None:
+    with pytest.raises(TryLater) as caught:
+        check_status(head(503, reason="Back at noon"))
+    error = caught.value
+    assert (error.code, error.text, error.message) == (
+        "503",
+        "Back at noon",
+        "the server answers 503 Back at noon",
+    )
+
+
+def test_no_other_status_is_an_answer() -> None:
+    for status in range(400, 1000):
+        with pytest.raises(Declined) as caught:
+            check_status(head(status, "/there"))
+        assert caught.value.code == str(status)
