@@ -101,6 +101,15 @@ class Datagrams(Protocol):
         waits already is delivered also after the deadline."""
         ...
 
+    def send_at_once(self, packet: Line) -> None:
+        """One datagram without waiting, while being cancelled too; one that cannot leave now is lost. For
+        what tells the peer that nobody waits any more."""
+        ...
+
+    def draw_number(self) -> int:
+        """A number from 1 to 65,535 that nobody can foresee, for answers to be known by."""
+        ...
+
     def turn_to(self, address: str, port: int) -> None:
         """Send to another place from now on, because the peer said so. `Refused` where the policy does
         not let a URL of that place be followed from this one."""

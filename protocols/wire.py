@@ -103,6 +103,32 @@ def encode_message(apdu: bytes) -> Line:
     return Line(octets, octets)
 
 
+def encode_commands(*commands: tuple[bytes, ...]) -> Line:
+    """A Prospero message: one line a command, its words with a blank between, each line ended by LF.
+
+    Words come as they are to be written, quoted where that is needed. Raises `Refused` (S02) if one holds
+    CR, LF or NUL, although quoting could carry the first two: no real name needs them.
+    """
+    for command in commands:
+        for word in command:
+            _check_word(word, forbidden=b"\0\r\n")
+    octets = b"".join(b" ".join(command) + b"\n" for command in commands)
+    return Line(octets, octets)
+
+
+def split_message(message: Line, size: int) -> list[Line]:
+    """A message in pieces of `size` octets, the last one shorter; where they end means nothing (ARDP)."""
+    octets = message.octets
+    pieces = [octets[start : start + size] for start in range(0, len(octets), size)]
+    return [Line(piece, piece) for piece in pieces]
+
+
+def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
+    """A datagram: a binary header and behind it a piece of a message, or nothing (ARDP)."""
+    octets = header if piece is None else header + piece.octets
+    return Line(octets, octets)
+
+
 def _octets(word: bytes | Secret) -> bytes:
     return word.octets if isinstance(word, Secret) else word
 

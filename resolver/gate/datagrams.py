@@ -7,6 +7,9 @@ has a deadline of its own.
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
+import secrets
 import socket
 from collections.abc import Callable
 
@@ -27,7 +30,7 @@ class Datagrams:
     """See `protocols.contract.Datagrams`. `check` raises `Refused` for a place not to be followed to."""
 
     def __init__(self, peer: str, port: int, terms: Terms, check: Callable[[str, int], None]) -> None:
-        self._peer = peer
+        self._address = peer
         self._port = port
         self._terms = terms
         self._check = check
@@ -36,7 +39,7 @@ class Datagrams:
 
     @property
     def peer(self) -> str:
-        return self._peer
+        return canonical(self._address)
 
     @property
     def port(self) -> int:
@@ -45,22 +48,32 @@ class Datagrams:
     def now(self) -> float:
         return trio.current_time()
 
+    def send_at_once(self, packet: Line) -> None:
+        with contextlib.suppress(OSError):  # it is a courtesy, and nobody waits
+            self._sock.sendto(packet.octets, (self._address, self._port))
+            self._tell_sent(packet)
+
+    def draw_number(self) -> int:
+        return 1 + secrets.randbelow(65_535)
+
     async def send(self, packet: Line) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
         while True:
             try:
-                self._sock.sendto(packet.octets, (self._peer, self._port))
+                self._sock.sendto(packet.octets, (self._address, self._port))
                 break
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._sock)
             except OSError as error:
-                raise Unreachable(
-                    f"cannot send to {self._peer} port {self._port}: {reason(error)}"
-                ) from error
+                raise Unreachable(f"cannot send to {self.peer} port {self._port}: {reason(error)}") from error
+        self._tell_sent(packet)
+
+    def _tell_sent(self, packet: Line) -> None:
         if self._terms.tell is not None:
             self._terms.tell(Sent(self._terms.url, packet.shown))
 
     async def receive(self, deadline: float) -> Datagram | None:
+        await trio.lowlevel.checkpoint()  # a peer that never pauses must not keep everybody else waiting
         with trio.CancelScope() as scope:
             while True:
                 try:
@@ -69,7 +82,7 @@ class Datagrams:
                     scope.deadline = deadline  # only now: what waits already is delivered in any case
                     await trio.lowlevel.wait_readable(self._sock)
                 except OSError as error:
-                    raise Unreachable(f"cannot receive from {self._peer}: {reason(error)}") from error
+                    raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
                 else:
                     return self._came(bytes(self._buffer[:count]), str(source[0]), int(source[1]))
         return None
@@ -77,17 +90,22 @@ class Datagrams:
     def _came(self, octets: bytes, address: str, port: int) -> Datagram:
         if self._terms.tell is not None:
             self._terms.tell(Received(self._terms.url, octets))
-        return Datagram(octets, address.partition("%")[0], port)
+        return Datagram(octets, canonical(address), port)
 
     def turn_to(self, address: str, port: int) -> None:
         self._check(address, port)
         if family_of(address) is not self._sock.family:
             self._sock.close()
             self._sock = _open_socket(address)
-        self._peer, self._port = address, port
+        self._address, self._port = address, port
 
     def close(self) -> None:
         self._sock.close()
+
+
+def canonical(address: str) -> str:
+    """A numeric address in its one spelling, without a zone: so that addresses can be compared as text."""
+    return str(ipaddress.ip_address(address.partition("%")[0]))
 
 
 def _open_socket(address: str) -> socket.socket:

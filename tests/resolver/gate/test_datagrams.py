@@ -176,3 +176,57 @@ async def test_a_cancel_and_the_end_leave_nothing_open(peer: Peer) -> None:
             await datagrams.receive(datagrams.now() + 60)
         assert scope.cancelled_caught
     assert sock.fileno() == -1
+
+
+async def test_a_last_datagram_leaves_while_being_cancelled(peer: Peer) -> None:
+    events: list[Event] = []
+    url = f"prospero://127.0.0.1:{peer.port}/x"
+    async with admit(url, events=events).open_datagrams() as datagrams:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await datagrams.receive(datagrams.now() + 60)
+            finally:
+                datagrams.send_at_once(PACKET)
+    assert (await peer.hear())[0] == b"VERSION 5\r\n"
+    assert events == [Sent(url, b"VERSION 5\r\n")]
+
+
+async def test_a_last_datagram_that_cannot_leave_is_lost(peer: Peer) -> None:
+    events: list[Event] = []
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x", events=events).open_datagrams() as datagrams:
+        datagrams.send_at_once(encode_line(bytes([65]) * 70_000))
+    assert events == []
+
+
+async def test_a_peer_that_never_pauses_does_not_keep_us_from_ending(peer: Peer) -> None:
+    """What waits already is taken without waiting; a time limit ends it nevertheless."""
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        source = (await peer.hear())[1]
+        with trio.fail_after(5), trio.move_on_after(0.1) as scope:
+            while True:
+                peer.sock.sendto(b"junk", source)
+                await datagrams.receive(datagrams.now())
+        assert scope.cancelled_caught
+
+
+async def test_numbers_are_drawn_from_the_whole_range(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        numbers = {datagrams.draw_number() for _ in range(2000)}
+    assert 1 <= min(numbers) <= 2000
+    assert 63_000 <= max(numbers) <= 65_535
+    assert len(numbers) > 1900
+
+
+async def test_an_address_has_one_spelling() -> None:
+    """So that the source of an answer can be compared with where the question went."""
+    other = Peer("::1")
+    async with admit(f"prospero://[0:0:0:0:0:0:0:1]:{other.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        _, source = await other.hear()
+        other.sock.sendto(b"", source)
+        came = await datagrams.receive(datagrams.now() + 5)
+        assert came is not None
+        assert came.address == datagrams.peer == "::1"
+    other.sock.close()
