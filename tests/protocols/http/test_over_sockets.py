@@ -1,0 +1,78 @@
+"""The same transcripts against a server on a socket, through the real gate."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+from fixtures.replay import serve_transcript
+from fixtures.transcript import Transcript, transcripts
+from protocols.contract import Limits
+from protocols.http.handler import open_http
+from protocols.http.url import HttpUrl
+from resolver.gate import Door
+from resolver.policy import Policy
+from resolver.url import parse
+from tests.protocols.outcome import check, resolve
+
+HOST = "h.dom"
+#: Host names the port and the address that a transcript has; what is asked is shown in memory.
+ON_A_SOCKET = [each for each in transcripts("http") if not each.name.startswith("http/ask-")]
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def server_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(HOST).configure_cert(context)
+    return context
+
+
+@pytest.fixture(scope="module")
+def cafile(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("authority") / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return path
+
+
+async def here(host: str, port: int) -> list[str]:
+    assert host == HOST
+    return ["127.0.0.1"]
+
+
+@pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
+async def test_what_the_transcript_says(
+    transcript: Transcript, server_tls: ssl.SSLContext, cafile: Path
+) -> None:
+    url = parse(transcript.url)
+    assert isinstance(url, HttpUrl)
+    tls = server_tls if url.scheme == "https" else None
+    quiet = any(connection.end == "quiet" for connection in transcript.connections)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            replay = await serve_transcript(nursery, transcript, tls)
+            there = replace(url, default_port=replay.port)  # so that Host is as written
+            async with Door(
+                policy=Policy.default(),
+                limits=Limits(idle=0.2 if quiet else 5.0),
+                cafile=str(cafile),
+                lookup=here,
+            ) as door:
+                outcome = await resolve(open_http, there, door.admit(there))
+            while replay.served < len(transcript.connections) and not replay.complaints:
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert replay.complaints == []
+    expected = transcript.outcome
+    if "http:surplus" in expected.findings:
+        expected = replace(expected, findings=outcome.findings)  # whether it was read with the rest is chance
+    check(outcome, expected)

@@ -1,0 +1,234 @@
+"""Connections that wait: found by key, last first; never used when anything came, or for too long."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trustme
+
+from protocols.connection import Line
+from protocols.contract import Referrer
+from protocols.errors import Refused
+from resolver.gate import Door, Passage
+from resolver.gate.pool import CAPACITY, LIFETIME, Pool
+from resolver.policy import Policy
+from resolver.url import parse
+from tests.resolver.gate.peers import reset, start, start_tls
+
+LINE = Line(b"hello", b"hello")
+Serve = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+class Echo:
+    """A server that says back what it hears; it knows its connections."""
+
+    def __init__(self) -> None:
+        self.streams: list[trio.SocketStream] = []
+        self.ended = 0
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        self.streams.append(stream)
+        async for octets in stream:
+            await stream.send_all(octets)
+        self.ended += 1
+
+    async def until_ended(self, count: int) -> None:
+        while self.ended < count:
+            await trio.lowlevel.checkpoint()
+
+
+async def lend(passage: Passage, whom: str = "me", memory: object = "m") -> tuple[object, object]:
+    """Borrow a connection and leave it in order: its stream, and what was remembered of it."""
+    async with passage.borrow(whom, tls=False) as loan:
+        loan.keep(memory)
+        return loan.stream, loan.memory
+
+
+async def test_what_is_left_in_order_serves_again(nursery: trio.Nursery) -> None:
+    echo = Echo()
+    port = await start(nursery, echo.serve)
+    async with Door(policy=Policy.default()) as door:
+        stream, memory = await lend(door.admit(parse(f"http://127.0.0.1:{port}/a")))
+        again, remembered = await lend(door.admit(parse(f"http://127.0.0.1:{port}/b")), memory="n")
+        assert (memory, remembered) == (None, "m")
+        assert again is stream
+        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/c"))))[1] == "n"
+        assert len(echo.streams) == 1
+    await echo.until_ended(1)
+
+
+async def test_nothing_is_kept_outside_the_door(nursery: trio.Nursery) -> None:
+    echo = Echo()
+    port = await start(nursery, echo.serve)
+    door = Door(policy=Policy.default())
+    for _ in range(2):
+        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+    await echo.until_ended(2)
+    async with door:
+        await lend(door.admit(parse(f"http://127.0.0.1:{port}/")))
+    assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+    await echo.until_ended(4)
+
+
+@pytest.mark.parametrize("how", ["unsaid", "raised", "cancelled"])
+async def test_what_is_not_in_order_is_closed(how: str, nursery: trio.Nursery) -> None:
+    echo = Echo()
+    port = await start(nursery, echo.serve)
+    async with Door(policy=Policy.default()) as door:
+        with trio.CancelScope() as scope:
+            try:
+                async with door.admit(parse(f"http://127.0.0.1:{port}/")).borrow("me", tls=False) as loan:
+                    if how != "unsaid":
+                        loan.keep("m")
+                    if how == "raised":
+                        raise ValueError
+                    if how == "cancelled":
+                        scope.cancel()
+                        await trio.lowlevel.checkpoint()
+            except ValueError:
+                pass
+        await echo.until_ended(1)
+        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("url", "whom"),
+    [
+        ("http://127.0.0.1:{port}/", "you"),  # S11: sessions of different people share nothing
+        ("gopher://127.0.0.1:{port}/", "me"),
+        ("http://localhost:{port}/", "me"),
+        ("http://127.0.0.1:{other}/", "me"),
+    ],
+)
+async def test_another_key_is_another_connection(url: str, whom: str, nursery: trio.Nursery) -> None:
+    echo = Echo()
+    port, other = await start(nursery, echo.serve), await start(nursery, echo.serve)
+    async with Door(policy=Policy(allow_port={port, other})) as door:
+        await lend(door.admit(parse(f"http://127.0.0.1:{port}/")))
+        assert (await lend(door.admit(parse(url.format(port=port, other=other))), whom))[1] is None
+        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] == "m"
+
+
+async def say_and_end(stream: trio.SocketStream) -> None:
+    await stream.send_all(b"surprise")
+
+
+async def end(stream: trio.SocketStream) -> None:
+    await stream.send_eof()
+
+
+async def end_with_a_reset(stream: trio.SocketStream) -> None:
+    reset(stream)
+
+
+@pytest.mark.parametrize("surprise", [say_and_end, end, end_with_a_reset])
+async def test_a_connection_on_which_anything_came_is_not_used(
+    surprise: Serve, nursery: trio.Nursery
+) -> None:
+    first: list[trio.SocketStream] = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        first.append(stream)
+        await trio.sleep_forever()
+
+    port = await start(nursery, serve)
+    async with Door(policy=Policy.default()) as door:
+        passage = door.admit(parse(f"http://127.0.0.1:{port}/"))
+        stream, _ = await lend(passage)
+        while not first:
+            await trio.lowlevel.checkpoint()
+        await surprise(first[0])
+        while stream.quiet:  # type: ignore[attr-defined]
+            await trio.lowlevel.checkpoint()
+        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+        assert len(first) == 2
+
+
+async def test_inside_tls_too(nursery: trio.Nursery, tmp_path: object) -> None:
+    authority = trustme.CA()
+    served: list[object] = []
+
+    async def serve(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        served.append(stream)
+        async for octets in stream:
+            await stream.send_all(octets)
+
+    port = await start_tls(nursery, authority.issue_cert("127.0.0.1"), serve)
+    with authority.cert_pem.tempfile() as cafile:
+        async with Door(policy=Policy.default(), cafile=cafile) as door:
+            for turn in range(3):
+                passage = door.admit(parse(f"https://127.0.0.1:{port}/"))
+                async with passage.borrow(None, tls=True) as loan:
+                    assert loan.stream.secured
+                    assert (loan.memory is None) == (turn == 0)
+                    await loan.stream.send(LINE)
+                    assert await loan.stream.receive() == LINE.octets
+                    loan.keep(turn)
+    assert len(served) == 1
+
+
+async def test_each_use_is_judged_anew(nursery: trio.Nursery) -> None:
+    """S09: a kept connection serves only where its address may be connected to now."""
+    echo = Echo()
+    port = await start(nursery, echo.serve)
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    async with Door(policy=Policy.default(), lookup=look_up) as door:
+        url = parse(f"http://h.example:{port}/")
+        await lend(door.admit(url))
+        outside = Referrer("http://other.example/", "198.51.100.1")
+        derived = door.admit(url, origin="derived", referrer=outside)
+        with pytest.raises(Refused) as caught:
+            await lend(derived)
+        assert caught.value.rule == "S08"
+        assert (await lend(door.admit(url)))[1] == "m"
+    assert len(echo.streams) == 1
+
+
+class Fake:
+    """A stream that is quiet for as long as one says."""
+
+    def __init__(self) -> None:
+        self.quiet = True
+        self.peer = "a"
+        self.closed = False
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def test_the_last_one_used_comes_first() -> None:
+    pool = Pool()
+    pool.open()
+    fakes = [Fake() for _ in range(3)]
+    for number, fake in enumerate(fakes):
+        await pool.put("k", fake, number)  # type: ignore[arg-type]
+    taken = [await pool.take("k", "a") for _ in range(4)]
+    assert [kept and kept.memory for kept in taken] == [2, 1, 0, None]
+
+
+async def test_it_waits_no_longer_than_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:
+    pool, fake, late = Pool(), Fake(), Fake()
+    pool.open()
+    await pool.put("k", fake, 1)  # type: ignore[arg-type]
+    await trio.sleep(LIFETIME + 1)
+    assert await pool.take("k", "a") is None
+    assert fake.closed
+    await pool.put("k", late, 1)  # type: ignore[arg-type]
+    await trio.sleep(LIFETIME - 1)
+    assert await pool.take("k", "a") is not None
+
+
+async def test_the_oldest_makes_room() -> None:
+    pool, fakes = Pool(), [Fake() for _ in range(CAPACITY + 2)]
+    pool.open()
+    for number, fake in enumerate(fakes):
+        await pool.put(number % 7, fake, number)  # type: ignore[arg-type]
+    assert [fake.closed for fake in fakes] == [True, True] + [False] * CAPACITY
+    await pool.aclose()
+    assert all(fake.closed for fake in fakes)
+    assert len(pool) == 0
