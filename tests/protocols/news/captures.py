@@ -1,0 +1,213 @@
+"""Recorded exchanges with news servers, taken apart, and a server that answers as it was recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from protocols.contract import Credentials, Limits, Line, Memory, Options
+from protocols.errors import Disconnected
+from protocols.news.block import read_block
+from protocols.news.reply import Answer, read_status
+from protocols.wire import Buffer, Reader
+from tests.protocols.in_memory import Cutter, MemoryGate, MemoryStream, whole
+from tests.protocols.news.memory import MemorySeat
+
+FOLDER = Path(__file__).parents[4] / "shared" / "captures" / "nntp"
+MOST = 1 << 24
+
+#: Section 5 of the news page: codes with a block whatever they answer. 211 has one to LISTGROUP.
+WITH_BLOCK = {100, 101, 215, 220, 221, 222, 224, 225, 230, 231, 282}
+#: Answers after which the same command may be answered otherwise.
+TURNING = {281, 382}
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A command and the octets of its answer. `command` is empty for the greeting; its words are in
+    capitals as far as they are the command's own."""
+
+    command: bytes
+    octets: bytes
+    answer: Answer
+    content: bytes | None
+
+
+def load(name: str) -> list[tuple[str, bytes]]:
+    """Who said what, in order."""
+    record = json.loads((FOLDER / f"{name}.json").read_text())
+    return [(each["dir"], bytes.fromhex(each["hex"])) for each in record["exchanges"]]
+
+
+def said_by(name: str, who: str) -> bytes:
+    return b"".join(octets for speaker, octets in load(name) if speaker == who)
+
+
+def commands(name: str) -> list[bytes]:
+    """What the client said, line by line, up to where it is no text any more."""
+    text = said_by(name, "client")
+    if name == "starttls":
+        text = text[: text.index(b"\x16\x03")]
+    if name == "compress_deflate":
+        text = text[: text.index(b"COMPRESS DEFLATE\r\n") + len(b"COMPRESS DEFLATE\r\n")]
+    return [capital(line) for line in text.split(b"\r\n")[:-1]]
+
+
+def capital(line: bytes) -> bytes:
+    """Keywords count without regard to case (RFC 3977 3.1); LIST alone is that of the active groups, and
+    all groups need no pattern (7.6.1)."""
+    words = line.split(b" ")
+    own = 2 if words[0].upper() in (b"AUTHINFO", b"MODE", b"LIST") else 1
+    words = [word.upper() for word in words[:own]] + words[own:]
+    if words == [b"LIST"]:
+        words.append(b"ACTIVE")
+    return b" ".join(words[:2] if words[0] == b"LIST" and words[2:] == [b"*"] else words)
+
+
+class Cut(Buffer):
+    """A buffer that remembers what was taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = b""
+
+    def take(self, count: int | None = None) -> bytes:
+        octets = super().take(count)
+        self.taken += octets
+        return octets
+
+
+def read(buffer: Buffer, reader: Reader[object]) -> object:
+    waiting = reader(buffer)
+    while True:
+        try:
+            next(waiting)
+        except StopIteration as done:
+            return done.value
+        buffer.feed(b"")
+
+
+def exchanges(name: str) -> list[Exchange]:
+    """Every answer with its command, told apart by the readers; what is left over is an error."""
+    buffer = Cut()
+    octets = said_by(name, "server")
+    buffer.feed(octets)
+    found = []
+    for command in [b"", *commands(name)]:
+        if not buffer:
+            break  # the client went, or the server did
+        buffer.taken = b""
+        answer = read(buffer, read_status(MOST))
+        assert isinstance(answer, Answer)
+        block = answer.code in WITH_BLOCK or (answer.code == 211 and command.startswith(b"LISTGROUP"))
+        content = read(buffer, read_block(MOST)) if block else None
+        assert content is None or isinstance(content, bytes)
+        found.append(Exchange(command, buffer.taken, answer, content))
+        if answer.code == 206:
+            return found  # the rest is compressed
+    assert not buffer, f"{len(buffer)} octets belong to no command"
+    return found
+
+
+class RecordedServer:
+    """Answers every command as the captures have it, those of the first one first. The same command may
+    have had another answer after a login or TLS.
+
+    What was not recorded: OVER is answered as XOVER was, LIST with a pattern as without, MODE READER with
+    the greeting, as INN does; any other command as something else was that needed a login or another mode.
+    An `ending` server closes.
+    """
+
+    def __init__(self, *names: str, ending: bool = False) -> None:
+        self.said: list[bytes] = []
+        self._ending = ending
+        self._state = 0
+        self._answers: dict[tuple[int, bytes], list[Exchange]] = {}
+        self._refusals: list[bytes] = []
+        for name in names:
+            self._learn(exchanges(name))
+
+    def _learn(self, recorded: list[Exchange]) -> None:
+        state = 0
+        for each in recorded:
+            self._answers.setdefault((state, each.command), []).append(each)
+            state += each.answer.code in TURNING
+            if each.answer.code in (401, 480):
+                self._refusals.append(each.octets)
+
+    def answer(self, command: bytes) -> bytes:
+        self.said.append(command)
+        waiting = self._answers.get((self._state, capital(command)))
+        if waiting is None:
+            return self._otherwise(command)
+        each = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        self._state += each.answer.code in TURNING
+        return each.octets
+
+    def _otherwise(self, command: bytes) -> bytes:
+        if command == b"QUIT" or self._ending:
+            return b""
+        if command == b"MODE READER":
+            return self._answers[0, b""][0].octets
+        if command.startswith(b"OVER "):
+            return self._answers[self._state, b"X" + command][0].octets
+        if command.startswith(b"LIST "):
+            return self._answers[self._state, b" ".join(command.split()[:2])][0].octets
+        assert self._refusals, f"nothing like {command!r} was recorded"
+        return self._refusals[0]
+
+
+class RecordedStream(MemoryStream):
+    """A `Stream` to such a server. It ends when nothing is left to say."""
+
+    def __init__(self, server: RecordedServer, cutter: Cutter) -> None:
+        self._server = server
+        self._cutter = cutter
+        self._waiting: list[bytes] = list(cutter(server.answer(b"")))
+        self.received = 0
+        self.secured = False
+        self.closed = False
+        self.peer = "127.0.0.1"
+
+    async def send(self, *lines: Line) -> None:
+        for line in lines:
+            assert line.octets.endswith(b"\r\n")
+            self._waiting += self._cutter(self._server.answer(line.octets[:-2]))
+
+    async def receive(self) -> bytes:
+        assert not self.closed
+        octets = next((piece for piece in iter(self._next, None) if piece), b"")
+        self.received += len(octets)
+        return octets
+
+    def _next(self) -> bytes | None:
+        return self._waiting.pop(0) if self._waiting else None
+
+
+class RecordedGate(MemoryGate):
+    """Joins recorded servers, one for each connection."""
+
+    def __init__(self, server: RecordedServer, cutter: Cutter = whole, *, options: Options) -> None:
+        super().__init__((), cutter, limits=Limits(), options=options)
+        self._server: RecordedServer | None = server
+
+    @asynccontextmanager
+    async def join(
+        self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool
+    ) -> AsyncIterator[MemorySeat]:
+        if self._server is None:
+            raise Disconnected("nobody recorded a second connection")
+        stream = RecordedStream(self._server, self._cutter)
+        seat = MemorySeat(stream, memory)
+        try:
+            yield seat
+        finally:
+            if seat.kept and memory.at_rest:
+                await stream.send(*memory.farewell)
+            await stream.aclose()
+
+    async def credentials(self, user: bytes | None) -> Credentials | None:
+        return None
