@@ -165,9 +165,10 @@ class LoginRequired(Declined):
 
 
 class TryLater(Declined):
-    """Not now."""
+    """Not now. `after` is the number of seconds that the peer asked to wait, None if it named none."""
 
     retryable = True
+    after: float | None = None
 
 
 class IntegrityError(ResolveError):
@@ -191,7 +192,11 @@ class Truncated(IntegrityError):
 
 
 class Changed(IntegrityError):
-    """The object changed between two tries."""
+    """The object changed between two tries. `again` says that starting over may still give it whole."""
+
+    def __init__(self, message: str, *, again: bool = False, url: str | None = None) -> None:
+        super().__init__(message, url=url)
+        self.retryable = again
 
 
 class ChecksumMismatch(IntegrityError):

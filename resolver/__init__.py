@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from resolver.events import Connected, Finished, Progress, Received, Retrying, Sent, Started, Warned
     from resolver.extraction import Extracted, extract
     from resolver.http_transport import HttpxTransport
+    from resolver.live import LiveReply
     from resolver.once import entries, fetch, info, save, stream
     from resolver.plan import Plan, explain
     from resolver.policy import Policy, Verdict, check
     from resolver.response import Response, Saved
-    from resolver.retrieval import LiveReply
     from resolver.session import Resolver
     from resolver.url import build, convert_iri, parse
 
@@ -65,7 +65,7 @@ _HOMES: dict[str, str] = {
     "Kind": "protocols.contract",
     "LimitExceeded": "protocols.errors",
     "Limits": "protocols.contract",
-    "LiveReply": "resolver.retrieval",
+    "LiveReply": "resolver.live",
     "LocalError": "protocols.errors",
     "LoginRequired": "protocols.errors",
     "NetworkError": "protocols.errors",

@@ -5,38 +5,68 @@ Never from a redirect target, a header or a listing: those are somebody else's w
 
 from __future__ import annotations
 
-from urllib.parse import unquote_to_bytes
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
 
+from protocols.file.url import FileUrl
+from protocols.ftp.url import FtpUrl
+from protocols.http.url import HttpUrl
 from protocols.location import Url
 from resolver.policy import local_name
+from resolver.url import build, parse
 
-#: Which component ends in the name of the thing, per scheme; it may be absent.
-_NAMED_BY: dict[str, str] = {
-    "file": "segments",
-    "ftp": "name",
-    "ftps": "name",
-    "gopher": "selector",
-    "gophers": "selector",
-    "http": "path",
-    "https": "path",
-    "news": "message_id",
-    "nntp": "article",
-    "nntps": "article",
-    "prospero": "hsoname",
-    "snews": "message_id",
-    "wais": "wpath",
+#: Which components end in the name of the thing, per scheme: the first that is there counts.
+_NAMED_BY: dict[str, tuple[str, ...]] = {
+    "file": ("segments",),
+    "ftp": ("name",),
+    "ftps": ("name",),
+    "gopher": ("selector",),
+    "gophers": ("selector",),
+    "http": ("path",),
+    "https": ("path",),
+    "mailto": ("addr_spec",),
+    "news": ("message_id", "group"),
+    "nntp": ("article", "group"),
+    "nntps": ("article", "group"),
+    "prospero": ("hsoname",),
+    "snews": ("message_id", "group"),
+    "wais": ("wpath", "search", "database"),
 }
 _STILL_ENCODED = frozenset({"path", "wpath"})
+
+
+def last_part(url: Url) -> bytes:
+    """The last part of the name of the thing, decoded; empty where the URL names none."""
+    components = url.components()
+    for name in _NAMED_BY.get(url.scheme, ()):
+        value = components.get(name)
+        if isinstance(value, list):
+            value = value[-1] if value else None
+        if value is not None:
+            text = str(value)
+            encoded = name in _STILL_ENCODED
+            return unquote_to_bytes(text.rpartition("/")[2]) if encoded else text.encode("latin-1")
+    return b""
 
 
 def local_file_name(url: Url) -> str:
     """A safe local name for what the URL names. Raises `Refused` (S14) when nothing is left of it:
     then `-O FILE` gives one."""
-    component = _NAMED_BY.get(url.scheme)
-    value = None if component is None else url.components().get(component)
-    if isinstance(value, list):
-        value = value[-1] if value else None
-    text = "" if value is None else str(value)
-    if component in _STILL_ENCODED:
-        return local_name(unquote_to_bytes(text.rpartition("/")[2]))
-    return local_name(text.encode("latin-1"))
+    return local_name(last_part(url))
+
+
+def beside(url: Url, name: bytes) -> Url:
+    """The URL of `name` in the same directory, for ftp, file and http: built, and parsed from scratch."""
+    changed: dict[str, Any]
+    match url:
+        case FtpUrl():
+            changed = {"name": name, "typecode": "i"}
+        case FileUrl():
+            changed = {"segments": (*url.segments[:-1], name)}
+        case HttpUrl():
+            directory = (url.path or "").rpartition("/")
+            changed = {"path": f"{directory[0]}{directory[1]}{quote(name)}", "search": None}
+        case _:
+            raise AssertionError(f"{url.scheme} has no directories")
+    return parse(build(replace(url, fragment=None, **changed)))

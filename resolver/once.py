@@ -9,10 +9,11 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from protocols.contract import Entry, Limits, Origin
+from resolver.live import EntryStream, LiveReply
 from resolver.policy import Policy
 from resolver.response import Response, Saved
-from resolver.retrieval import EntryStream, LiveReply
-from resolver.session import Existing, Resolver
+from resolver.saving import Exists
+from resolver.session import Resolver
 
 
 async def fetch(
@@ -45,8 +46,9 @@ async def save(
     url: str,
     path: str,
     *,
-    exists: Existing = "fail",
+    exists: Exists = "fail",
     digest: bool = False,
+    checksum: str | None = None,
     policy: Policy | None = None,
     limits: Limits | None = None,
     origin: Origin = "user",
@@ -54,7 +56,15 @@ async def save(
 ) -> Saved:
     """The object in the file `path`: complete, or not there at all."""
     async with Resolver(policy=policy, limits=limits) as resolver:
-        return await resolver.save(url, path, exists=exists, digest=digest, origin=origin, referrer=referrer)
+        return await resolver.save(
+            url,
+            path,
+            exists=exists,
+            digest=digest,
+            checksum=checksum,
+            origin=origin,
+            referrer=referrer,
+        )
 
 
 def stream(

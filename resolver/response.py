@@ -123,7 +123,7 @@ class Saved:
     """A body that is complete in a file under its final name (`path` None: on standard output).
 
     `bytes` is the size of the file, `resumed_from` how many of them an earlier try had left.
-    `digest` is `sha256:HEX` when it was asked for.
+    `digest` is `sha256:HEX` when it was asked for. `skipped`: a file was there already, and stays.
     """
 
     url: str
@@ -140,4 +140,5 @@ class Saved:
     attempts: int
     elapsed: float
     peer: str | None
+    skipped: bool = False
     chain: tuple[str, ...] = ()

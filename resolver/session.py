@@ -6,25 +6,25 @@ functions of the package are a `Resolver` for one call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
 
-import trio
-
-from protocols.contract import Entry, Kind, Limits, Options, Origin, Referrer, Url, Wanted
-from protocols.errors import LimitExceeded, Refused
+from protocols.contract import Entry, Finding, Limits, Options, Origin, Referrer, Url, Wanted
+from protocols.errors import LimitExceeded
 from resolver.codings import installed
 from resolver.credentials import Given, Keeper
 from resolver.events import OnEvent
 from resolver.gate import Door, Family
-from resolver.gate.sink import Existing as Existing
-from resolver.gate.sink import Sink
-from resolver.listing import listing_octets
+from resolver.hops import Request
+from resolver.live import Clock, EntryStream, LiveReply
 from resolver.policy import Policy
+from resolver.proof import Checksum
 from resolver.response import Response, Saved
-from resolver.retrieval import EntryStream, LiveReply, Request, Retrieval, collect
+from resolver.retrieval import Retrieval
+from resolver.saving import Exists, Order, Saver
+from resolver.tries import Carrier, Memory, Patience
 from resolver.url import parse
 
 
@@ -47,9 +47,11 @@ class Resolver:
         options: Options | None = None,
         credentials: Given | None = None,
         news_server: str | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self.policy = Policy.default() if policy is None else policy
         self.limits = Limits() if limits is None else limits
+        self._patience = Patience() if patience is None else patience
         self._strict = strict
         self._options = replace(options or Options(), codings=installed())
         self._door = Door(
@@ -97,12 +99,21 @@ class Resolver:
 
         Raises only `ResolveError`: what is not complete is an error, never a shorter body.
         """
-        request = self._request(url, origin, referrer)
-        async with Retrieval(self._door, request, most=self.limits.body) as reply:
-            content = await collect(reply.body)
-            return self._finished(reply, content)
+        memory = Memory()
+        carrier = Carrier(
+            lambda request, clock, attempt: Retrieval(
+                self._door, request, most=self.limits.body, clock=clock, attempt=attempt
+            ),
+            (self._request(url, origin, referrer),),
+            memory,
+            lambda reply: memory.fill(reply.body),
+            self._patience,
+            self._door.on_event,
+        )
+        reply = await carrier.carry(Clock(self.limits.total))
+        return self._finished(reply, memory.content(), carrier.findings)
 
-    def _finished(self, reply: LiveReply, content: bytes) -> Response:
+    def _finished(self, reply: LiveReply, content: bytes, findings: list[Finding]) -> Response:
         return Response(
             url=reply.url,
             requested_url=reply.requested_url,
@@ -114,7 +125,7 @@ class Resolver:
             modified=reply.modified,
             meta=reply.meta,
             entries=self._entries_of(reply, content),
-            findings=reply.findings,
+            findings=(*reply.findings, *findings),
             verified=reply.verified,
             elapsed=reply.elapsed,
             peer=reply.peer,
@@ -177,45 +188,37 @@ class Resolver:
         url: str | Url,
         path: str,
         *,
-        exists: Existing = "fail",
+        exists: Exists = "fail",
         make_directory: bool = False,
         digest: bool = False,
+        checksum: str | None = None,
+        mirrors: Sequence[str] = (),
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Saved:
         """The object in the file `path`, complete or not there at all.
 
         It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is
-        whole. `exists` says what to do about a file that is there: `fail` (`LocalError`, before
-        anything is sent) or `replace`. `make_directory` makes the directory it goes to. With `digest`
-        the SHA-256 of the file is taken.
+        whole; cut off, it is continued by the next call if the object is still the same. `exists` says what
+        to do about a file that has the name already: `fail` (`LocalError`, before anything is sent),
+        `resume` (it counts as begun), `skip`, `newer` (fetch only what is later), `replace`, `rename` (take
+        the next free name). `make_directory` makes the directory it goes to. With `digest` the SHA-256 of
+        the file is taken. `checksum` is `ALG:HEX` or `auto`; a file that does not match is fetched once
+        more, then removed (`ChecksumMismatch`). `mirrors` are other places of the same object, which take
+        over when one fails.
         """
-        request = self._request(url, origin, referrer, "file")
+        first = self._request(url, origin, referrer, "file")
+        others = [self._request(mirror, origin, referrer, "file") for mirror in mirrors]
+        order = Order(
+            requests=(first, *others),
+            path=path,
+            exists=exists,
+            make_directory=make_directory,
+            digest=digest,
+            checksum=None if checksum is None else Checksum.parse(checksum),
+        )
         most = self.limits.body if self.limits.body_everywhere else None
-        async with (
-            Sink(path, exists=exists, make_directory=make_directory) as sink,
-            Retrieval(self._door, request, most=most) as reply,
-        ):
-            count = await _fill(sink, reply)
-            sha256 = await trio.to_thread.run_sync(sink.digest, "sha256") if digest else None
-            await sink.commit(reply.modified)
-            return Saved(
-                url=reply.url,
-                requested_url=reply.requested_url,
-                path=path,
-                bytes=count,
-                resumed_from=0,
-                kind=reply.kind,
-                media_type=reply.media_type,
-                modified=reply.modified,
-                digest=None if sha256 is None else f"sha256:{sha256}",
-                findings=reply.findings,
-                verified=reply.verified,
-                attempts=1,
-                elapsed=reply.elapsed,
-                peer=reply.peer,
-                chain=reply.chain,
-            )
+        return await Saver(self._door, order, self._patience, most).run()
 
     def _request(
         self,
@@ -227,23 +230,3 @@ class Resolver:
         parsed = parse(url, strict=self._strict) if isinstance(url, str) else url
         found_in = None if referrer is None else Referrer(*referrer)
         return Request(parsed, origin, found_in, replace(self._options, want=want))
-
-
-def octets_to_keep(reply: LiveReply) -> AsyncIterator[bytes]:
-    """What a file or standard output gets: the lines of a listing, else the body as it is."""
-    return listing_octets(reply.entries()) if reply.lists else reply.body
-
-
-async def _fill(sink: Sink, reply: LiveReply) -> int:
-    """Everything into the file, in bulk where the octets are taken as they are; how many."""
-    if reply.kind in (Kind.LINK, Kind.SERVICE):
-        raise Refused(
-            "S10", f"this is a {reply.kind.value}: it leads to {reply.target}, which is not followed"
-        )
-    if not reply.lists:
-        return await reply.body.drain(sink)
-    count = 0
-    async for octets in octets_to_keep(reply):
-        sink.write(octets)
-        count += len(octets)
-    return count

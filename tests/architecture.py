@@ -41,7 +41,11 @@ LAYERS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"policy"}),
         frozenset({"naming", "news_server", "hops", "codings", "credentials"}),
         frozenset({"plan", "gate"}),
+        frozenset({"live"}),
         frozenset({"retrieval"}),
+        frozenset({"tries"}),
+        frozenset({"proof"}),
+        frozenset({"saving"}),
         frozenset({"session", "http_transport"}),
         frozenset({"once"}),
         frozenset({""}),  # resolver/__init__.py: everything public

@@ -14,6 +14,7 @@ from resolver.version import VERSION
 
 if TYPE_CHECKING:
     from protocols.contract import Origin
+    from resolver.saving import Exists
 
 OFFLINE = frozenset({"parse", "explain", "extract", "schemes"})
 ONLINE = frozenset({"get", "cat", "ls", "info"})
@@ -53,7 +54,7 @@ class Command(NamedTuple):
     lists: tuple[str, ...]
     output: str | None
     directory: str | None
-    exists: Literal["fail", "replace"]
+    exists: Exists
     jobs: int
     json: bool
     quiet: bool

@@ -21,6 +21,7 @@ from resolver.cli.targets import Target, status_of, targets
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
 from resolver.session import Resolver
+from resolver.tries import Patience
 
 _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -88,6 +89,7 @@ class _Run:
             options=self._wishes,
             credentials=self._secrets.ask,
             news_server=command.found.news_server,
+            patience=Patience(command.found.tries, command.found.retry_delay),
         )
         async with session, trio.open_nursery() as nursery:
             for _ in range(jobs):

@@ -48,6 +48,14 @@ def seconds(text: str) -> float:
     return value
 
 
+def checksum(text: str) -> str:
+    """`auto` or `ALG:HEX`: looked at here, read again by what computes it."""
+    algorithm, colon, digest = text.partition(":")
+    if text != "auto" and not (algorithm and colon and digest):
+        raise argparse.ArgumentTypeError(f"auto or ALG:HEX is needed, not {text!r}")
+    return text
+
+
 class Option(NamedTuple):
     """One row. `takes` is a metavariable, or None for a switch; `many` options may be
     repeated; of `choices` the first is the default, unless it matters that nobody said so (`unsaid`)."""
@@ -83,14 +91,16 @@ class Option(NamedTuple):
         return self.default if self.choices is None or self.unsaid else self.choices[0]
 
 
-Group = Literal["output", "limits", "safety", "access", "schemes"]
+EXISTS = ("fail", "resume", "skip", "newer", "replace", "rename")
+
+Group = Literal["output", "limits", "proof", "safety", "access", "schemes"]
 
 OPTIONS: dict[Group, tuple[Option, ...]] = {
     "output": (
         Option(("-O", "-o"), "FILE", "save there; - is standard output", dest="output"),
         Option(("-d",), "DIR", "save below DIR, created if need be", dest="directory"),
         Option(("-i",), "LIST", "more URLs, as lines or JSON objects; - is stdin", dest="lists", many=True),
-        Option(("--exists",), "HOW", "a file that is there (fail)", choices=("fail", "replace")),
+        Option(("--exists",), "HOW", "a file that is there (fail)", choices=EXISTS),
         Option(("--json",), None, "one JSON object a line"),
         Option(("-q",), None, "no messages", dest="quiet"),
         Option(("-v",), None, "show the dialogue", dest="verbose"),
@@ -101,8 +111,15 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--max-size",), "BYTES", "largest body", kind=size),
         Option(("--connect-timeout",), "S", "seconds to connect (30)", kind=seconds),
         Option(("--idle-timeout",), "S", "seconds without an octet (60)", kind=seconds),
+        Option(("-t", "--tries"), "N", "tries without progress (5)", dest="tries", kind=count, default=5),
+        Option(("--retry-delay",), "S", "before the second try (1); doubles", kind=seconds, default=1.0),
+        Option(("--min-rate",), "BYTES", "octets a second, below which to give up", kind=size),
         Option(("--max-time",), "S", "seconds for all of one URL (no limit)", kind=seconds),
         Option(("--limit",), "NAME=VALUE", "line, lines, entries, hops, body, ratio, …", many=True),
+    ),
+    "proof": (
+        Option(("--checksum",), "ALG:HEX", "the digest a file must have, or auto", kind=checksum),
+        Option(("--mirror",), "URL", "another place of the same object", dest="mirrors", many=True),
     ),
     "safety": (
         Option(("--strict",), None, "what RFC 1738 would not write is an error"),

@@ -16,7 +16,7 @@ def done(saved: Saved, scheme: str) -> dict[str, JsonValue]:
         "url": saved.requested_url,
         "final_url": saved.url,
         "scheme": scheme,
-        "status": "done",
+        "status": "skipped" if saved.skipped else "done",
         "exit": 0,
         "error": None,
         "path": saved.path,

@@ -15,12 +15,13 @@ from resolver.cli import outcome, streams
 from resolver.cli.arguments import Command
 from resolver.cli.targets import Target
 from resolver.listing import listing_line
+from resolver.live import LiveReply
 from resolver.naming import local_file_name
 from resolver.plan import opens_anything
 from resolver.records import entry_record, instant
 from resolver.response import Saved, is_textual
-from resolver.retrieval import LiveReply
-from resolver.session import Resolver, octets_to_keep
+from resolver.saving import octets_to_keep
+from resolver.session import Resolver
 from resolver.terminal import TerminalText
 
 Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[None]]
@@ -39,6 +40,8 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
             exists=command.exists,
             make_directory=command.directory is not None,
             digest=command.json,
+            checksum=command.found.checksum,
+            mirrors=command.found.mirrors,
             origin=target.origin,
             referrer=target.referrer,
         )

@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import itertools
 import os
 import stat
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal, TypeAlias
 
@@ -36,6 +37,33 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
+def is_there(path: str) -> bool:
+    """Has anything this name already, be it a link that leads nowhere?"""
+    return os.path.lexists(path)
+
+
+def modified_time(path: str) -> datetime:
+    """When the file was last modified. Raises `LocalError`."""
+    try:
+        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    except OSError as error:
+        raise writing_fault(error, path) from error
+
+
+def size_of(path: str) -> int:
+    """Octets in the file; 0 where it cannot be told."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def free_name(path: str) -> str:
+    """`path`, or the first of `path.1`, `path.2`, … that nothing has."""
+    names = itertools.chain((path,), (f"{path}.{number}" for number in itertools.count(1)))
+    return next(name for name in names if not is_there(name))
+
+
 class Sink:
     """An async context manager around NAME.part. All errors are `LocalError` and say what, where and what
     to do.
@@ -48,6 +76,8 @@ class Sink:
     With `adopt`, a file that has the final name already counts as begun. With `make_directory` the
     directory is made first.
     """
+
+    final = False
 
     def __init__(
         self,
