@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from protocols.contract import Entry
 from protocols.location import Finding, JsonValue
+
+if TYPE_CHECKING:  # a plan has findings, and neither entries nor dates
+    from datetime import datetime
+
+    from protocols.contract import Entry
 
 
 def instant(moment: datetime | None) -> str | None:
     """RFC 3339 in UTC, to the second; a moment without a zone counts as UTC."""
     if moment is None:
         return None
+    from datetime import UTC  # as above
+
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

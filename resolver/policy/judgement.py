@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
 from resolver import registry
+from resolver.gateways import through_gateway
 from resolver.policy.addresses import judge_address, literal_addresses
 from resolver.policy.case import Case, Server, case_of
 from resolver.policy.credentials import judge_password_in_clear, judge_user_information
@@ -108,8 +109,6 @@ def _judge_scheme(case: Case, gateways: Mapping[str, str]) -> Iterable[Ruling]:
 
 def _judge_gateway(case: Case, gateways: Mapping[str, str]) -> Iterable[Ruling]:
     """The gateway's own URL passes all rules; its host is the user's choice, whoever chose the rest."""
-    from resolver.gateways import through_gateway  # brings urllib.parse; most runs have no gateway
-
     try:
         target = through_gateway(case.url, gateways)
     except InvalidUrl as error:
