@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 from protocols.body import Octets
@@ -82,28 +82,29 @@ def describe(chunk: Chunk) -> JsonValue:
 
 
 def _listing(url: WaisUrl, records: Records, gate: Gate) -> Reply:
-    findings: list[Finding] = []
     hits = hits_in(records)
-    catalogue = substitute_in(records)
-    if catalogue is not None:
-        there = document_url(catalogue, catalogue.best_type, url)
-        findings.append(Finding("wais:no-result", "allow", f"nothing was found; the catalogue is {there}"))
-    elif len(hits) == count_of(gate.options.entries):
-        findings.append(
-            Finding("wais:more", "allow", f"{len(hits)} hits came, as many as were asked for (--entries)")
-        )
-    elif len(records.octets) > LARGEST - _LEFT_OUT:
-        findings.append(
-            Finding("wais:dropped", "warn", "the answer is as large as it may be; hits may be left out of it")
-        )
     return Reply(
         kind=Kind.DIRECTORY,
         body=Octets(records.octets),
         listing=HitReader(url),
         extra={"hits": len(hits)},
-        findings=findings,
+        findings=list(_oddities(url, records, len(hits), count_of(gate.options.entries))),
         verified={"length"},
     )
+
+
+def _oddities(url: WaisUrl, records: Records, hits: int, most: int) -> Iterator[Finding]:
+    """What a number of hits does not tell. Nothing says so when hits are left out of an answer."""
+    catalogue = substitute_in(records)
+    if catalogue is not None:
+        there = document_url(catalogue, catalogue.best_type, url)
+        yield Finding("wais:no-result", "allow", f"nothing was found; the catalogue is {there}")
+    elif hits == 0:
+        yield Finding("wais:no-result", "allow", "nothing was found")
+    elif hits >= most:
+        yield Finding("wais:more", "allow", f"{hits} hits came, as many as were asked for (--entries)")
+    elif len(records.octets) > LARGEST - _LEFT_OUT:
+        yield Finding("wais:dropped", "warn", "the answer is as large as it may be; there may be more hits")
 
 
 def _document(url: WaisUrl, first: Chunk, conversation: Conversation[None]) -> Reply:
