@@ -22,6 +22,16 @@ _FORMS = (
 _CENTURY_TURN = 70
 
 
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def format_date(moment: datetime) -> str:
+    """The form to write. A moment without a zone counts as UTC."""
+    utc = moment.astimezone(UTC) if moment.tzinfo is not None else moment
+    day, month = _DAYS[utc.weekday()], _MONTHS[utc.month - 1]
+    return f"{day}, {utc.day:02} {month} {utc.year:04} {utc:%H:%M:%S} GMT"
+
+
 def parse_date(text: str) -> datetime | None:
     """The moment in UTC, or None for what is no date: a fact is lost, nothing else."""
     for form in _FORMS:

@@ -19,8 +19,10 @@ from protocols.http.url import HttpUrl
 from protocols.step import AskCredentials, Borrow, Connect, Dialogue, HandOver, Note, Say, hear
 
 _IDEAL = Head(200, "OK", ())
-#: What a server answers to a HEAD that it does not do: 405, 501.
+#: What a server answers to a HEAD that it does not do.
 _NO_HEAD = (405, 501)
+#: The object ends before the part that was asked for begins.
+_NO_SUCH_PART = 416
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +35,17 @@ class Answered(HandOver):
 
 def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """The steps of a retrieval. Where only facts are wanted they are asked for by HEAD, and by a GET
-    whose body is left unread where the server does not do that."""
+    whose body is left unread where the server does not do that. An object that is shorter now than what is
+    held of it is asked for from its beginning."""
     options, limits = options or Options(), limits or Limits()
     credentials = yield from _credentials(url, options)
     request = compose(url, options, credentials, accepted(options))
     answered = yield from _ask(url, request, limits)
     if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
         answered = yield from _ask(url, replace(request, method=b"GET"), limits)
+    if options.start and answered.head.status == _NO_SUCH_PART:
+        whole = compose(url, replace(options, start=0), credentials, accepted(options))
+        answered = yield from _ask(url, whole, limits)
     yield Note("a redirect would be judged by the policy and followed as a retrieval of its own")
     yield answered
 

@@ -13,8 +13,11 @@ from protocols.http.answer import Answer
 from protocols.http.codings import ALWAYS, Decoded, choose
 from protocols.http.dates import parse_date
 from protocols.http.dialogue import Answered, retrieve
+from protocols.http.part import check_part, strong_etag
 from protocols.http.statuses import check_status
 from protocols.http.url import HttpUrl
+
+_PARTIAL = 206
 
 
 @asynccontextmanager
@@ -35,7 +38,7 @@ async def open_http(url: HttpUrl, gate: Gate) -> AsyncIterator[Reply]:
             lambda: conversation.keep(True),
         )
         try:
-            moved = check_status(answer.head)
+            moved = check_status(answer.head, start=_asked_start(gate.options))
         except ResolveError:
             answer.pass_over()
             raise
@@ -56,19 +59,26 @@ def _leading_on(answer: Answer, moved: Moved) -> Reply:
 
 def _reply(answer: Answer, gate: Gate) -> Reply:
     head, options = answer.head, gate.options
-    coded = bool(head.codings)
+    start = _asked_start(options) if head.status == _PARTIAL else 0
+    size = check_part(head, start) if start else None if head.codings else head.announced
     return Reply(
         kind=Kind.DOCUMENT,
         body=_body(answer, options, gate.limits.ratio),
         media_type=head.media_type,
         charset=head.charset,
-        size=None if coded else head.announced,
+        size=size,
+        start=start,
         modified=parse_date("".join(head.values("last-modified")[:1])),
+        etag=None if head.codings else strong_etag(head),
         meta=head.fields,
         extra={"status": head.status},
         findings=answer.findings,
         verified=answer.verified,
     )
+
+
+def _asked_start(options: Options) -> int:
+    return 0 if options.want == "facts" else options.start
 
 
 def _body(answer: Answer, options: Options, ratio: int) -> Body:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from protocols.contract import Credentials, HostUrl, Options
 from protocols.errors import NotConfigured, Refused
+from protocols.http.part import range_headers
 from protocols.http.url import HttpUrl
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
@@ -30,6 +31,7 @@ _NOT_THE_CALLERS = frozenset(
         b"content-length",
         b"expect",
         b"host",
+        b"if-range",
         b"keep-alive",
         b"range",
         b"te",
@@ -65,7 +67,8 @@ class Request:
 def compose(
     url: HttpUrl, options: Options, credentials: Credentials | None, codings: Sequence[str]
 ) -> Request:
-    """A GET for the URL, or a HEAD where only facts are wanted. `codings` are those we can undo.
+    """A GET for the URL, or a HEAD where only facts are wanted. `codings` are those we can undo; a part of
+    the object is asked for without any.
 
     Raises `Refused` (S02) for octets that cannot be sent, `NotConfigured` for a header that the caller
     cannot set.
@@ -77,6 +80,8 @@ def compose(
         b"Accept": b"*/*",
         b"Accept-Encoding": ", ".join(codings).encode("ascii") or b"identity",
     }
+    if options.start and options.want != "facts":
+        headers |= {b"Accept-Encoding": b"identity", **range_headers(options.start, options.known)}
     if credentials is not None:
         headers[b"Authorization"] = encode_basic(credentials)
     set_already = {name.lower() for name, _ in options.headers}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from protocols.contract import Moved
 from protocols.errors import AccessDenied, Declined, LoginRequired, NotFound, ProtocolError, TryLater
+from protocols.http.dates import parse_date
 from protocols.http.head import Head
 
 _REFUSALS: dict[int, type[Declined]] = {
@@ -25,9 +28,12 @@ _REFUSALS: dict[int, type[Declined]] = {
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
 _PARTIAL = 206
 
+_SECONDS = re.compile(r"[0-9]{1,10}", re.ASCII)
+_LONGEST_WAIT = 86_400.0
 
-def check_status(head: Head) -> Moved | None:
-    """None: the object is here. `Moved`: it is elsewhere.
+
+def check_status(head: Head, *, start: int = 0) -> Moved | None:
+    """None: the object is here, or its octets from `start` on. `Moved`: it is elsewhere.
 
     Raises `Declined` or the class of it that the status stands for, and `ProtocolError` for a part that
     nobody asked for and for a redirection that leads nowhere.
@@ -35,13 +41,31 @@ def check_status(head: Head) -> Moved | None:
     if head.status in _ELSEWHERE and (location := _location(head)) is not None:
         return Moved(location, str(head.status))
     if head.status >= 400:
-        refusal = _REFUSALS.get(head.status, Declined)
-        raise refusal(f"the server answers {head.shown}", code=str(head.status), text=head.reason)
+        raise _refusal(head)
     if head.status >= 300:
         raise ProtocolError(f"the server answers {head.shown}, and not where to go instead")
-    if head.status == _PARTIAL:
+    if head.status == _PARTIAL and not start:
         raise ProtocolError(f"the server answers {head.shown}, but no part was asked for")
     return None
+
+
+def _refusal(head: Head) -> Declined:
+    kind = _REFUSALS.get(head.status, Declined)
+    error = kind(f"the server answers {head.shown}", code=str(head.status), text=head.reason)
+    if isinstance(error, TryLater):
+        error.after = _seconds_to_wait(head)
+    return error
+
+
+def _seconds_to_wait(head: Head) -> float | None:
+    """Retry-After, in seconds or as a date (10.2.3); a date counts from the server's own."""
+    value = "".join(head.values("retry-after")[:1])
+    if _SECONDS.fullmatch(value):
+        return min(float(value), _LONGEST_WAIT)
+    until, now = parse_date(value), parse_date("".join(head.values("date")[:1]))
+    if until is None or now is None:
+        return None
+    return min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT)
 
 
 def _location(head: Head) -> str | None:

@@ -49,6 +49,30 @@ def test_a_refusal_has_the_words_of_the_server() -> None:
     )
 
 
+NOW = ("date", "Sun, 06 Nov 1994 08:49:37 GMT")
+
+
+@pytest.mark.parametrize(
+    ("fields", "after"),
+    [
+        ((), None),
+        ((("retry-after", "120"),), 120.0),
+        ((("retry-after", "0"),), 0.0),
+        ((("retry-after", "9999999999"),), 86_400.0),
+        ((("retry-after", "-1"),), None),
+        ((("retry-after", "soon"),), None),
+        ((("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"), NOW), 30.0),
+        ((("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT"), NOW), 0.0),
+        ((("retry-after", "Sun, 06 Nov 2094 08:50:07 GMT"), NOW), 86_400.0),
+        ((("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"),), None),
+    ],
+)
+def test_how_long_the_server_asks_to_wait(fields: tuple[tuple[str, str], ...], after: float | None) -> None:
+    with pytest.raises(TryLater) as caught:
+        check_status(Head(503, "", fields))
+    assert caught.value.after == after
+
+
 def test_no_other_status_is_an_answer() -> None:
     for status in range(400, 1000):
         with pytest.raises(Declined) as caught:

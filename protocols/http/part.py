@@ -1,0 +1,50 @@
+"""A part of an object, to go on behind octets held already (RFC 9110 14): how it is asked for, and read.
+
+Asked for only as it is stored: octets of a content coding are no octets of the object.
+"""
+
+from __future__ import annotations
+
+import re
+
+from protocols.errors import ProtocolError
+from protocols.http.dates import format_date
+from protocols.http.head import Head, content_length
+from protocols.options import Validators
+
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
+_STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
+
+
+def range_headers(start: int, known: Validators) -> dict[bytes, bytes]:
+    """What asks for all from octet `start` on, if the object is still the one that is known (13.1.5)."""
+    headers = {b"Range": b"bytes=%d-" % start}
+    if known.etag is not None:
+        headers[b"If-Range"] = known.etag.encode("latin-1")
+    elif known.modified is not None:
+        headers[b"If-Range"] = format_date(known.modified).encode("ascii")
+    return headers
+
+
+def strong_etag(head: Head) -> str | None:
+    """The entity tag, if it tells one octet from another (8.8.1)."""
+    tag = "".join(head.values("etag")[:1])
+    return tag if _STRONG.fullmatch(tag) else None
+
+
+def check_part(head: Head, start: int) -> int | None:
+    """Is this the part that was asked for, from `start` to the object's end? The size of the object, None
+    where the server does not know it. Raises `ProtocolError`."""
+    if head.codings:
+        raise ProtocolError(f"a part was asked for and came coded as {head.codings[0]!r}")
+    values = head.values("content-range")
+    found = _CONTENT_RANGE.fullmatch(values[0]) if len(values) == 1 else None
+    if found is None:
+        raise ProtocolError(f"the part from octet {start} on was asked for; which this is, is not said")
+    first, last = int(found[1]), int(found[2])
+    size = None if found[3] == "*" else content_length(found[3])
+    if first != start or last < first or (size is not None and last != size - 1):
+        raise ProtocolError(f"the part from octet {start} on was asked for, and this is {values[0]!r}")
+    if head.length is not None and head.length != last - first + 1:
+        raise ProtocolError(f"a part of {last - first + 1} octets that is {head.length} octets long")
+    return size

@@ -1,0 +1,94 @@
+"""The codings of the extras: asked for only where there is one, and bounded like the others."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from protocols.contract import Unpacking
+from protocols.errors import ProtocolError
+from resolver import codings
+from resolver.codings import installed
+
+TEXT = b"".join(b"line %d of some text\n" % number for number in range(5_000))
+MEBIBYTE = 1 << 20
+LIBRARIES = {"br": "brotli", "zstd": "zstandard"}
+
+
+@pytest.fixture(params=LIBRARIES, name="coding")
+def _coding(request: pytest.FixtureRequest) -> tuple[Callable[[], Unpacking], Callable[[bytes], bytes]]:
+    """How to undo it, and how to do it; skipped where the extra is not installed."""
+    library: Any = pytest.importorskip(LIBRARIES[request.param])
+    return installed()[request.param], library.compress
+
+
+Coding = tuple[Callable[[], Unpacking], Callable[[bytes], bytes]]
+
+
+def unpack(unpacking: Unpacking, octets: bytes, step: int) -> tuple[int, int]:
+    """How many octets come out, and how many at most at a time."""
+    count = largest = 0
+    for start in range(0, len(octets), step):
+        unpacking.feed(octets[start : start + step])
+        while piece := unpacking.read(65_536):
+            count, largest = count + len(piece), max(largest, len(piece))
+    return count, largest
+
+
+@pytest.mark.parametrize("step", [1, 7, 65_536])
+def test_it_comes_out_however_it_comes_in(coding: Coding, step: int) -> None:
+    make, compress = coding
+    octets = compress(TEXT)
+    unpacking, out = make(), b""
+    for start in range(0, len(octets), step):
+        unpacking.feed(octets[start : start + step])
+        while piece := unpacking.read(65_536):
+            out += piece
+    assert out == TEXT
+    assert unpacking.whole
+    assert unpacking.taken == len(octets)
+
+
+def test_a_bomb_goes_off_in_small_pieces(coding: Coding) -> None:
+    make, compress = coding
+    count, largest = unpack(make(), compress(bytes(64 * MEBIBYTE)), 65_536)
+    assert count == 64 * MEBIBYTE
+    assert largest <= 2 * MEBIBYTE
+
+
+def test_what_is_cut_is_not_whole(coding: Coding) -> None:
+    make, compress = coding
+    octets = compress(TEXT)
+    assert make().whole
+    for end in (1, len(octets) // 2, len(octets) - 1):
+        unpacking = make()
+        unpack(unpacking, octets[:end], 65_536)
+        assert not unpacking.whole
+
+
+def test_what_is_not_of_the_coding(coding: Coding) -> None:
+    make, compress = coding
+    for octets in (b"\xff" * 100, compress(TEXT) + b"\xff" * 100):
+        with pytest.raises(ProtocolError):
+            unpack(make(), octets, 65_536)
+
+
+class Old:
+    """A brotli that cannot be told to stop."""
+
+    class Decompressor: ...
+
+
+@pytest.mark.parametrize(
+    ("present", "names"),
+    [((), []), (("zstandard",), ["zstd"]), (("brotli",), []), (("brotli", "zstandard"), ["zstd"])],
+)
+def test_only_what_is_there_and_bounded_is_asked_for(
+    present: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codings, "find_spec", lambda name: name if name in present else None)
+    monkeypatch.setattr(importlib, "import_module", lambda name: Old)
+    assert list(installed.__wrapped__()) == names
