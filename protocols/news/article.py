@@ -138,7 +138,7 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
 
 def _check_size(head: bytes, limits: Limits) -> None:
     lines = head.split(b"\r\n")
-    if len(lines) > limits.lines + 1:
+    if len(lines) > limits.lines:
         raise LimitExceeded("lines", f"the head of an article has more than {limits.lines} lines")
     if any(len(line) > limits.line for line in lines):
         raise LimitExceeded("line", f"a header line is longer than {limits.line} octets")
