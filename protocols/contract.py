@@ -161,6 +161,10 @@ class LocalFile(Protocol):
         """The next octets, at most 256 KiB; `b""` at the end."""
         ...
 
+    def begin_at(self, octet: int) -> None:
+        """Read from there on, before anything has been read."""
+        ...
+
     async def move(self, sink: Sink) -> int:
         """Move what is left into `sink` in bulk."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocols.contract import Kind, LocalFile, Reply, Sink
+from protocols.contract import Kind, LocalFile, Options, Reply, Sink, Validators
 from protocols.errors import Truncated
 from protocols.file.url import FileUrl
 
@@ -29,13 +29,13 @@ def guess_media_type(name: bytes) -> str | None:
 
 
 class FileBody:
-    """The octets of a file until its end. `Truncated` when there are fewer than it had when it was
+    """The octets of a file from `start` until its end. `Truncated` when there are fewer than it had when it was
     opened; more are no error, for files grow. `verified` gets `length` when it is exactly those."""
 
-    def __init__(self, file: LocalFile, verified: set[str]) -> None:
+    def __init__(self, file: LocalFile, start: int, verified: set[str]) -> None:
         self._file = file
         self._verified = verified
-        self.received = 0
+        self.received = start
 
     def __aiter__(self) -> FileBody:
         return self
@@ -68,13 +68,19 @@ class FileBody:
             self._verified.add("length")
 
 
-def reply_with_document(url: FileUrl, file: LocalFile) -> Reply:
+def reply_with_document(url: FileUrl, file: LocalFile, options: Options) -> Reply:
+    """The file as a document; from where the caller is, if it is still the file that the caller knows."""
     verified: set[str] = set()
+    now = Validators(size=file.status.size, modified=file.status.modified)
+    can_go_on = now.size is not None and options.start <= now.size and options.known.agree(now)
+    start = options.start if can_go_on else 0
+    file.begin_at(start)
     return Reply(
         kind=Kind.DOCUMENT,
-        body=FileBody(file, verified),
+        body=FileBody(file, start, verified),
         media_type=guess_media_type(url.segments[-1]),
-        size=file.status.size,
-        modified=file.status.modified,
+        size=now.size,
+        start=start,
+        modified=now.modified,
         verified=verified,
     )

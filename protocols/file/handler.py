@@ -23,4 +23,4 @@ async def open_file(url: FileUrl, gate: Gate) -> AsyncIterator[Reply]:
         if file.status.kind is Kind.DIRECTORY:
             yield await reply_with_directory(url, file)
         else:
-            yield reply_with_document(url, file)
+            yield reply_with_document(url, file, gate.options)

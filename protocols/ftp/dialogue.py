@@ -7,7 +7,7 @@ segment is dropped, joined or normalized.
 
 from __future__ import annotations
 
-from protocols.contract import Kind, Limits, Options
+from protocols.contract import Kind, Limits, Options, Validators
 from protocols.conversation import Borrow, Connect, Dialogue, Note
 from protocols.errors import Disconnected, InvalidUrl
 from protocols.ftp.control import Closing, Control, command, refusal, shown_command
@@ -109,19 +109,21 @@ def retrieve_file(visit: Visit) -> Dialogue[Outcome | Refusal]:
 
 
 def _measure(visit: Visit) -> Dialogue[Found]:
-    """SIZE asks only, so it may be refused. MDTM where octets are held already and may be outdated."""
+    """SIZE asks only, so it may be refused. MDTM where a file will have the time, or octets are held
+    already and may be outdated."""
     size = yield from ask_size(visit)
     modified = None
-    if visit.options.start:
+    if visit.options.start or visit.options.want == "file":
         modified = yield from ask_time(visit)
     return Found(kind=Kind.DOCUMENT, form=Form.FILE, size=size, modified=modified)
 
 
 def _restart(visit: Visit, found: Found) -> Dialogue[Found]:
-    """REST, where octets are held and there are at least as many (vsftpd sends an empty file and 226 for a
-    start beyond the end). Where it is refused, the body begins at octet 0."""
+    """REST, where octets of this same file are held and there are at least as many (vsftpd sends an empty
+    file and 226 for a start beyond the end). Where it is refused, the body begins at octet 0."""
     start = visit.options.start
-    if not start or found.size is None or start > found.size:
+    same = visit.options.known.agree(Validators(size=found.size, modified=found.modified))
+    if not start or not same or found.size is None or start > found.size:
         return found
     octets = str(start).encode("ascii")
     reply = yield from visit.control.ask(b"REST", octets, ideal=(350, b"OK"))

@@ -116,6 +116,10 @@ class LocalFile:
         if scope.cancelled_caught:
             raise TimedOut(f"nothing from {os.fsdecode(self._path)!r} for {self._idle:g} s")
 
+    def begin_at(self, octet: int) -> None:
+        if octet:
+            os.lseek(self._fd, octet, os.SEEK_SET)
+
     async def move(self, sink: Sink) -> int:
         moved = await self._send_file(sink) if self._regular else 0
         while octets := await self.read():

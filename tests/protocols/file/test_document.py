@@ -33,7 +33,7 @@ async def test_a_file_is_taken_to_its_end(
     way: str, pieces: tuple[bytes, ...], size: int | None, verified: set[str]
 ) -> None:
     found: set[str] = set()
-    body = FileBody(MadeUpFile(*pieces, size=size), found)
+    body = FileBody(MadeUpFile(*pieces, size=size), 0, found)
     assert await take(body, way) == b"".join(pieces)
     assert found == verified
     assert body.received == sum(map(len, pieces))
@@ -44,7 +44,7 @@ async def test_a_file_is_taken_to_its_end(
 async def test_a_file_that_shrinks_is_truncated(way: str, pieces: tuple[bytes, ...]) -> None:
     found: set[str] = set()
     with pytest.raises(Truncated) as raised:
-        await take(FileBody(MadeUpFile(*pieces, size=9), found), way)
+        await take(FileBody(MadeUpFile(*pieces, size=9), 0, found), way)
     assert (raised.value.received, raised.value.expected) == (len(b"".join(pieces)), 9)
     assert found == set()
 
