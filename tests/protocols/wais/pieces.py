@@ -1,0 +1,31 @@
+"""A reader fed in pieces: whole, in pieces of a few octets, and with octets behind that must remain."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from protocols.wire import Buffer, Reader
+
+T = TypeVar("T")
+
+#: Sizes of pieces; None is everything at once.
+SIZES: tuple[int | None, ...] = (None, 1, 2, 3)
+
+
+def feed(reader: Reader[T], octets: bytes, size: int | None, *, ends: bool = True) -> tuple[T, bytes]:
+    """The value, and what is left in the buffer. With `ends`, the connection ends behind the octets, and a
+    reader that then asks for more fails the test; without, so does one that has no value by then."""
+    buffer = Buffer()
+    waiting = reader(buffer)
+    step = len(octets) + 1 if size is None else size
+    pieces = [octets[start : start + step] for start in range(0, len(octets), step)]
+    fed = 0
+    while True:
+        try:
+            next(waiting)
+        except StopIteration as done:
+            return done.value, buffer.take() + b"".join(pieces[fed:])
+        assert not buffer.at_end, "a reader asked for more after the end"
+        assert ends or fed < len(pieces), "a reader asked for more than there was to come"
+        buffer.feed(pieces[fed] if fed < len(pieces) else b"")
+        fed += 1

@@ -1,0 +1,125 @@
+"""Records in an answer (wais page, section 5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.wais.coding import write_diagnostic, write_element
+from protocols.errors import ProtocolError
+from protocols.wais.diagnostic import Diagnostic
+from protocols.wais.record import Header, Records, parse_records
+
+ID = write_element(116, b"an id")
+DIAGNOSTIC = write_diagnostic(b"SF", b"Request out of range", surrogate=True)
+
+FULL = write_element(
+    150,
+    ID,
+    write_element(118, b"\x02\x2a"),
+    write_element(119, b"\x00"),
+    write_element(120, b"\x6b"),
+    write_element(131, b"\x03"),
+    write_element(132, write_element(133, b"TEXT"), write_element(133, b"GIF")),
+    write_element(121, b"/srv/wais/db/demo"),
+    write_element(122, b"941220"),
+    write_element(123, b"Harbour notes"),
+    write_element(124, b"Dortmund"),
+)
+
+HEADERS = [
+    (
+        FULL,
+        Header(
+            octets=FULL,
+            document_id=b"an id",
+            score=554,
+            best_match=0,
+            length=107,
+            lines=3,
+            types=(b"TEXT", b"GIF"),
+            source=b"/srv/wais/db/demo",
+            date=b"941220",
+            headline=b"Harbour notes",
+            city=b"Dortmund",
+        ),
+    ),
+    (write_element(150, ID), Header(octets=write_element(150, ID), document_id=b"an id")),
+    # A type block without a type in it, elements in another order, unknown ones, one that comes twice.
+    (
+        octets := write_element(
+            150,
+            write_element(132, write_element(134, b"?")),
+            write_element(200, b"?"),
+            write_element(118, b"\x01"),
+            ID,
+            write_element(118, b"\x02"),
+        ),
+        Header(octets=octets, document_id=b"an id", score=1),
+    ),
+    # Kinds that no recording has.
+    (
+        octets := write_element(151, ID, write_element(118, b"\x07"), write_element(131, b"\x05")),
+        Header(octets=octets, document_id=b"an id", score=7, lines=5),
+    ),
+    (
+        octets := write_element(
+            152, ID, write_element(128, b"s"), write_element(129, b"c"), write_element(130, b"i")
+        ),
+        Header(
+            octets=octets, document_id=b"an id", stock_codes=b"s", company_codes=b"c", industry_codes=b"i"
+        ),
+    ),
+    (
+        octets := write_element(154, ID, write_element(123, b"h")),
+        Header(octets=octets, document_id=b"an id", headline=b"h"),
+    ),
+    (
+        octets := write_element(155, ID, write_element(128, b"s")),
+        Header(octets=octets, document_id=b"an id", stock_codes=b"s"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("octets", "header"), HEADERS)
+def test_headers(octets: bytes, header: Header) -> None:
+    assert parse_records(octets) == Records(octets, (header,), (), ())
+
+
+def test_records_of_all_kinds_in_any_mix() -> None:
+    text = write_element(153, ID, write_element(117, b"\0"), write_element(127, b"octets\x1c\x1d"))
+    empty = write_element(153, ID)
+    seed_words = write_element(115, b"ferries")
+    unknown = write_element(156, b"whatever \x1c")
+    group = DIAGNOSTIC + text + unknown + FULL + seed_words + empty + DIAGNOSTIC
+    records = parse_records(group)
+    assert records.octets == group
+    assert [header.headline for header in records.headers] == [b"Harbour notes"]
+    assert records.texts == (b"octets\x1c\x1d", b"")
+    assert records.diagnostics == (Diagnostic("SF", "Request out of range", True),) * 2
+
+
+def test_a_header_without_types_is_of_a_text() -> None:
+    assert parse_records(write_element(150, ID)).headers[0].best_type == b"TEXT"
+    assert parse_records(FULL).headers[0].best_type == b"TEXT"
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        write_element(150),  # no id
+        write_element(153, write_element(127, b"text")),
+        write_element(150, ID, b"\x76"),  # a group that is not used up exactly
+        write_element(150, ID, write_element(118)),  # a number without octets
+        write_element(
+            150, ID, write_element(132, b"\x81\x05\x05TEXT")
+        ),  # a type that reaches beyond its block
+        write_element(150, write_element(116, b"an id")[:-1]),
+        FULL[:-1],
+        FULL + b"\x81",
+        FULL + b"\x1c",
+        DIAGNOSTIC[:-1],
+    ],
+)
+def test_what_is_no_group_of_records(group: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        parse_records(group)
