@@ -47,7 +47,7 @@ class UsageError(Exception):
 
 class Command(NamedTuple):
     """One command line. `urls` are as typed; `lists` are files with more of them. What `found` says of
-    policy and limits, `bounds` reads: parsing has no use for it."""
+    policy and limits, `permissions` and `bounds` read: parsing has no use for it."""
 
     verb: str
     urls: tuple[str, ...]

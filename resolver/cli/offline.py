@@ -62,7 +62,7 @@ def _plain(value: JsonValue) -> str:
 
 
 def _explain(target: Target, command: Command) -> int:
-    from resolver.cli.bounds import policy_of  # policy and dialogues: parsing needs neither
+    from resolver.cli.permissions import policy_of  # policy and dialogues: parsing needs neither
     from resolver.news_server import find_setting
     from resolver.plan import explain
 

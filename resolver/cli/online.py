@@ -15,7 +15,8 @@ import trio
 from protocols.errors import LocalError, ResolveError
 from resolver.cli import READER_GONE, messages, streams
 from resolver.cli.arguments import Command
-from resolver.cli.bounds import limits_of, policy_of, wishes_of
+from resolver.cli.bounds import limits_of, wishes_of
+from resolver.cli.permissions import policy_of
 from resolver.cli.secrets import Secrets
 from resolver.cli.targets import Target, status_of, targets
 from resolver.cli.verbs import VERBS

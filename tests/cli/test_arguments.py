@@ -4,7 +4,8 @@ import pytest
 
 from resolver.cli import main
 from resolver.cli.arguments import read
-from resolver.cli.bounds import limits_of, policy_of
+from resolver.cli.bounds import limits_of
+from resolver.cli.permissions import policy_of
 
 
 def test_verb_may_be_left_out() -> None:

@@ -1,0 +1,34 @@
+"""What the command line says of the safety policy, as the value that the package takes.
+
+Apart from `bounds`, for a plan is judged and has no limits.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from resolver.cli.arguments import UsageError
+from resolver.policy import Policy
+
+
+def policy_of(found: argparse.Namespace) -> Policy:
+    """The policy that was named, with every `--allow-…`. Raises `UsageError`."""
+    try:
+        return replace(
+            Policy.named(found.policy),
+            allow_port=frozenset(found.allow_port),
+            allow_address=frozenset(found.allow_address),
+            allow_name=frozenset(found.allow_name),
+            allow_redirect=frozenset(found.allow_redirect),
+            allow_forward=frozenset(found.allow_forward),
+            allow_password=found.allow_password,
+            allow_form=found.allow_form,
+            allow_special=found.allow_special,
+            allow_raw=found.allow_raw,
+            allow_server_name=found.allow_server_name,
+            file_root=found.file_root,
+            ftp_email=found.ftp_email,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
