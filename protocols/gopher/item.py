@@ -115,7 +115,7 @@ def _build(item: MenuItem, character: str, menu: GopherUrl) -> str:
     if item.host is None or item.port is None:
         raise InvalidUrl("no-host", 0, "the line has no host and port")
     found = _PORT.match(item.port)
-    if found is None or int(found[1]) > 65_535:
+    if found is None:
         raise InvalidUrl("bad-port", 0, f"port {item.port!r} is not a number from 1 to 65535")
     if _ENDS_LINE.search(selector):
         raise InvalidUrl("selector-control", 0, "the selector holds NUL, CR or LF")
