@@ -186,7 +186,6 @@ class Stream:
         self._secured = True
 
     def _wrap(self) -> ssl.SSLSocket:
-        self._sock.getpeername()  # raises if it was reset already: `wrap_socket` would lose its descriptor
         # Raising on a cut is the point: an end without close_notify must not look like a proper one.
         return self._terms.trust.context().wrap_socket(
             self._sock,

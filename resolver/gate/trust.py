@@ -12,6 +12,18 @@ from collections.abc import Callable
 from protocols.errors import NotConfigured
 
 
+class WrappedSocket(ssl.SSLSocket):
+    """One that is made of a connected socket. If the peer resets that meanwhile, as FTP servers do with a
+    data connection when they refuse, making it would fail and leave the descriptor to nobody; so it is made
+    all the same, and its handshake tells."""
+
+    def getpeername(self) -> object:
+        try:
+            return super().getpeername()
+        except OSError:
+            return None
+
+
 class Trust:
     """Gives the one context, made on first use: loading the authorities takes some 20 ms.
 
@@ -32,6 +44,7 @@ class Trust:
     def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context()
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.sslsocket_class = WrappedSocket
         # Python asks OpenSSL to take a cut connection for a proper end; we want to know the difference.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         if self._cafile is not None:

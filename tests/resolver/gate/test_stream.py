@@ -285,3 +285,19 @@ async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, aut
                 await trio.sleep_forever()
 
             assert await passage.first_of(take, give) == (Came(3_000_002), None)
+
+
+async def test_a_reset_before_the_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
+    """So FTP servers end a data connection when they refuse; nothing is left open behind it."""
+    done = trio.Event()
+
+    async def serve(stream: trio.SocketStream) -> None:
+        reset(stream)
+        done.set()
+
+    port = await start(nursery, serve)
+    passage = admit(f"https://127.0.0.1:{port}/", cafile=cafile)
+    async with passage.connect(tls=False) as stream:
+        await done.wait()
+        with pytest.raises(Disconnected):
+            await stream.start_tls()

@@ -1,0 +1,315 @@
+"""ftp and ftps URLs against vsftpd, ProFTPD and Pure-FTPd: every file, every form, every refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote_from_bytes
+
+import pytest
+
+import resolver
+from protocols.contract import Kind, Options
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    LoginRequired,
+    NotFound,
+    ResolveError,
+    TlsError,
+)
+from protocols.ftp.handler import open_ftp
+from protocols.ftp.url import FtpUrl
+from resolver.events import Connected, Event, Sent
+from resolver.gate import Door
+from resolver.url import parse
+from tests.servers.ftp_servers import FtpServer
+from tests.servers.ftp_tree import BIG, CLOSED, DEEP, FILES, LINES, MODIFIED, NAMES, OCTETS
+from tests.servers.namespace import PASSWORD, USER
+
+LOOPBACK = "127.0.0.1"
+
+
+class Site:
+    """One server in one flavour, a `Resolver` for it, and what was sent there."""
+
+    def __init__(self, server: FtpServer, flavour: str = "plain", options: Options | None = None) -> None:
+        self.server = server
+        self.flavour = flavour
+        self.port = server.ports[flavour]
+        self.events: list[Event] = []
+        self.resolver = resolver.Resolver(
+            policy=resolver.Policy(allow_port={self.port}, allow_password=True),
+            options=options,
+            cafile=str(server.authority),
+            on_event=self.events.append,
+        )
+
+    def url(self, path: str, login: str = "") -> str:
+        scheme = "ftps" if self.flavour == "implicit" else "ftp"
+        return f"{scheme}://{login}{LOOPBACK}:{self.port}/{path}"
+
+    @property
+    def sent(self) -> list[bytes]:
+        return [event.octets.removesuffix(b"\r\n") for event in self.events if isinstance(event, Sent)]
+
+    @property
+    def control_connections(self) -> int:
+        return sum(isinstance(event, Connected) and event.port == self.port for event in self.events)
+
+
+def quoted(name: bytes) -> str:
+    return "/".join(quote_from_bytes(step, safe="") for step in name.split(b"/"))
+
+
+OPEN = [name for name in FILES if not name.startswith((CLOSED[0], CLOSED[1])) and b"\n" not in name]
+
+
+#: Pure-FTPd lists it and does not give it (553).
+PROHIBITED = b"back\\slash.txt"
+
+
+async def test_every_file(ftp_server: FtpServer) -> None:
+    """Whatever is in its name."""
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        for name in OPEN:
+            if name.endswith(PROHIBITED) and ftp_server.name == "pure-ftpd":
+                with pytest.raises(AccessDenied, match="553"):
+                    await session.fetch(site.url(quoted(name)))
+                continue
+            response = await session.fetch(site.url(quoted(name)))
+            assert response.content == FILES[name], name
+            assert response.kind is Kind.DOCUMENT
+            assert response.size == len(FILES[name])
+            assert set(response.verified) == {"final-reply", "length"}
+
+
+ROWS = [
+    ("pub/a.txt", LINES),
+    ("pub/a.txt;type=a", LINES),
+    ("pub/a.txt;TYPE=A", LINES),
+    ("pub/bin.dat;type=i", OCTETS),
+    ("%2Fpub/a.txt", LINES),
+    ("%2Fpub%2Fa.txt", LINES),
+    ("pub%2Fa.txt", LINES),
+    ("pub/names/../a.txt", LINES),
+    ("./pub/./a.txt", LINES),
+    ("pub/link.txt", LINES),
+    ("pub/dirlink/README", b"content of README\n"),
+    ("pub/names/-la", b"content of -la\n"),
+    ("pub/names/a%3Btype%3Dd;type=i", b"content of a;type=d\n"),
+    ("pub/names/semi;colon.txt", b"content of semi;colon.txt\n"),
+    ("pub/barecr.txt;type=a", b"one\rtwo\rthree\r"),
+    ("pub/nonl.txt;type=a", b"no newline at the end"),
+    ("pub/empty.bin", b""),
+]
+
+
+@pytest.mark.parametrize(("path", "octets"), ROWS, ids=[row[0] for row in ROWS])
+async def test_forms(path: str, octets: bytes, ftp_server: FtpServer) -> None:
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        assert (await session.fetch(site.url(path))).content == octets
+
+
+async def test_a_file_with_crlf_in_type_a(ftp_server: FtpServer) -> None:
+    """vsftpd and ProFTPD send it as it is, Pure-FTPd CR CR LF: so CR LF comes out."""
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        content = (await session.fetch(site.url("pub/crlf.txt;type=a"))).content
+    assert content == (LINES.replace(b"\n", b"\r\n") if ftp_server.name == "pure-ftpd" else LINES)
+
+
+async def test_an_ascii_transfer_that_is_converted(vsftpd: FtpServer) -> None:
+    site = Site(vsftpd, "ascii")
+    async with site.resolver as session:
+        assert (await session.fetch(site.url("pub/a.txt;type=a"))).content == LINES
+
+
+MISSING: list[tuple[str, type[ResolveError]]] = [
+    ("pub/no-such", NotFound),
+    ("pub/no-such;type=i", NotFound),
+    ("pub/no-such;type=a", NotFound),
+    ("pub/no-such;type=d", NotFound),
+    ("pub/no-such/", NotFound),
+    ("no-such/a.txt", NotFound),
+    ("pub;type=i", NotFound),
+    ("pub/broken", NotFound),
+    ("pub/unreadable.txt", NotFound),
+    ("pub/noaccess/x.txt", NotFound),
+    ("pub/names/*.txt", NotFound),
+]
+
+
+@pytest.mark.parametrize(("path", "error"), MISSING, ids=[row[0] for row in MISSING])
+async def test_what_cannot_be_had(path: str, error: type[ResolveError], ftp_server: FtpServer) -> None:
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        with pytest.raises(error) as raised:
+            await session.fetch(site.url(path))
+    assert isinstance(raised.value, Declined)
+    assert raised.value.code in ("550", "450")
+
+
+async def test_an_empty_segment(ftp_server: FtpServer) -> None:
+    """`CWD ` without argument: vsftpd 550, ProFTPD 501, Pure-FTPd goes to the root."""
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        if ftp_server.name == "pure-ftpd":
+            assert (await session.fetch(site.url("/pub/a.txt"))).content == LINES
+        else:
+            with pytest.raises(Declined, match="%2F"):
+                await session.fetch(site.url("/pub/a.txt"))
+    assert b"CWD " in site.sent
+
+
+FOLDERS = {b"dir with spaces", b"semi;dir", b'quo"te dir'}
+
+
+@pytest.mark.parametrize("path", ["", "/", ";type=d", "/;type=d"])
+@pytest.mark.parametrize("folder", ["pub/names", "%2Fpub%2Fnames", "pub/dirlink"])
+async def test_listings(folder: str, path: str, ftp_server: FtpServer) -> None:
+    """Each entry's URL leads to what its name says. Only Pure-FTPd lists names with a dot in front."""
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        response = await session.fetch(site.url(folder + path))
+        assert response.kind is Kind.DIRECTORY
+        entries = {
+            (entry.raw or b"").rpartition(b"/")[2]: entry.url or "" for entry in response.entries or ()
+        }
+        assert {*entries, b".hidden"} == {*NAMES, *FOLDERS}
+        assert (b".hidden" in entries) == (ftp_server.name == "pure-ftpd")
+        if ftp_server.name == "pure-ftpd":
+            entries = {name: url for name, url in entries.items() if name != PROHIBITED}
+        for name, url in entries.items():
+            fetched = await session.fetch(url)
+            assert fetched.kind is (Kind.DIRECTORY if name in FOLDERS else Kind.DOCUMENT), name
+
+
+@pytest.mark.parametrize("path", ["pub/emptydir", "pub/emptydir/", "pub/emptydir;type=d"])
+async def test_an_empty_directory(path: str, ftp_server: FtpServer) -> None:
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        response = await session.fetch(site.url(path))
+    assert (response.kind, response.entries) == (Kind.DIRECTORY, ())
+
+
+@pytest.mark.parametrize("path", ["", ";type=d", "%2F;type=d", "%2F/"])
+async def test_the_root(path: str, ftp_server: FtpServer) -> None:
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        response = await session.fetch(site.url(path))
+    assert sorted(entry.name for entry in response.entries or ()) == ["etc", "home", "pub"]
+
+
+async def test_facts_of_a_listing(ftp_server: FtpServer) -> None:
+    """vsftpd has no MLSD: names it is."""
+    site = Site(ftp_server, options=Options(mlsd=True))
+    async with site.resolver as session:
+        response = await session.fetch(site.url("pub/"))
+    entries = {entry.name: entry for entry in response.entries or ()}
+    if ftp_server.name == "vsftpd":
+        assert site.sent[-1] == b"NLST"
+        assert entries["names"].kind is Kind.UNKNOWN
+    else:
+        assert entries["names"].kind is Kind.DIRECTORY
+        assert entries["a.txt"].size == len(LINES)
+        assert entries["a.txt"].modified is not None
+        assert entries["a.txt"].modified.timestamp() == MODIFIED
+
+
+async def test_info(ftp_server: FtpServer) -> None:
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        entry = await session.info(site.url("pub/big.bin"))
+        assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(BIG))
+        assert entry.modified is not None
+        assert entry.modified.timestamp() == MODIFIED
+        assert (await session.info(site.url("pub/names"))).kind is Kind.DIRECTORY
+        assert (await session.info(site.url(f"pub/{DEEP.decode()}/"))).kind is Kind.DIRECTORY
+        with pytest.raises(NotFound):
+            await session.info(site.url("pub/no-such"))
+
+
+async def test_a_user_with_a_home(ftp_server: FtpServer) -> None:
+    site = Site(ftp_server)
+    login = f"{USER}:{quote_from_bytes(PASSWORD.encode())}@"
+    async with site.resolver as session:
+        assert (await session.fetch(site.url("etc/motd", login))).content == b"bob's motd\n"
+        with pytest.raises(AccessDenied):
+            await session.fetch(site.url("etc/motd", f"{USER}:wrong@"))
+        with pytest.raises(LoginRequired):
+            await session.fetch(site.url("etc/motd", f"{USER}@"))
+
+
+async def test_one_connection_serves_many(ftp_server: FtpServer) -> None:
+    site = Site(ftp_server, options=Options(keep=True))
+    async with site.resolver as session:
+        deep = f"pub/{DEEP.decode()}/leaf.txt"
+        for path in ("pub/a.txt", "pub/bin.dat", "pub/names/README", "etc/motd", "pub/", deep):
+            await session.fetch(site.url(path))
+    assert site.control_connections == 1
+    assert site.sent.count(b"USER anonymous") == 1
+
+
+async def test_a_large_file_to_a_file(ftp_server: FtpServer, tmp_path: Path) -> None:
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        saved = await session.save(site.url("pub/big.bin"), str(tmp_path / "big"))
+    assert (tmp_path / "big").read_bytes() == BIG
+    assert set(saved.verified) >= {"final-reply", "length"}
+
+
+async def test_leaving_early(ftp_server: FtpServer) -> None:
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        for _ in range(3):
+            async with session.stream(site.url("pub/big.bin")) as reply:
+                assert await anext(aiter(reply.body))
+
+
+@pytest.mark.parametrize("held", [1, 16_000, len(OCTETS)])
+async def test_going_on(held: int, ftp_server: FtpServer) -> None:
+    site = Site(ftp_server)
+    url = parse(site.url("pub/bin.dat"))
+    assert isinstance(url, FtpUrl)
+    async with (
+        Door(policy=resolver.Policy(allow_port={site.port}), on_event=site.events.append) as door,
+        open_ftp(url, door.admit(url, options=Options(start=held))) as reply,
+    ):
+        content = b"".join([octets async for octets in reply.body])
+    assert (content, reply.start, reply.size) == (OCTETS[held:], held, len(OCTETS))
+    assert "length" in reply.verified
+    assert site.sent[-2:] == [b"REST %d" % held, b"RETR bin.dat"]
+
+
+SECURED = ["tls", "tls-data", "implicit"]
+
+
+@pytest.mark.parametrize("flavour", SECURED)
+async def test_tls(flavour: str, ftp_server: FtpServer) -> None:
+    """vsftpd and ProFTPD take data connections only if they resume the control connection's session."""
+    if flavour not in ftp_server.ports:
+        return
+    site = Site(ftp_server, flavour, Options(tls="require", keep=True))
+    async with site.resolver as session:
+        for _ in range(2):
+            response = await session.fetch(site.url("pub/bin.dat"))
+            assert response.content == OCTETS
+            assert set(response.verified) == {"final-reply", "length", "close-notify"}
+        assert (await session.fetch(site.url("pub/empty.bin"))).content == b""
+        assert (await session.fetch(site.url("pub/names/"))).entries
+        with pytest.raises(NotFound):
+            await session.fetch(site.url("pub/no-such"))
+        assert len((await session.fetch(site.url("pub/big.bin"))).content) == len(BIG)
+
+
+async def test_tls_where_there_is_none(ftp_server: FtpServer) -> None:
+    site = Site(ftp_server, options=Options(tls="require"))
+    async with site.resolver as session:
+        with pytest.raises(TlsError):
+            await session.fetch(site.url("pub/a.txt"))
+    assert not [line for line in site.sent if line.startswith(b"USER")]
+    site = Site(ftp_server, options=Options(tls="try"))
+    async with site.resolver as session:
+        assert (await session.fetch(site.url("pub/a.txt"))).content == LINES
