@@ -1,0 +1,142 @@
+"""What is said for a wais URL, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.wais import Init, Request, Search
+from fixtures.wais.request import read_request
+from fixtures.wais.strictness import violations_of, violations_of_head
+from protocols.errors import Refused
+from protocols.step import Connect, HandOver, Hear, Note, Say, Step, rehearse
+from protocols.wais.dialogue import Found, converse, count_of, document_of
+from protocols.wais.refinement import with_search
+from protocols.wais.retrieval import Chunk, Document
+from protocols.wais.url import WaisUrl, build
+from resolver.url import parse
+
+
+def wais(text: str) -> WaisUrl:
+    url = parse(text)
+    assert isinstance(url, WaisUrl)
+    return url
+
+
+def plan(text: str) -> list[Step]:
+    return rehearse(converse(wais(text)))
+
+
+def requests(steps: list[Step]) -> list[Request]:
+    """What is sent; all of it as a strict server wants it."""
+    found: list[Request] = []
+    for step in steps:
+        if isinstance(step, Say):
+            (line,) = step.lines
+            assert line.shown == line.octets
+            request = read_request(line.octets[25:])
+            assert list(violations_of_head(line.octets[:25])) == []
+            assert list(violations_of(request, number=len(found))) == []
+            found.append(request)
+    return found
+
+
+PLANS: list[tuple[str, list[type[Step]]]] = [
+    ("wais://h/db?two words".replace(" ", "%20"), [Connect, Say, Hear, Say, Hear, Found]),
+    ("wais://h/db?", [Connect, Say, Hear, Say, Hear, Found]),
+    ("wais://h/db/TEXT/%02%01x", [Connect, Say, Hear, Note, Say, Hear, Chunk]),
+    ("wais://h/db", [Connect, Say, Hear, Say, Hear, Found, Note, Note, Say, Hear, Chunk]),
+]
+
+
+@pytest.mark.parametrize(("text", "steps"), PLANS)
+def test_plans(text: str, steps: list[type[Step]]) -> None:
+    assert [type(step) for step in plan(text)] == steps
+
+
+@pytest.mark.parametrize(("text", "steps"), PLANS)
+def test_one_request_and_its_whole_answer_and_then_the_next(text: str, steps: list[type[Step]]) -> None:
+    """Never pipelined: the real server drops what it has not asked for, and hangs up."""
+    said = [step for step in plan(text) if isinstance(step, Say | Hear)]
+    assert [type(step) for step in said] == [Say, Hear] * (len(said) // 2)
+    assert all(len(step.lines) == 1 for step in said if isinstance(step, Say))
+    init, *rest = requests(said)
+    assert isinstance(init, Init)
+    assert (init.maximum_size, init.authentication) == (100_000, None)
+    assert all(isinstance(request, Search) for request in rest)
+
+
+def test_what_a_word_search_asks() -> None:
+    (_, search) = requests(plan("wais://h/a%20b?ferries%2Bfog+x%00"))
+    assert isinstance(search, Search)
+    assert (search.database, search.words, search.most) == (b"a b", b"ferries+fog+x\0", 40)
+
+
+def test_what_a_retrieval_asks() -> None:
+    (_, search) = requests(plan("wais://h/db/T%20X/%02%04demo%00"))
+    assert isinstance(search, Search)
+    assert [item.value for use in (b"un", b"wt", b"wb") for item in search.terms(use)] == [
+        *(b"\x02\x04demo\0", b"T X"),
+        *(b"0", b"10000"),
+    ]
+
+
+def test_what_a_database_asks() -> None:
+    (_, search, retrieval) = requests(plan("wais://h/db"))
+    assert isinstance(search, Search)
+    assert isinstance(retrieval, Search)
+    assert (search.database, search.words) == (b"db", b"")
+    assert (retrieval.database, retrieval.terms(b"wt")[0].value) == (b"db", b"WSRC")
+
+
+DOCUMENTS = [
+    ("TEXT/%02%01x", b"\x02\x01x", b"TEXT"),
+    ("TEXT,GIF/%02%01x", b"\x02\x01x", b"TEXT,GIF"),
+    ("TEXT,GIF/9/2=x;", b"\x02\x01x", b"TEXT"),  # browsers listed the types to choose from
+    ("/", b"", b""),
+]
+
+
+@pytest.mark.parametrize(("path", "document_id", "wtype"), DOCUMENTS)
+def test_documents(path: str, document_id: bytes, wtype: bytes) -> None:
+    assert document_of(wais(f"wais://h/db/{path}")) == Document(b"db", document_id, wtype)
+
+
+@pytest.mark.parametrize(("hits", "most"), [(None, 40), (1, 1), (200, 200), (0, 1_000), (5_000, 1_000)])
+def test_how_many_hits(hits: int | None, most: int) -> None:
+    assert count_of(hits) == most
+    (_, search) = requests(rehearse(converse(wais("wais://h/db?x"), hits=hits)))
+    assert isinstance(search, Search)
+    assert search.most == most
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "d%40other",  # the server would ask another one
+        "d%1Fother?x",
+        "d%00/TEXT/x",
+        "d" * 256,
+        "d?" + "x" * 4_001,
+        "d/" + "T" * 65 + "/x",
+        "d/TEXT/" + "x" * 2_049,
+        "d/TEXT/1/2=" + "x" * 2_047 + ";",
+    ],
+    ids=lambda path: path[:12],
+)
+def test_what_may_not_be_sent_is_refused_before_anything_is_done(path: str) -> None:
+    with pytest.raises(Refused) as caught:
+        next(converse(wais(f"wais://h/{path}")))
+    assert caught.value.rule == "S02"
+
+
+def test_a_plan_says_what_is_received() -> None:
+    assert [step.what for step in plan("wais://h/db/TEXT/x") if isinstance(step, Hear | HandOver)] == [
+        "Init-Response: the size that messages may have",
+        "Search-Response: octets 0 to 9999 of the document",
+        "the document from octet 0 on",
+    ]
+
+
+@pytest.mark.parametrize("text", ["wais://h/db", "wais://h/db?x", "wais://h/db/TEXT/x"])
+def test_a_search_for_other_words(text: str) -> None:
+    assert build(with_search(wais(text), "two wörds?")) == "wais://h/db?two%20w%C3%B6rds%3F"

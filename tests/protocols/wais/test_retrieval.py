@@ -1,0 +1,238 @@
+"""One document to its true end (wais page, section 7), against servers that are a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from fixtures.wais import Search
+from fixtures.wais.request import read_request
+from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, ResolveError
+from protocols.step import Hear, Note, Say, rehearse
+from protocols.wais.diagnostic import Diagnostic
+from protocols.wais.message import LARGEST
+from protocols.wais.record import Records
+from protocols.wais.retrieval import Chunk, Document, Ending, chunk_size, retrieve
+
+DOCUMENT = Document(b"demo", b"an id", b"TEXT")
+BEYOND = Diagnostic("SF", "Request out of range", True)
+MISSING = Diagnostic("SF", "Missing DocID in request", True)
+OTHER = Diagnostic("SF", "whatever")
+DENIED = Diagnostic("T2", "no")
+
+#: The answer to a range: texts and diagnostics; None for a message of length 0.
+Server = Callable[[int, int], tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None]
+
+
+def octets(start: int, end: int) -> bytes:
+    """Those of an endless document: each says where it stands."""
+    return bytes(index % 251 for index in range(start, end))
+
+
+def real(length: int) -> Server:
+    """What freeWAIS says of a document of that length."""
+
+    def server(start: int, end: int) -> tuple[tuple[bytes, ...], tuple[Diagnostic, ...]]:
+        if start > length:
+            return (), (BEYOND,)
+        return (octets(start, min(end, length)),), (BEYOND,) if end > length else ()
+
+    return server
+
+
+@dataclass
+class Run:
+    """What came of it: ranges asked for, the body, where it began, how it ended."""
+
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    body: bytes = b""
+    begins: int | None = None
+    ending: Ending | None = None
+    error: type[ResolveError] | None = None
+
+
+def run(server: Server, *, agreed: int = LARGEST, start: int = 0, document: Document = DOCUMENT) -> Run:
+    """Drive the machine; a server that is asked a hundred times has been asked too often."""
+    result = Run()
+    dialogue = retrieve(document, agreed, start)
+    answer: object = None
+    try:
+        while len(result.ranges) < 100:
+            match step := dialogue.send(answer):
+                case Say(lines=(line,)):
+                    result.ranges.append(_range(line.octets))
+                    answer = None
+                case Hear():
+                    answer = _records(server(*result.ranges[-1]))
+                case Chunk():
+                    _take(step, result)
+                    answer = None
+                case _:
+                    assert isinstance(step, Note)
+    except StopIteration:
+        assert result.ending is not None
+    except ResolveError as error:
+        result.error = type(error)
+    return result
+
+
+def _range(octets: bytes) -> tuple[int, int]:
+    request = read_request(octets[25:])
+    assert isinstance(request, Search)
+    start, end = request.terms(b"wb")
+    assert (start.relation, end.relation) == (b"ro", b"rl")
+    return int(start.value), int(end.value)
+
+
+def _records(answer: tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None) -> Records | None:
+    return None if answer is None else Records(b"", (), *answer)
+
+
+def _take(chunk: Chunk, result: Run) -> None:
+    assert result.ending is None, "something came behind the end"
+    if result.begins is None:
+        result.begins = chunk.at
+    assert chunk.at == result.begins + len(result.body)
+    result.body += chunk.octets
+    result.ending = chunk.ending
+
+
+@pytest.mark.parametrize("length", [0, 1, 107, 9_999, 10_000, 10_001, 20_000, 25_000])
+def test_every_length_is_retrieved_whole(length: int) -> None:
+    result = run(real(length))
+    assert (result.body, result.begins, result.error) == (octets(0, length), 0, None)
+    assert result.ending is Ending.TOLD
+    # A multiple of the range costs one more request, which is not avoided.
+    assert result.ranges == [(at, at + 10_000) for at in range(0, length + 1, 10_000)]
+
+
+def test_the_end_as_each_case_of_the_page_tells_it() -> None:
+    def ends(texts: tuple[bytes, ...], *diagnostics: Diagnostic) -> Run:
+        return run(lambda start, end: (texts, diagnostics) if start else ((octets(0, 10_000),), ()))
+
+    for texts, diagnostics, ending in [
+        ((b"",), (BEYOND,), Ending.TOLD),
+        ((), (BEYOND,), Ending.TOLD),
+        ((), (BEYOND, OTHER), Ending.TOLD),
+        ((b"abc",), (OTHER,), Ending.TOLD),
+        ((b"x" * 10_000,), (BEYOND,), Ending.TOLD),
+        ((b"abc",), (), Ending.SHORT),
+        ((b"",), (), Ending.SHORT),
+        ((), (OTHER,), Ending.DECLINED),
+        ((), (MISSING,), Ending.DECLINED),
+        ((), (), Ending.EMPTY),
+    ]:
+        result = ends(texts, *diagnostics)
+        assert (result.error, result.ending) == (None, ending), (texts, diagnostics)
+        assert result.body == octets(0, 10_000) + b"".join(texts)
+        assert result.ranges == [(0, 10_000), (10_000, 20_000)]
+
+
+#: An answer to the first range, and what it is.
+FAILURES = [
+    (((), (MISSING,)), NotFound),
+    (((), (BEYOND,)), NotFound),
+    (((), (OTHER,)), NotFound),
+    (((), (DENIED,)), AccessDenied),
+    (((), (BEYOND, DENIED)), AccessDenied),
+    (((), (Diagnostic("S1", "not available"),)), Declined),
+    (((), ()), ProtocolError),
+    (((b"x" * 10_001,), ()), ProtocolError),  # more than was asked for
+    (((b"", b""), (BEYOND,)), ProtocolError),  # two texts
+]
+
+
+@pytest.mark.parametrize(("answer", "error"), FAILURES)
+def test_failures_at_the_beginning(
+    answer: tuple[tuple[bytes, ...], tuple[Diagnostic, ...]], error: type[ResolveError]
+) -> None:
+    result = run(lambda start, end: answer)
+    assert (result.error, result.body, len(result.ranges)) == (error, b"", 1)
+
+
+@pytest.mark.parametrize("diagnostics", [(DENIED,), (BEYOND, DENIED), (DENIED, BEYOND)])
+def test_a_text_with_another_diagnostic_is_delivered_and_then_fails(diagnostics: tuple[Diagnostic]) -> None:
+    result = run(lambda start, end: ((b"abc",), diagnostics))
+    assert (result.body, result.ending, result.error) == (b"abc", None, AccessDenied)
+
+
+def test_a_later_failure_keeps_what_came() -> None:
+    result = run(lambda start, end: ((octets(start, end),), ()) if start < 20_000 else ((), (DENIED,)))
+    assert (result.body, result.error) == (octets(0, 20_000), AccessDenied)
+
+
+# -- sizes
+
+
+def test_the_range_leaves_room_in_a_message() -> None:
+    assert chunk_size(DOCUMENT, LARGEST) == 10_000
+    assert chunk_size(DOCUMENT, 10_105) == 10_000
+    assert chunk_size(DOCUMENT, 10_104) == 9_999
+    assert chunk_size(DOCUMENT, 106) == 1
+    with pytest.raises(ProtocolError, match="no document fits"):
+        chunk_size(DOCUMENT, 105)
+    assert chunk_size(Document(b"demo", b"i" * 2_048, b"TEXT"), 2_149) == 1
+
+
+def test_what_does_not_fit_is_asked_for_by_halves() -> None:
+    def server(start: int, end: int) -> tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None:
+        return None if end - start > 3_000 else real(6_000)(start, end)
+
+    result = run(server)
+    assert result.ranges == [
+        *((0, 10_000), (0, 5_000), (0, 2_500)),
+        *((2_500, 5_000), (5_000, 7_500)),  # the smaller range is kept to
+    ]
+    assert (result.body, result.ending) == (octets(0, 6_000), Ending.TOLD)
+
+
+def test_halving_in_the_midst() -> None:
+    def server(start: int, end: int) -> tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None:
+        return None if start and end - start > 5_000 else real(18_000)(start, end)
+
+    result = run(server)
+    assert result.ranges == [(0, 10_000), (10_000, 20_000), (10_000, 15_000), (15_000, 20_000)]
+    assert result.body == octets(0, 18_000)
+
+
+@pytest.mark.parametrize(("agreed", "tries"), [(LARGEST, 7), (106, 1), (108, 2)])
+def test_halving_gives_up(agreed: int, tries: int) -> None:
+    result = run(lambda start, end: None, agreed=agreed)
+    assert (result.error, len(result.ranges)) == (Declined, tries)
+
+
+def test_full_answers_for_ever_end_with_the_caller() -> None:
+    """The machine itself never says stop: a caller's limit does."""
+    result = run(lambda start, end: ((octets(start, end),), ()))
+    assert (len(result.ranges), result.error, result.ending) == (100, None, None)
+
+
+# -- going on behind what is held
+
+
+@pytest.mark.parametrize("start", [1, 106, 107, 9_999, 10_000, 10_001, 24_999, 25_000])
+def test_going_on_behind_what_is_held(start: int) -> None:
+    """The last octet that is held is asked for again: that it is there shows that the document is."""
+    result = run(real(25_000), start=start)
+    assert (result.body, result.begins, result.error) == (octets(start, 25_000), start, None)
+    assert result.ranges[0] == (start - 1, start - 1 + 10_000)
+
+
+@pytest.mark.parametrize("start", [108, 25_000])
+def test_a_document_that_has_become_shorter_begins_anew(start: int) -> None:
+    result = run(real(107), start=start)
+    assert (result.body, result.begins, result.error) == (octets(0, 107), 0, None)
+    assert result.ranges == [(start - 1, start - 1 + 10_000), (0, 10_000)]
+
+
+def test_a_document_that_is_gone_is_not_taken_for_complete() -> None:
+    result = run(lambda start, end: ((), (MISSING,)), start=25_000)
+    assert (result.error, result.ranges) == (NotFound, [(24_999, 34_999), (0, 10_000)])
+
+
+def test_the_plan() -> None:
+    """As with a document that is shorter than a range."""
+    steps = [type(step) for step in rehearse(retrieve(DOCUMENT, LARGEST))]
+    assert steps == [Note, Say, Hear, Chunk]
