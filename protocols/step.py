@@ -61,19 +61,21 @@ class Joined(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeFloor:
+class Bare:
+    """A step that is all in its name: two of one kind are equal, and nothing else is."""
+
+
+class TakeFloor(Bare):
     """Before the first words on a joined connection: wait until all who came before have spoken, and the
     memory has room for one more. Right behind it comes a `Say`."""
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitTurn:
+class AwaitTurn(Bare):
     """Before the first `Hear` on a joined connection: wait until all who spoke before have heard what was
     theirs, or until the memory's epoch is another one. `Disconnected` where that cannot happen any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Bare):
     """What was asked for on a joined connection has been read: the next one may have its turn."""
 
 
@@ -102,8 +104,7 @@ class Hear(NamedTuple, Generic[T]):
     ideal: T
 
 
-@dataclass(frozen=True, slots=True)
-class StartTls:
+class StartTls(Bare):
     """Go on inside TLS. Octets that came before the handshake are no part of it and are refused:
     what was sent in the clear is not to be taken for what was protected (CVE-2021-22947)."""
 
@@ -151,8 +152,7 @@ class AwaitData(NamedTuple, Generic[T]):
     weigh: Callable[[T], Pace]
 
 
-@dataclass(frozen=True, slots=True)
-class CloseData:
+class CloseData(Bare):
     """Close the data connection, before anything more is heard on the first."""
 
 

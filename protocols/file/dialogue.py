@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocols.conversation import Dialogue, HandOver, Note, OpenFile
 from protocols.file.url import FileUrl
+from protocols.step import Dialogue, HandOver, Note, OpenFile
 
 
 def read_file(url: FileUrl) -> Dialogue[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,8 +21,7 @@ class Server(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a URL connects to. `ours` says that the user's settings name it and not the URL."""
 
     host: str
@@ -32,8 +30,7 @@ class Endpoint:
     ours: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """What is known of the URL that led here. `scheme` is empty when its text was no URL; `address`
     is the one it was fetched from, None if unknown."""
 
@@ -42,8 +39,7 @@ class Source:
     address: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One URL to judge. `endpoint` is None for a URL that connects to nothing."""
 
     url: Url

@@ -8,13 +8,14 @@ from protocols.errors import Refused
 from resolver.policy.verdict import Ruling
 
 _LONGEST = 200  # octets: room for `.part` and a number under the 255 of common file systems
+# Patterns are text, compiled when the first file is named: most judgements name none.
 #: C0, DEL and C1 controls, bidi controls, octets that were no UTF-8, and what Windows reserves.
-_DOUBTFUL = re.compile(
+_DOUBTFUL = (
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\udc80-\udcff"
     + re.escape(':*?"<>|')
     + "]"
 )
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE)
+_DEVICE = r"(?i:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?"
 
 
 def local_name(component: bytes) -> str:
@@ -26,11 +27,11 @@ def local_name(component: bytes) -> str:
     last = re.split(rb"[/\\]", component)[-1]
     if last in (b"", b".", b".."):
         raise _nameless()
-    name = _DOUBTFUL.sub("_", last.decode("utf-8", "surrogateescape"))
+    name = re.sub(_DOUBTFUL, "_", last.decode("utf-8", "surrogateescape"))
     if name[0] in ".-":
         name = "_" + name[1:]
     name = _end_well(name)
-    if _DEVICE.fullmatch(name):
+    if re.fullmatch(_DEVICE, name):
         name = "_" + name
     return _end_well(_cut(name))
 

@@ -8,7 +8,7 @@ again when a command is written; that is the guarantee.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.location import Action, Url
 from protocols.syntax import position_of
@@ -27,8 +27,7 @@ _LONGEST_NEWS_LOGIN = 496  # 512 octets a command (RFC 3977 3.1) less `AUTHINFO 
 _WAIS_LONGEST = {"database": 255, "search": 4000, "wtype": 64, "wpath": 2048}  # wais page, section 14
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """What some components of a scheme have room for; `longest` counts octets of each of them."""
 
     components: tuple[str, ...]

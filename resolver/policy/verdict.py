@@ -8,15 +8,15 @@ a refusal names the rule and the flag that would allow it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from protocols.errors import InvalidUrl, Refused, ResolveError, UnsupportedScheme
 from protocols.location import Action, Finding, Origin, Url
 from resolver.policy.settings import Policy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class Ruling(NamedTuple):
     """One objection of one rule.
 
     `flag` is the option that would allow it, None where the rule is fixed; `position` the index in
@@ -98,5 +98,5 @@ def hardened(rulings: Iterable[Ruling], policy: Policy, origin: Origin) -> list[
     """The rulings with every warning a refusal where nobody is there to read it (`derived`), or
     where the policy says so."""
     if origin == "derived" or policy.refuses_warnings:
-        return [replace(ruling, action="refuse") for ruling in rulings]
+        return [ruling._replace(action="refuse") for ruling in rulings]
     return list(rulings)
