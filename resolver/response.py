@@ -37,6 +37,18 @@ def is_textual(media_type: str | None) -> bool:
     return essence.startswith("text/") or essence in _TEXTUAL or essence.endswith(("+xml", "+json"))
 
 
+def looks_like_text(octets: bytes) -> bool:
+    """Do the first octets of something of no known type read as text? UTF-8, as far as it goes, and no
+    control characters but those of text and of terminals."""
+    if any(octet < 0x20 and octet not in b"\b\t\n\f\r\x1b" for octet in octets):
+        return False
+    try:
+        octets.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(octets) - 4 and error.reason == "unexpected end of data"
+    return True
+
+
 def decode_text(octets: bytes, charset: str | None) -> str:
     """Octets as text: by the declared charset, else UTF-8 if they are valid, else ISO 8859-1.
 

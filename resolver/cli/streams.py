@@ -26,8 +26,13 @@ def complain(message: str) -> None:
 
 
 def note(line: str) -> None:
-    """A line to standard error without the program's name: dialogue, JSON of `cat --json`."""
+    """A line of the dialogue to standard error, without the program's name."""
     _to_stderr(escape(line) + "\n")
+
+
+def note_record(record: dict[str, JsonValue]) -> None:
+    """A JSON object as one line of standard error, where standard output is a body's."""
+    _to_stderr(json_line(record))
 
 
 def _to_stderr(text: str) -> None:

@@ -19,7 +19,7 @@ from resolver.live import LiveReply
 from resolver.naming import local_file_name
 from resolver.plan import opens_anything
 from resolver.records import entry_record, instant
-from resolver.response import Saved, is_textual
+from resolver.response import Saved, is_textual, looks_like_text
 from resolver.saving import octets_to_keep
 from resolver.session import Resolver
 from resolver.terminal import TerminalText
@@ -78,11 +78,11 @@ async def cat(session: Resolver, target: Target, command: Command) -> None:
             output = _Output(hashed=command.json, raw=session.policy.allow_raw)
             await output.take(reply)
             if command.json:
-                streams.note(streams.json_line(outcome.done(output.saved(reply), reply.request.url.scheme)))
+                streams.note_record(outcome.done(output.saved(reply), reply.request.url.scheme))
             _tell_oddities(reply.findings, command)
     except ResolveError as error:
         if command.json:
-            streams.note(streams.json_line(outcome.failed(error, target, trio.current_time() - started)))
+            streams.note_record(outcome.failed(error, target, trio.current_time() - started))
         raise
 
 
@@ -105,15 +105,17 @@ class _Output:
             await trio.to_thread.run_sync(streams.write_through, piece, abandon_on_cancel=True)
 
     async def _escaped(self, reply: LiveReply, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        if not (is_textual(reply.media_type) or reply.lists or reply.target is not None):
-            raise Refused(
-                "S15",
-                f"{reply.media_type or 'this'} is not text, and a terminal takes text only; try -O FILE",
-                flag="--allow-raw",
-                url=reply.url,
-            )
+        known = is_textual(reply.media_type) or reply.lists or reply.target is not None
         text = TerminalText(reply.charset)
         async for piece in octets:
+            if not known and not (reply.media_type is None and looks_like_text(piece)):
+                raise Refused(
+                    "S15",
+                    f"{reply.media_type or 'this'} is not text, and a terminal takes text only; try -O FILE",
+                    flag="--allow-raw",
+                    url=reply.url,
+                )
+            known = True
             yield text.feed(piece).encode()
         yield text.finish().encode()
 
