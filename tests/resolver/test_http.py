@@ -1,0 +1,343 @@
+"""http from end to end: a `Resolver` against the mock server, and what reached it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+import trio
+
+import resolver
+from fixtures.__main__ import server_tls
+from fixtures.http import ABOUT, DATA, EXAMPLE, Behaviour, HttpServer, Page, moved, serve
+from protocols.contract import Kind, Limits, Options
+from protocols.errors import (
+    Disconnected,
+    LimitExceeded,
+    LoginRequired,
+    NotFound,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+    Truncated,
+)
+from resolver.policy import Policy
+from resolver.session import Resolver
+
+
+async def test_a_document(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        response = await session.fetch(server.url("/about.txt"))
+    assert (response.kind, response.content, response.text) == (Kind.DOCUMENT, ABOUT, ABOUT.decode())
+    assert (response.media_type, response.charset, response.size) == ("text/plain", "utf-8", len(ABOUT))
+    assert response.modified is not None
+    assert response.modified.isoformat() == "1994-11-06T08:49:37+00:00"
+    assert (response.verified, response.findings, response.chain) == (("length",), (), ())
+    assert dict(response.headers)["content-type"] == "text/plain; charset=utf-8"
+    assert response.extra == {"status": 200}
+    assert server.violations == []
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "verified"),
+    [
+        ("/data", DATA, ("length",)),
+        ("/data/chunked", DATA, ("terminator",)),
+        ("/data/close", DATA, ()),
+        ("/empty", b"", ("length",)),
+        ("/nothing", b"", ()),
+        ("/gzip", ABOUT * 100, ("length",)),
+        ("/deflate/bare", ABOUT * 100, ("length",)),
+    ],
+)
+async def test_every_framing(
+    path: str, content: bytes, verified: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        response = await session.fetch(server.url(path))
+        saved = await session.save(server.url(path), str(tmp_path / "file"))
+    assert (response.content, response.verified) == (content, verified)
+    assert ((tmp_path / "file").read_bytes(), saved.verified) == (content, verified)
+    asked = [request.values("accept-encoding")[0] for request in server.requests]
+    assert asked[0].startswith("gzip, deflate")
+    assert asked[1] == "identity"
+    assert server.violations == []
+
+
+async def test_facts(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        entry = await session.info(server.url("/data"))
+        moved_entry = await session.info(server.url("/moved"))
+    assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(DATA))
+    assert entry.extra is not None
+    assert entry.extra["media_type"] == "application/octet-stream"
+    assert moved_entry.url == server.url("/about.txt")
+    assert {request.method for request in server.requests} == {"HEAD"}
+    assert server.connections == 1
+
+
+async def test_connections_are_kept_for_one_another(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        for path in ("/about.txt", "/data/chunked", "/gzip", "/moved", "/nothing"):
+            await session.fetch(server.url(path))
+        with pytest.raises(NotFound):
+            await session.fetch(server.url("/missing"))
+        await session.fetch(server.url("/about.txt"))
+    assert (len(server.requests), server.connections) == (8, 1)
+
+
+async def test_a_single_fetch_keeps_nothing(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    for _ in range(2):
+        await resolver.fetch(server.url("/about.txt"))
+    async with resolver.stream(server.url("/about.txt")) as reply:
+        assert b"".join([octets async for octets in reply.body]) == ABOUT
+    assert server.connections == 3
+
+
+async def test_a_kept_connection_that_ends_unannounced(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, behaviours={"/about.txt": Behaviour(unannounced=True)})
+    async with Resolver() as session:
+        for _ in range(3):
+            assert (await session.fetch(server.url("/about.txt"))).content == ABOUT
+    assert (len(server.requests), server.connections) == (3, 3)
+
+
+# -- redirects
+
+
+async def test_redirects_are_followed_and_recorded(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        response = await session.fetch(server.url("/moved/far?x"))
+    assert response.content == ABOUT
+    assert (response.url, response.requested_url) == (server.url("/about.txt"), server.url("/moved/far?x"))
+    assert response.chain == (server.url("/moved/far?x"), server.url("/moved"))
+    assert [request.target for request in server.requests] == ["/moved/far?x", "/moved", "/about.txt"]
+    assert not any(request.values("referer") for request in server.requests)
+
+
+#: Where a redirect leads, what comes of it, its rule and exit status.
+LED: list[tuple[str, type[ResolveError], str | None, int]] = [
+    ("/moved/round", Refused, "S10", 15),
+    ("/moved/ftp", Refused, "S10", 15),
+    ("/moved/gopher", Refused, "S10", 15),
+    ("/moved/file", Refused, "S10", 15),
+    ("/moved/mail", Refused, "S04", 15),
+    ("/moved/metadata", Refused, "S08", 15),
+    ("/moved/nowhere", ProtocolError, None, 7),
+    ("/moved/no-url", ProtocolError, None, 7),
+    ("/part", ProtocolError, None, 7),
+]
+
+
+@pytest.mark.parametrize(("path", "error", "rule", "status"), LED)
+async def test_where_a_redirect_may_not_lead(
+    path: str, error: type[ResolveError], rule: str | None, status: int, nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        with pytest.raises(error) as caught:
+            await session.fetch(server.url(path))
+    assert (getattr(caught.value, "rule", None), caught.value.exit_code) == (rule, status)
+    assert all(request.path.startswith(path) for request in server.requests)
+
+
+async def test_an_unknown_scheme_behind_a_redirect(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, {"/": moved("dict://127.0.0.1:6379/info")})
+    async with Resolver() as session:
+        with pytest.raises(ResolveError) as caught:
+            await session.fetch(server.url())
+    assert caught.value.exit_code == 15
+
+
+async def test_no_more_hops_than_the_limit(nursery: trio.Nursery) -> None:
+    site = {f"/{number}": moved(f"/{number + 1}") for number in range(11)} | {"/11": EXAMPLE["/about.txt"]}
+    server = await serve(nursery, site)
+    async with Resolver() as session:
+        assert (await session.fetch(server.url("/1"))).content == ABOUT
+        with pytest.raises(Refused) as caught:
+            await session.fetch(server.url("/0"))
+    assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
+    assert len(server.requests) == 11 + 11
+
+
+async def test_tls_is_not_left_by_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
+    tls, cafile = server_tls(tmp_path)
+    plain = await serve(nursery)
+    secure = await serve(nursery, {"/": moved(plain.url("/about.txt"))}, ssl_context=tls)
+    inward = await serve(nursery, {"/": moved(secure.url("/x"))})
+    async with Resolver(cafile=str(cafile)) as session:
+        with pytest.raises(Refused) as caught:
+            await session.fetch(secure.url())
+        assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
+        with pytest.raises(NotFound):
+            await session.fetch(inward.url())  # from http to https one may
+    async with Resolver(cafile=str(cafile), policy=Policy(allow_redirect={"http"})) as session:
+        assert (await session.fetch(secure.url())).content == ABOUT
+    assert len(plain.requests) == 1
+
+
+# -- credentials (S11)
+
+
+def basic(user: str, password: str) -> list[str]:
+    return ["Basic " + b64encode(f"{user}:{password}".encode()).decode()]
+
+
+async def sent_along(
+    start: HttpServer, target: HttpServer, policy: Policy, options: Options | None = None
+) -> tuple[list[str], list[str], list[str]]:
+    """Authorization, Cookie and Accept-Language that reach the target of a redirect."""
+    async with Resolver(policy=policy, options=options) as session:
+        await session.fetch(start.url("/start", "user:password@"))
+    (request,) = [each for each in target.requests if each.path == "/about.txt"]
+    assert target.violations == start.violations == []
+    return (
+        request.values("authorization"),
+        request.values("cookie"),
+        request.values("accept-language"),
+    )
+
+
+HEADERS = Options(headers=((b"Cookie", b"c=1"), (b"Accept-Language", b"en")))
+
+
+async def test_credentials_stay_where_they_were_given(nursery: trio.Nursery) -> None:
+    site = {"/start": moved("/about.txt"), "/about.txt": EXAMPLE["/about.txt"]}
+    server = await serve(nursery, site)
+    assert await sent_along(server, server, Policy.default(), HEADERS) == (
+        basic("user", "password"),
+        ["c=1"],
+        ["en"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "carried"), [(Policy.default(), False), (Policy(allow_forward={"127.0.0.1"}), True)]
+)
+async def test_credentials_do_not_go_to_another_port(
+    policy: Policy, carried: bool, nursery: trio.Nursery
+) -> None:
+    target = await serve(nursery)
+    start = await serve(nursery, {"/start": moved(target.url("/about.txt"))})
+    authorization, cookie, language = await sent_along(start, target, policy, HEADERS)
+    assert authorization == (basic("user", "password") if carried else [])
+    assert cookie == (["c=1"] if carried else [])
+    assert language == ["en"]
+
+
+async def test_credentials_in_a_location_are_refused(nursery: trio.Nursery) -> None:
+    target = await serve(nursery)
+    start = await serve(nursery, {"/start": moved(target.url("/about.txt", "a:b@"))})
+    async with Resolver() as session:
+        with pytest.raises(Refused) as caught:
+            await session.fetch(start.url("/start"))
+    assert (caught.value.rule, caught.value.exit_code, target.connections) == ("S06", 15, 0)
+    assert "b@" not in str(caught.value) + str(caught.value.url)
+
+
+async def test_a_login_is_asked_for(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        with pytest.raises(LoginRequired) as caught:
+            await session.fetch(server.url("/private"))
+        assert (caught.value.code, caught.value.exit_code) == ("401", 6)
+        with pytest.raises(LoginRequired):
+            await session.fetch(server.url("/private", "user:wrong@"))
+        assert (await session.fetch(server.url("/private", "user:password@"))).text == "A secret.\n"
+    assert server.connections == 3  # one each for nobody, for user:wrong, and for user:password
+
+
+# -- what a bad server comes to
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "path", "error"),
+    [
+        (Behaviour(cut_at=0), "/about.txt", Disconnected),
+        (Behaviour(reset_at=0), "/about.txt", Disconnected),
+        (Behaviour(length_off=5, unannounced=True), "/about.txt", Truncated),
+        (Behaviour(length_off=-5), "/about.txt", None),
+        (Behaviour(reset_at=500), "/data", Truncated),
+        (Behaviour(cut_at=9_000), "/data/chunked", Truncated),
+        (
+            Behaviour(instead=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
+            "/x",
+            ProtocolError,
+        ),
+        (Behaviour(instead=b"220 ftp.example ready\r\n\r\n"), "/x", ProtocolError),
+        (Behaviour(endless="line"), "/x", LimitExceeded),
+        (Behaviour(endless="headers"), "/x", LimitExceeded),
+        (Behaviour(endless="interim"), "/x", LimitExceeded),
+        (Behaviour(endless="body"), "/x", LimitExceeded),
+        (Behaviour(silent=True), "/x", TimedOut),
+        (Behaviour(surplus=b"more"), "/about.txt", None),
+    ],
+)
+async def test_what_a_bad_server_comes_to(
+    behaviour: Behaviour, path: str, error: type[ResolveError] | None, nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery, behaviours={path: behaviour})
+    async with Resolver(limits=Limits(idle=0.2, body=1_000_000)) as session:
+        if error is None:
+            response = await session.fetch(server.url(path))
+            assert response.content == ABOUT[: len(ABOUT) + min(0, behaviour.length_off)]
+            await session.fetch(server.url(path))
+            assert server.connections == 2  # who says more than announced is not asked again there
+            return
+        with pytest.raises(error) as caught:
+            await session.fetch(server.url(path))
+    assert type(caught.value) is error
+    assert caught.value.url == server.url(path)
+
+
+async def test_tls_that_is_cut(nursery: trio.Nursery, tmp_path: Path) -> None:
+    tls, cafile = server_tls(tmp_path)
+    server = await serve(nursery, behaviours={"/data/close": Behaviour(no_notify=True)}, ssl_context=tls)
+    good = await serve(nursery, ssl_context=tls)
+    async with Resolver(cafile=str(cafile)) as session:
+        with pytest.raises(Truncated) as caught:
+            await session.fetch(server.url("/data/close"))
+        assert (await session.fetch(good.url("/data/close"))).verified == ("close-notify",)
+    assert (caught.value.received, caught.value.exit_code) == (len(DATA), 10)
+
+
+async def test_a_slow_drip_is_bounded_by_the_time_for_all(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, behaviours={"/about.txt": Behaviour(drip=0.02)})
+    async with Resolver(limits=Limits(idle=5.0, total=0.2)) as session:
+        with pytest.raises(TimedOut):
+            await session.fetch(server.url("/about.txt"))
+
+
+@pytest.mark.parametrize("path", ["/twice", "/bomb"])
+async def test_a_bomb_is_refused_in_flat_memory(path: str, nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session, session.stream(server.url("/about.txt")) as reply:
+        assert [octets async for octets in reply.body]  # everything is imported now
+    tracemalloc.start()
+    try:
+        async with Resolver() as session:
+            with pytest.raises(LimitExceeded) as caught:
+                await session.fetch(server.url(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (caught.value.limit, caught.value.exit_code) == ("ratio", 14)
+    assert peak < 16 << 20  # what had come of it before the ratio was passed is held, and no more
+
+
+async def test_a_page_of_everything(nursery: trio.Nursery) -> None:
+    """Headers and addresses as http has them, national characters and all."""
+    server = await serve(nursery, {"/{a|b}\\^~[]`": Page(ABOUT)})
+    async with Resolver() as session:
+        await session.fetch(server.url("/{a|b}\\^~[]`?{}|#part"))
+    assert [request.target for request in server.requests] == ["/{a|b}\\^~[]`?{}|"]
+    assert server.violations == []
