@@ -10,9 +10,8 @@ from fixtures.wais.strictness import violations_of, violations_of_head
 from protocols.errors import Refused
 from protocols.step import Connect, HandOver, Hear, Note, Say, Step, rehearse
 from protocols.wais.dialogue import Found, converse, count_of, document_of
-from protocols.wais.refinement import with_search
 from protocols.wais.retrieval import Chunk, Document
-from protocols.wais.url import WaisUrl, build
+from protocols.wais.url import WaisUrl
 from resolver.url import parse
 
 
@@ -135,8 +134,3 @@ def test_a_plan_says_what_is_received() -> None:
         "Search-Response: octets 0 to 9999 of the document",
         "the document from octet 0 on",
     ]
-
-
-@pytest.mark.parametrize("text", ["wais://h/db", "wais://h/db?x", "wais://h/db/TEXT/x"])
-def test_a_search_for_other_words(text: str) -> None:
-    assert build(with_search(wais(text), "two wörds?")) == "wais://h/db?two%20w%C3%B6rds%3F"

@@ -1,0 +1,264 @@
+"""Every recorded exchange with a real server: its answers read, our requests against the recorded ones."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import pytest
+
+from fixtures.transcript import Connection, Turn
+from fixtures.wais import Answers, Behaviour, Init, Search
+from fixtures.wais.coding import HEADER_LENGTH, read_head, write_message
+from fixtures.wais.request import read_request
+from protocols.wais.apdu import encode_init, encode_retrieval, encode_word_search, parse_init_response
+from protocols.wais.document_id import write_opaque
+from protocols.wais.entries import HitReader
+from protocols.wais.exchange import read_init_response, read_records
+from protocols.wais.handler import open_wais
+from protocols.wais.message import LARGEST, read_message
+from protocols.wais.record import Records, parse_records
+from protocols.wais.url import WaisUrl
+from protocols.wire import encode_message
+from tests.protocols.in_memory import Cutter, MemoryGate, oddly, one_by_one, whole
+from tests.protocols.outcome import resolve
+from tests.protocols.wais.captures import (
+    RECORDED,
+    capture,
+    names,
+    parse_search_response_of,
+    recorded_world,
+    world_of,
+)
+from tests.protocols.wais.pieces import SIZES, feed
+
+INIT = "init 100000"
+END = "text 0, SF"
+#: A recording, and what each of its answers says, in order.
+ROWS: dict[str, tuple[str, ...]] = {
+    "access-denied": (INIT, "T2", "T2"),
+    "catalogue": (INIT, "2 hits", "text 550"),
+    "chunk-too-large": (INIT, "nothing"),
+    "header-version-1": ("1 hits",),
+    "init-rejected": ("refused", "1 hits"),
+    "lynx-retrieve-gif": ("text 5442",),
+    "lynx-search": ("3 hits",),
+    "max-documents": (INIT, "1 hits", ""),
+    "multi-type": (INIT, "1 hits", "text 57, SF", "text 5442, SF"),
+    "no-init": ("1 hits",),
+    "reference-id": (INIT, "1 hits"),
+    "retrieve-bad-docid": (INIT, "SF", "SF", "SF", "SF"),
+    "retrieve-by-lines": (INIT, "text 64", "text 93", "text 107", "text 0"),
+    "retrieve-by-paragraph": (INIT, ""),
+    "retrieve-crlf-text": (INIT, "1 hits", "text 83"),
+    "retrieve-large-gif": (INIT, "1 hits", *["text 10000"] * 18, "text 2226"),
+    "retrieve-large-text": (INIT, "1 hits", *["text 10000"] * 25, "text 79"),
+    "retrieve-large-unknown-length": (INIT, "text 90000", "text 90000", "text 70079, SF"),
+    "retrieve-latin1-text": (INIT, "1 hits", "text 55"),
+    "retrieve-long-docid": (INIT, "1 hits", "text 67"),
+    "retrieve-past-end": (INIT, "text 107, SF", END, "SF"),
+    "retrieve-record-past-end": (INIT, "text 108, SF", END, "SF"),
+    "retrieve-small-text": (INIT, "1 hits", "text 107"),
+    "retrieve-unknown-database": (INIT, "S1"),
+    "search-database-with-space": (INIT, "1 hits", "text 107"),
+    "search-dates": (INIT, "2 hits"),
+    "search-hits": (INIT, "3 hits"),
+    "search-html-type": (INIT, "1 hits", "text 112"),
+    "search-info-database": (INIT, "2 hits", "text 698"),
+    "search-many-words": (INIT, "3 hits"),
+    "search-no-hits": (INIT, "1 hits"),
+    "search-no-hits-no-catalog": (INIT, ""),
+    "search-ps-type": (INIT, "1 hits", "text 121"),
+    "search-syntax-error": (INIT, "1 hits, S1"),
+    "search-unknown-database": (INIT, "S1"),
+    "search-url-type": (INIT, "1 hits"),
+    "small-buffer": ("init 1024", "3 hits", "nothing", "nothing", "text 107"),
+    "small-buffer-search": ("init 400", "1 hits"),
+    "source-description": (INIT, "2 hits", "text 698"),
+    "unknown-apdu": (INIT, "nothing", "1 hits"),
+}
+
+
+def test_every_capture_has_its_row() -> None:
+    assert sorted(ROWS) == names()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ROWS)
+def test_the_answers(name: str, size: int | None) -> None:
+    assert tuple(told(answer, size) for _, answer in capture(name).exchanges) == ROWS[name]
+
+
+def told(answer: bytes, size: int | None) -> str:
+    apdu, rest = feed(read_message(LARGEST), answer + b"more", size, ends=False)
+    assert rest == b"more"
+    if not apdu:
+        return "nothing"
+    if apdu[2] == 21:
+        response = parse_init_response(apdu)
+        return f"init {response.size}" if response.accepted else "refused"
+    records = parse_records(parse_search_response_of(answer))
+    return ", ".join(
+        [f"{len(records.headers)} hits"] * bool(records.headers)
+        + [f"text {len(text)}" for text in records.texts]
+        + [diagnostic.code for diagnostic in records.diagnostics]
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_readers_of_a_dialogue_read_the_same(size: int | None) -> None:
+    (_, init), (_, answer) = capture("search-hits").exchanges
+    accepted, rest = feed(read_init_response, init + b"more", size, ends=False)
+    assert (accepted is not None, rest) == (True, b"more")
+    records, rest = feed(read_records(LARGEST), answer + b"more", size, ends=False)
+    assert (records, rest) == (parse_records(parse_search_response_of(answer)), b"more")
+    nothing = capture("chunk-too-large").exchanges[1][1]
+    assert feed(read_init_response, nothing, size) == (None, b"")
+    assert feed(read_records(LARGEST), nothing, size) == (None, b"")
+
+
+#: Recordings with requests that we would not send, and why; in each all the others are the same.
+OTHERS: dict[str, str] = {
+    "header-version-1": "another version of the message header",
+    "reference-id": "a reference id in a word search",
+    "retrieve-by-lines": "a range of lines",
+    "retrieve-by-paragraph": "a range of paragraphs",
+    "unknown-apdu": "a Present",
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_our_requests_are_the_recorded_ones(name: str) -> None:
+    """Octet for octet, given what is asked for. An Init of ours leaves out what it need not say."""
+    same = [ours(request) == request for request, _ in capture(name).exchanges if request[27] != 20]
+    assert any(not each for each in same) == (name in OTHERS)
+
+
+def ours(request: bytes) -> bytes:
+    asked = read_request(request[HEADER_LENGTH:])
+    if not isinstance(asked, Search):
+        return b""
+    if asked.query_type == b"3":
+        return encode_message(encode_word_search(asked.database, asked.words, asked.most)).octets
+    document_id, wtype = asked.terms(b"un")[0].value, asked.terms(b"wt")[0].value
+    start, end = ([int(bound.value) for bound in asked.terms(b"wb")] or [0, 1])[:2]
+    return encode_message(encode_retrieval(asked.database, document_id, wtype, start, end)).octets
+
+
+def test_our_init_is_what_old_clients_began_with() -> None:
+    for name in ROWS:
+        init = read_request(capture(name).exchanges[0][0][HEADER_LENGTH:])
+        if isinstance(init, Init) and init.maximum_size == LARGEST and name != "init-rejected":
+            sent = encode_init(LARGEST)
+            assert capture(name).exchanges[0][0][HEADER_LENGTH:][2 : len(sent)] == sent[2:]
+
+
+#: Searches of recordings as a whole retrieval: what it gives, or fails with.
+SEARCHES = [
+    ("search-hits", 3, ()),
+    ("search-many-words", 3, ()),
+    ("search-no-hits", 0, ("wais:no-result",)),
+    ("search-no-hits-no-catalog", 0, ("wais:no-result",)),
+    ("search-url-type", 1, ()),
+    ("search-database-with-space", 1, ()),
+    ("small-buffer-search", 1, ()),
+    ("search-syntax-error", "Declined", ()),
+    ("search-unknown-database", "Declined", ()),
+    ("access-denied", "AccessDenied", ()),
+    ("init-rejected", "Declined", ()),
+]
+
+
+def by_twos(octets: bytes) -> list[bytes]:
+    return [octets[start : start + 2] for start in range(0, len(octets), 2)]
+
+
+def by_threes(octets: bytes) -> list[bytes]:
+    return [octets[start : start + 3] for start in range(0, len(octets), 3)]
+
+
+CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, by_twos, by_threes, oddly)
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize(("name", "outcome", "findings"), SEARCHES)
+async def test_a_search_from_connect_to_entries(
+    name: str, outcome: int | str, findings: tuple[str, ...], cutter: Cutter
+) -> None:
+    (_, init), (request, answer) = capture(name).exchanges[:2]
+    asked = read_request(request[HEADER_LENGTH:])
+    assert isinstance(asked, Search)
+    turns = [Turn("C", encode_message(encode_init(LARGEST)).octets), Turn("S", init)]
+    if name != "init-rejected":
+        turns += [Turn("C", request), Turn("S", answer)]
+    gate = MemoryGate([Connection(tuple(turns), "left")], cutter)
+    url = WaisUrl(scheme="wais", host="h", database=asked.database, search=asked.words)
+    found = await resolve(open_wais, url, gate)
+    gate.check_finished()
+    if isinstance(outcome, str):
+        assert found.error == outcome
+        return
+    assert (found.error, len(found.entries), found.findings) == (None, outcome, list(findings))
+    assert found.verified == ("length",)
+
+
+DOCUMENTS = [name for name in ROWS if capture(name).document is not None]
+
+
+def scripted(name: str, requests: list[bytes]) -> Connection:
+    """A connection of the server of a recording: our requests, and what it says to them."""
+    answers = Answers(world_of(name), RECORDED, Behaviour())
+    turns: list[Turn] = []
+    for request in requests:
+        head = read_head(request[:HEADER_LENGTH])
+        said = write_message(head, answers.answer(head, request[HEADER_LENGTH:]))
+        turns += [Turn("C", request), Turn("S", said)]
+    return Connection(tuple(turns), "left")
+
+
+def recorded_document(name: str) -> tuple[bytes, bytes, bytes]:
+    """Database, id and type of the document that was retrieved."""
+    search = next(search for search, _ in capture(name).searches if search.query_type == b"1")
+    return search.database, search.terms(b"un")[0].value, search.terms(b"wt")[0].value
+
+
+@pytest.mark.parametrize("cutter", [whole, oddly], ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize("name", DOCUMENTS)
+async def test_a_document_from_connect_to_its_true_end(name: str, cutter: Cutter) -> None:
+    """What the recorded client stopped by the announced length, we take until the server says so."""
+    document = capture(name).document
+    assert document is not None
+    length, digest = document
+    database, document_id, wtype = recorded_document(name)
+    requests = [encode_init(LARGEST)] + [
+        encode_retrieval(database, document_id, wtype, at, at + 10_000) for at in range(0, length + 1, 10_000)
+    ]
+    gate = MemoryGate([scripted(name, [encode_message(each).octets for each in requests])], cutter)
+    url = WaisUrl(scheme="wais", host="h", database=database, wtype=wtype, wpath=write_opaque(document_id))
+    found = await resolve(open_wais, url, gate)
+    gate.check_finished()
+    assert found.error is None
+    assert found.body is not None
+    assert (len(found.body), sha256(found.body).hexdigest()) == (length, digest)
+    assert (found.verified, found.findings) == (("terminator",), [])
+
+
+def test_recordings_hold_every_hit_that_has_a_url() -> None:
+    """No hit of a recording is lost on the way to an entry, and each has both URLs."""
+    url = WaisUrl(scheme="wais", host="h", database=b"d", search=b"")
+    seen = 0
+    for name in ROWS:
+        for search, records in capture(name).searches:
+            if search.query_type == b"3" and records.headers and ROWS[name] != (INIT, "1 hits, S1"):
+                seen += _check_entries(records, url)
+    assert seen >= 25
+    assert recorded_world().databases
+
+
+def _check_entries(records: Records, url: WaisUrl) -> int:
+    reader = HitReader(url)
+    found = [*reader.feed(records.octets), *reader.finish()]
+    for entry in found:
+        assert entry.url is not None
+        assert entry.extra is not None
+        assert (entry.extra["libwww_url"] is None) == (entry.kind == "link")
+    return len(found)

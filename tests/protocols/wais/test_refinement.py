@@ -1,0 +1,16 @@
+"""What a caller adds to a URL."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.wais.refinement import with_search
+from protocols.wais.url import WaisUrl, build
+from resolver.url import parse
+
+
+@pytest.mark.parametrize("text", ["wais://h/db", "wais://h/db?x", "wais://h/db/TEXT/x"])
+def test_a_search_for_other_words(text: str) -> None:
+    url = parse(text)
+    assert isinstance(url, WaisUrl)
+    assert build(with_search(url, "two wörds?")) == "wais://h/db?two%20w%C3%B6rds%3F"
