@@ -1,0 +1,441 @@
+"""What a URL makes this client say, as `explain` shows it; and connections that others have used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from protocols.contract import Limits, Options
+from protocols.errors import Declined, Disconnected, InvalidUrl, NotConfigured, Refused, ResolveError
+from protocols.news.block import skip_block
+from protocols.news.commands import Command, Verb
+from protocols.news.dialogue import converse
+from protocols.news.link import WINDOW, Link, is_loopback
+from protocols.news.url import NewsUrl, NntpUrl
+from protocols.news.wishes import Group, Groups, Part
+from protocols.step import (
+    AwaitTurn,
+    Dialogue,
+    HandOver,
+    Hear,
+    Join,
+    Joined,
+    Keep,
+    Note,
+    Say,
+    Step,
+    TakeFloor,
+    rehearse,
+)
+from protocols.wire import Buffer, Reader
+from resolver.gate.door import Door
+from resolver.policy import Policy
+from resolver.url import parse
+
+
+def news(text: str) -> NewsUrl | NntpUrl:
+    url = parse(text)
+    assert isinstance(url, NewsUrl | NntpUrl)
+    return url
+
+
+def said(steps: Iterable[Step]) -> list[bytes]:
+    """One element a write."""
+    return [b"".join(line.octets for line in step.lines) for step in steps if isinstance(step, Say)]
+
+
+#: The table of section 4: URL, writes with a willing server. Its numbers are not known before the run.
+ROWS = [
+    ("nntp://h/comp.misc/1234", [b"GROUP comp.misc\r\nARTICLE 1234\r\n"]),
+    ("nntp://h:1119/comp.misc/1234", [b"GROUP comp.misc\r\nARTICLE 1234\r\n"]),
+    ("nntp://h/comp.misc/007", [b"GROUP comp.misc\r\nARTICLE 7\r\n"]),
+    ("nntp://h/comp.misc/0", [b"GROUP comp.misc\r\nARTICLE 0\r\n"]),
+    ("nntp://h/comp.misc", [b"GROUP comp.misc\r\n", b"OVER 0-0\r\n"]),
+    ("nntp://h/alt.c++/5", [b"GROUP alt.c++\r\nARTICLE 5\r\n"]),
+    ("nntp://h/A.b/1", [b"GROUP A.b\r\nARTICLE 1\r\n"]),
+    ("news:1994Nov14.1@host.example", [b"ARTICLE <1994Nov14.1@host.example>\r\n"]),
+    ("news:AbC%25d/e@H.Example", [b"ARTICLE <AbC%d/e@H.Example>\r\n"]),
+    ("news:x%252Fy@h.example", [b"ARTICLE <x%2Fy@h.example>\r\n"]),
+    ("news:comp.misc", [b"GROUP comp.misc\r\n", b"OVER 0-0\r\n"]),
+    ("news:*", [b"LIST ACTIVE\r\nLIST NEWSGROUPS\r\n"]),
+    ("news:comp.*", [b"LIST ACTIVE comp.*\r\nLIST NEWSGROUPS comp.*\r\n"]),
+    ("news://h/", [b"LIST ACTIVE\r\nLIST NEWSGROUPS\r\n"]),
+    ("news://h", [b"LIST ACTIVE\r\nLIST NEWSGROUPS\r\n"]),
+    ("news://h/*", [b"LIST ACTIVE\r\nLIST NEWSGROUPS\r\n"]),
+    ("news://h:1119/x@h.example", [b"ARTICLE <x@h.example>\r\n"]),
+    ("news://h/comp.misc", [b"GROUP comp.misc\r\n", b"OVER 0-0\r\n"]),
+    ("news://u:p@h/comp.misc", [b"GROUP comp.misc\r\n", b"OVER 0-0\r\n"]),
+    ("snews://h/comp.misc", [b"GROUP comp.misc\r\n", b"OVER 0-0\r\n"]),
+    ("nntps://h/comp.misc/7", [b"GROUP comp.misc\r\nARTICLE 7\r\n"]),
+]
+
+
+@pytest.mark.parametrize(("text", "writes"), ROWS)
+def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
+    steps = rehearse(converse(news(text), Options(), Limits()))
+    assert said(steps) == writes
+    kinds = [type(step) for step in steps if not isinstance(step, Note)]
+    assert kinds[:3] == [Join, AwaitTurn, Hear], "nothing is said before the greeting"
+    assert TakeFloor not in kinds, "who has connected has the floor"
+    assert kinds[-1] is Keep
+    join = next(step for step in steps if isinstance(step, Join))
+    assert (join.tls, join.anew) == (text.startswith(("snews", "nntps")), False)
+
+
+@pytest.mark.parametrize(
+    ("text", "writes"),
+    [
+        ("nntp://h/a.b/7", [b"GROUP a.b\r\nHEAD 7\r\n"]),
+        ("news:x@y", [b"HEAD <x@y>\r\n"]),
+        ("nntp://h/a.b", [b"GROUP a.b\r\n"]),
+        ("news:*", [b"LIST ACTIVE\r\n"]),
+        ("news:a.*", [b"LIST ACTIVE a.*\r\n"]),
+    ],
+)
+def test_facts_without_the_body(text: str, writes: list[bytes]) -> None:
+    steps = rehearse(converse(news(text), Options(want="facts"), Limits()))
+    assert said(steps) == writes
+    assert not any(isinstance(step, HandOver) for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("news:a%0D%0Ab@h.example", "bad-message-id"),
+        ("news:a%20b@h.example", "bad-message-id"),
+        ("nntp://h/comp.misc%0D%0AQUIT/1", "bad-group"),
+        ("news:" + "a" * 239 + "@h.example", "bad-message-id"),
+        ("nntp://h/comp.misc/12345678901234567", "bad-article"),
+        ("nntp://h/comp.misc/1-50", "bad-article"),
+        ("nntp://h/a@b", "bad-group"),
+        ("nntp://h/", "missing-path"),
+    ],
+)
+def test_what_is_no_url(text: str, kind: str) -> None:
+    with pytest.raises(InvalidUrl) as caught:
+        parse(text)
+    assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        NewsUrl(scheme="news", message_id=b"a\r\nQUIT@h"),
+        NewsUrl(scheme="news", message_id=b"a\nb@h"),
+        NewsUrl(scheme="news", message_id=b"a" * 500 + b"@h"),
+        NewsUrl(scheme="news", group=b"a.*\r\nQUIT"),
+        NntpUrl(scheme="nntp", host="h", group=b"a\r\nQUIT", article=1),
+        NntpUrl(scheme="nntp", host="h", group=b"g" * 600),
+    ],
+)
+def test_nothing_is_said_that_would_be_two_commands(url: NewsUrl | NntpUrl) -> None:
+    """Even if neither the parser nor the policy had looked at it."""
+    steps: list[Step] = []
+    with pytest.raises(Refused):
+        drive(converse(url, Options(), Limits()), steps)
+    assert said(steps) == []
+
+
+def drive(dialogue: Dialogue[object], steps: list[Step]) -> None:
+    answer: object = None
+    while True:
+        steps.append(dialogue.send(answer))
+        answer = steps[-1].ideal if isinstance(steps[-1], Hear) else None
+
+
+def test_no_server_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NNTPSERVER", raising=False)
+    monkeypatch.setattr("resolver.news_server.SYSTEM_FILE", "/nonexistent/server")
+    with pytest.raises(NotConfigured, match="--news-server"):
+        Door(policy=Policy()).admit(parse("news:comp.misc"))
+
+
+# -- a connection that others have used
+
+
+class Player:
+    """Performs a dialogue on scripted connections; each is what the server sends, and how it ends."""
+
+    def __init__(self, *connections: bytes, memories: Iterable[Link | None] = ()) -> None:
+        self._connections = list(connections)
+        self._memories = list(memories)
+        self.joins: list[Join] = []
+        self.sent: list[bytes] = []
+        self.kept = False
+        self.floors = 0
+        self._buffer = Buffer()
+
+    def play(self, dialogue: Dialogue[object]) -> object:
+        answer: object = None
+        while True:
+            try:
+                step = dialogue.send(answer)
+                while True:
+                    try:
+                        answer = self._perform(step)
+                        break
+                    except ResolveError as error:
+                        step = dialogue.throw(error)
+            except StopIteration as done:
+                return done.value
+
+    def _perform(self, step: Step) -> object:
+        match step:
+            case Join():
+                return self._join(step)
+            case Say(lines=lines):
+                self.sent.append(b"".join(line.octets for line in lines))
+            case Hear(reader=reader):
+                waiting = reader(self._buffer)
+                while True:
+                    try:
+                        next(waiting)
+                    except StopIteration as done:
+                        return done.value
+                    self._buffer.feed(b"")
+            case Part(octets=None):
+                run_on(skip_block(1000), self._buffer)
+            case Keep():
+                self.kept = True
+            case TakeFloor():
+                self.floors += 1
+        return None
+
+    def _join(self, step: Join) -> Joined:
+        self.joins.append(step)
+        memory = self._memories.pop(0) if self._memories else None
+        self._buffer = Buffer()
+        self._buffer.feed(self._connections.pop(0))
+        self.kept = False
+        assert isinstance(step.memory, Link)
+        return Joined(memory or step.memory, "127.0.0.1")
+
+
+def used(group: bytes | None = None) -> Link:
+    """A connection on which somebody has read something."""
+    link = Link(Limits(), greeted=True, reader=True, group=group)
+    link.private = True
+    return link
+
+
+HELLO = b"200 ready\r\n"
+ARTICLE = b"220 7 <m@x> article\r\nA: b\r\n\r\n.\r\n"
+GONE = b"423 gone\r\n"
+
+
+def ask(text: str, player: Player) -> object:
+    return player.play(converse(news(text), Options(), Limits()))
+
+
+def test_a_used_connection_is_not_greeted_again() -> None:
+    player = Player(b"430 gone\r\n", memories=[used()])
+    with pytest.raises(Declined):
+        ask("news:x@y", player)
+    assert (player.sent, player.kept, player.floors) == ([b"ARTICLE <x@y>\r\n"], True, 1)
+
+
+@pytest.mark.parametrize(
+    ("selected", "commands"),
+    [
+        (b"a.b", b"ARTICLE 7\r\n"),
+        (b"c.d", b"GROUP a.b\r\nARTICLE 7\r\n"),
+        (None, b"GROUP a.b\r\nARTICLE 7\r\n"),
+    ],
+)
+def test_a_group_that_is_selected_need_not_be_selected(selected: bytes | None, commands: bytes) -> None:
+    answers = ARTICLE if b"GROUP" not in commands else b"211 1 7 7 a.b\r\n" + ARTICLE
+    player = Player(answers, memories=[used(selected)])
+    ask("nntp://h/a.b/7", player)
+    assert (player.sent, player.kept) == ([commands], True)
+
+
+def test_a_listing_selects_its_group_again() -> None:
+    player = Player(b"211 0 0 0 a.b\r\n", memories=[used(b"a.b")])
+    assert isinstance(ask("nntp://h/a.b", player), Group)
+    assert player.sent == [b"GROUP a.b\r\n"]
+
+
+@pytest.mark.parametrize("death", [b"", b"400 idle for too long\r\n"])
+def test_a_dead_one_is_replaced_once(death: bytes) -> None:
+    player = Player(death, HELLO + b"430 gone\r\n", memories=[used(), None])
+    with pytest.raises(Declined) as caught:
+        ask("news:x@y", player)
+    assert caught.value.code == "430"
+    assert [join.anew for join in player.joins] == [False, True]
+    assert player.sent == [b"ARTICLE <x@y>\r\n"] * 2
+
+
+@pytest.mark.parametrize(("death", "code"), [(b"", None), (b"400 no\r\n", "400")])
+def test_a_new_one_that_dies_is_not_replaced(death: bytes, code: str | None) -> None:
+    player = Player(b"", HELLO + death, memories=[used(), None])
+    with pytest.raises(ResolveError) as caught:
+        ask("news:x@y", player)
+    assert getattr(caught.value, "code", None) == code
+    assert len(player.joins) == 2
+    assert not player.kept
+
+
+def test_one_that_dies_after_an_answer_is_not_replaced() -> None:
+    player = Player(b"211 1 7 7 a.b\r\n", memories=[used()])
+    with pytest.raises(Disconnected):
+        ask("nntp://h/a.b/7", player)
+    assert len(player.joins) == 1
+
+
+def test_a_refused_login_is_not_tried_again_there() -> None:
+    link = used()
+    text = "nntp://u:p@h/a.b"
+    with pytest.raises(ResolveError):
+        ask(text, Player(b"480 in\r\n381 p\r\n481 no\r\n", memories=[link]))
+    player = Player(b"480 in\r\n", memories=[link])
+    with pytest.raises(Declined) as caught:
+        ask(text, player)
+    assert type(caught.value).__name__ == "AccessDenied"
+    assert player.sent == [b"GROUP a.b\r\n"]
+
+
+def test_after_a_login_the_group_is_selected_anew() -> None:
+    link = used(b"a.b")
+    answers = b"480 in\r\n281 in\r\n211 1 7 7 a.b\r\n" + ARTICLE
+    player = Player(answers, memories=[link])
+    ask("nntp://u:p@h/a.b/7", player)
+    assert player.sent == [b"ARTICLE 7\r\n", b"AUTHINFO USER u\r\n", b"GROUP a.b\r\nARTICLE 7\r\n"]
+
+
+def test_counting_groups() -> None:
+    answers = HELLO + b"215 list\r\na.b 1 1 y\r\nc.d 1 1 y\r\n.\r\n"
+    dialogue = converse(news("news://h/a.*"), Options(want="facts"), Limits())
+    assert Player(answers).play(dialogue) == Groups(count=1)
+
+
+@pytest.mark.parametrize(
+    ("most", "command"),
+    [
+        (None, b"OVER 40001-50000\r\n"),
+        (0, b"OVER 1-50000\r\n"),
+        (30, b"OVER 49971-50000\r\n"),
+        (50_000, b"OVER 1-50000\r\n"),
+    ],
+)
+def test_how_many_are_listed(most: int | None, command: bytes) -> None:
+    player = Player(HELLO + b"211 9 1 50000 a.b\r\n224 x\r\n.\r\n")
+    found = player.play(converse(news("nntp://h/a.b"), Options(entries=most), Limits()))
+    assert player.sent[-1] == command
+    assert isinstance(found, Group)
+    assert found.is_cut == (b"-50000" in command and not command.startswith(b"OVER 1-"))
+
+
+def test_heads_are_asked_for_a_window_at_a_time() -> None:
+    count = WINDOW + 2
+    numbers = b"".join(b"%d\r\n" % number for number in range(1, count + 1))
+    player = Player(
+        HELLO
+        + b"211 %d 1 %d a.b\r\n500 ?\r\n500 ?\r\n211 numbers\r\n%s.\r\n" % (count, count, numbers)
+        + b"221 1 <m@x> head\r\nSubject: x\r\n.\r\n" * count
+    )
+    ask("nntp://h/a.b", player)
+    heads = [write for write in player.sent if write.startswith(b"HEAD")]
+    assert [write.count(b"\r\n") for write in heads] == [WINDOW, 2]
+    assert max(map(len, heads)) <= 4096
+
+
+# -- several on one connection
+
+
+@pytest.mark.parametrize(
+    ("selected", "owed", "certain"),
+    [
+        (b"a.b", [], True),
+        (None, [], False),
+        (b"c.d", [], False),
+        (b"a.b", [Command(Verb.ARTICLE, b"1")], True),
+        (b"a.b", [Command(Verb.GROUP, b"a.b"), Command(Verb.ARTICLE, b"1")], True),
+        (b"a.b", [Command(Verb.GROUP, b"c.d"), Command(Verb.ARTICLE, b"1")], False),
+        (b"a.b", [Command(Verb.LISTGROUP, b"c.d")], False),
+        (None, [Command(Verb.GROUP, b"a.b")], False),  # it may fail, and then another one is selected
+    ],
+)
+def test_whether_a_group_is_certain(selected: bytes | None, owed: list[Command], certain: bool) -> None:
+    link = used(selected)
+    link.owed.extend(owed)
+    assert link.selects(b"a.b") is certain
+
+
+def test_there_is_room_for_a_window() -> None:
+    link = used()
+    for _ in range(WINDOW - 1):
+        link.owed.append(Command(Verb.ARTICLE, b"1"))
+    assert link.has_room
+    link.owed.append(Command(Verb.ARTICLE, b"1"))
+    assert not link.has_room
+
+
+@pytest.mark.parametrize(("name", "value"), [("greeted", False), ("open", False), ("closing", True)])
+def test_there_is_no_room(name: str, value: bool) -> None:
+    link = used()
+    setattr(link, name, value)
+    assert not link.has_room
+
+
+def test_two_speak_before_one_is_answered_and_a_hurdle_sends_both_back() -> None:
+    """The first one's 480 takes along what the second one has said; each says it again, in order."""
+    link, buffer = used(), Buffer()
+    first, second = (
+        converse(news(f"nntp://u:p@h/{group}/7"), Options(), Limits()) for group in ("a.b", "c.d")
+    )
+    assert until(first, Say, link, buffer) == b"GROUP a.b\r\nARTICLE 7\r\n"
+    assert link.has_room
+    assert until(second, Say, link, buffer) == b"GROUP c.d\r\nARTICLE 7\r\n"
+    buffer.feed(b"480 in\r\n480 in\r\n211 1 7 7 c.d\r\n220 7 <m@y> article\r\nA: b\r\n\r\n.\r\n")
+    assert until(first, Say, link, buffer) == b"AUTHINFO USER u\r\n"
+    assert (len(buffer), len(link.owed), link.has_room) == (0, 1, False)
+    buffer.feed(b"281 in\r\n")
+    assert until(first, Say, link, buffer) == b"GROUP a.b\r\nARTICLE 7\r\n"
+    assert until(second, Say, link, buffer) == b"GROUP c.d\r\nARTICLE 7\r\n"
+    for dialogue, octets in ((first, b"211 1 7 7 a.b\r\n" + ARTICLE), (second, b"411 no\r\n423 gone\r\n")):
+        buffer.feed(octets)
+        assert until(dialogue, Keep, link, buffer) == b""
+    with pytest.raises(Declined):
+        next(second)
+    assert (len(link.owed), link.group) == (0, b"a.b")
+
+
+def until(dialogue: Dialogue[object], kind: type, link: Link, buffer: Buffer) -> bytes:
+    """Perform steps up to one of that kind; the octets it says."""
+    answer: object = None
+    while True:
+        step = dialogue.send(answer)
+        answer = None
+        match step:
+            case Join():
+                answer = Joined(link, "127.0.0.1")
+            case Hear(reader=reader):
+                answer = run_on(reader, buffer)
+            case HandOver():
+                run_on(skip_block(1000), buffer)
+        if isinstance(step, kind):
+            return b"".join(line.octets for line in step.lines) if isinstance(step, Say) else b""
+
+
+def run_on(reader: Reader[object], buffer: Buffer) -> object:
+    with pytest.raises(StopIteration) as done:
+        next(reader(buffer))
+    return done.value.value
+
+
+@pytest.mark.parametrize(
+    ("peer", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("192.0.2.1", False),
+        ("::ffff:192.0.2.1", False),
+        ("fe80::127.0.0.1", False),
+        (None, False),
+    ],
+)
+def test_this_machine(peer: str | None, expected: bool) -> None:
+    assert is_loopback(peer) is expected

@@ -1,0 +1,75 @@
+"""The same transcripts against a server on a socket, through the real gate."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+from fixtures.replay import serve_transcript
+from fixtures.transcript import Transcript, transcripts
+from protocols.news.handler import open_news
+from protocols.news.url import NewsUrl, NntpUrl
+from resolver.gate.door import Door
+from resolver.policy import Policy, Server
+from resolver.url import parse
+from tests.protocols.outcome import check, resolve
+
+TRANSCRIPTS = transcripts("nntp")
+PLACE = "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def server_tls(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(PLACE).configure_cert(context)
+    return context
+
+
+@pytest.fixture(scope="module")
+def cafile(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("authority") / "ca.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return path
+
+
+def at_port(url: NewsUrl | NntpUrl, port: int) -> NewsUrl | NntpUrl:
+    return url if url.host is None else replace(url, host=PLACE, port=port)
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
+async def test_what_the_transcript_says(
+    transcript: Transcript, server_tls: ssl.SSLContext, cafile: Path
+) -> None:
+    url = parse(transcript.url)
+    assert isinstance(url, NewsUrl | NntpUrl)
+    tls = server_tls if url.scheme in ("nntps", "snews") else None
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            replay = await serve_transcript(nursery, transcript, tls)
+            policy = Policy(allow_port={replay.port}, allow_password=True)
+            async with Door(policy=policy, cafile=str(cafile)) as door:
+                passage = door.admit(at_port(url, replay.port), server=Server(PLACE, replay.port))
+                outcome = await resolve(open_news, at_port(url, replay.port), passage)
+            expected = transcript.outcome
+            here = [(kind, shift(child, replay.port), name) for kind, child, name in expected.entries]
+            check(outcome, replace(expected, entries=here))
+            while replay.served < len(transcript.connections) and not replay.complaints:
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert replay.complaints == []
+    assert replay.served == len(transcript.connections)
+
+
+def shift(child: str | None, port: int) -> str | None:
+    """The URL of a child found at that port of this machine."""
+    return None if child is None else child.replace("//h/", f"//{PLACE}:{port}/")
