@@ -1,0 +1,186 @@
+"""Whatever octets a server sends: a value or an error of ours, within the limits, and an end.
+
+Recorded answers are mutated by a seeded generator and played to whole dialogues. `WAIS_FUZZ=100000` plays
+as many; the usual run is a sample of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import cast
+
+from protocols.contract import Entry, Kind
+from protocols.errors import InvalidUrl, LimitExceeded, NotFound, ProtocolError, ResolveError
+from protocols.step import Hear, Say
+from protocols.wais.dialogue import Found, converse
+from protocols.wais.entries import HitReader
+from protocols.wais.handler import describe
+from protocols.wais.message import LARGEST
+from protocols.wais.record import parse_records
+from protocols.wais.retrieval import LARGEST_CHUNK, Chunk, Ending
+from protocols.wais.url import WaisUrl
+from protocols.wire import Buffer
+from resolver.url import parse
+from tests.protocols.wais.captures import capture, names
+
+DIALOGUES = int(os.environ.get("WAIS_FUZZ", "3000"))
+HEADER = 25
+
+URLS = [
+    cast(WaisUrl, parse(text))
+    for text in ("wais://h/d", "wais://h/d?words", "wais://h/d/TEXT/%02%01x", "wais://h/d/WSRC/9/2=x;")
+]
+INIT = capture("search-hits").exchanges[0][1]
+#: Answers of no more than a few hundred octets: each mutation then hits something.
+ANSWERS = [
+    answer
+    for name in names()
+    for _, answer in capture(name).exchanges
+    if answer[HEADER + 2 : HEADER + 3] != INIT[HEADER + 2 : HEADER + 3] and len(answer) < 1_500
+]
+
+
+def mutated(octets: bytes, dice: random.Random) -> bytes:
+    data = bytearray(octets)
+    for _ in range(dice.choice((1, 1, 1, 2, 4, 16))):
+        at = dice.randrange(len(data) + 1)
+        match dice.randrange(7):
+            case 0 if at < len(data):
+                data[at] ^= 1 << dice.randrange(8)
+            case 1 if at < len(data):
+                data[at] = dice.choice(b"\x00\x01\x1c\x1d\x63\x7f\x80\x81\xff")
+            case 2:
+                data[at:at] = dice.randbytes(dice.randrange(1, 8))
+            case 3:
+                del data[at : at + dice.randrange(1, 8)]
+            case 4:
+                del data[at:]
+            case 5:
+                start = dice.randrange(len(data) + 1)
+                data[at:at] = data[start : start + dice.randrange(1, 200)]
+            case _:
+                data[at:at] = dice.choice(
+                    (b"\x81\x16", b"\x81\x19\x05", b"\x1c\x00\x03SF\x01\x1d", b"\x74\x00")
+                )
+    return bytes(data)
+
+
+def spoilt(answer: bytes, dice: random.Random) -> bytes:
+    """Mostly with a count that fits, so that what is behind the header is looked at."""
+    if dice.random() < 0.2:
+        return mutated(answer, dice)
+    body = mutated(answer[HEADER:], dice)
+    return b"%010d" % len(body) + answer[10:HEADER] + body
+
+
+def session(dice: random.Random) -> bytes:
+    """What a server says on one connection: to Init, and to a few more requests."""
+    answers = [INIT, *dice.choices(ANSWERS, k=dice.choice((1, 2, 3)))]
+    victim = dice.choice((0, 1, 1, 2, 2))
+    return b"".join(
+        spoilt(answer, dice) if index == victim or dice.random() < 0.1 else answer
+        for index, answer in enumerate(answers)
+    )
+
+
+def pieces(octets: bytes, dice: random.Random) -> Iterator[bytes]:
+    step = dice.choice((1, 7, 300, 100_000)) if len(octets) < 500 else dice.choice((64, 300, 100_000))
+    return (octets[start : start + step] for start in range(0, len(octets), step))
+
+
+class Listener:
+    """Performs a dialogue with octets for a server, and watches over its limits."""
+
+    def __init__(self, octets: bytes, dice: random.Random) -> None:
+        self._pieces = pieces(octets, dice)
+        self._buffer = Buffer()
+        self._said = 0
+        self._heard = 0
+        self.entries: list[Entry] = []
+        self.received = 0
+        self.ending: Ending | None = None
+
+    def run(self, url: WaisUrl, start: int) -> None:
+        dialogue = converse(url, start=start)
+        answer: object = None
+        while True:
+            try:
+                step = dialogue.send(answer)
+            except StopIteration:
+                return
+            match step:
+                case Say():
+                    assert self._said == self._heard, "said more before the answer"
+                    self._said += 1
+                    answer = None
+                case Hear(reader=reader):
+                    self._heard += 1
+                    answer = self._hear(reader)
+                case Found():
+                    self._list(step, url)
+                    answer = None
+                case Chunk():
+                    self._take(step)
+                    answer = None
+                case _:
+                    answer = None
+
+    def _hear(self, reader: Callable[[Buffer], Iterator[None]]) -> object:
+        waiting = reader(self._buffer)
+        while True:
+            assert len(self._buffer) <= LARGEST + HEADER + 100_000, "read on without a limit"
+            try:
+                next(waiting)
+            except StopIteration as done:
+                return done.value
+            assert not self._buffer.at_end, "asked for more after the end"
+            self._buffer.feed(next(self._pieces, b""))
+
+    def _list(self, found: Found, url: WaisUrl) -> None:
+        reader = HitReader(url)
+        self.entries = [*reader.feed(found.records.octets), *reader.finish()]
+        assert len(self.entries) in (len(found.records.headers), 0)
+        for entry in self.entries:
+            assert entry.url is None or entry.kind is Kind.LINK or parse(entry.url).scheme == "wais"
+
+    def _take(self, chunk: Chunk) -> None:
+        assert self.ending is None
+        assert len(chunk.octets) <= LARGEST_CHUNK
+        self.received += len(chunk.octets)
+        self.ending = chunk.ending
+        describe(chunk)
+
+
+def play(seed: int) -> str:
+    """One dialogue; what came of it in a word."""
+    dice = random.Random(seed)
+    listener = Listener(session(dice), dice)
+    try:
+        listener.run(dice.choice(URLS), dice.choice((0, 0, 0, 1, 107)))
+    except LimitExceeded:
+        raise AssertionError("a limit of the caller's, who has none here") from None
+    except InvalidUrl:
+        raise AssertionError("a server's octets taken for a URL of ours") from None
+    except ResolveError as error:
+        return type(error).__name__
+    return "value"
+
+
+def test_mutated_dialogues() -> None:
+    outcomes = [play(seed) for seed in range(DIALOGUES)]
+    # Enough of each that the mutations are known to get through to every layer.
+    for outcome in ("value", ProtocolError.__name__, "Disconnected", NotFound.__name__):
+        assert outcomes.count(outcome) > DIALOGUES // 100, outcome
+
+
+def test_random_octets_as_records() -> None:
+    dice = random.Random("records")
+    values = 0
+    for _ in range(DIALOGUES):
+        group = dice.randbytes(dice.randrange(60))
+        with suppress(ProtocolError):
+            values += bool(parse_records(group))
+    assert values
