@@ -104,7 +104,7 @@ class Resolver:
             lambda request, clock, attempt: Retrieval(
                 self._door, request, most=self.limits.body, clock=clock, attempt=attempt
             ),
-            (self._request(url, origin, referrer),),
+            (self._request(url, origin, referrer, prompt=True),),
             memory,
             lambda reply: memory.fill(reply.body),
             self._patience,
@@ -170,7 +170,7 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
     ) -> Entry:
         """What the URL names, as one entry: kind, size, date, media type; the body is not read."""
-        request = self._request(url, origin, referrer, "facts")
+        request = self._request(url, origin, referrer, "facts", prompt=True)
         async with Retrieval(self._door, request, most=None) as reply:
             return Entry(
                 name=request.url.shown,
@@ -207,8 +207,8 @@ class Resolver:
         more, then removed (`ChecksumMismatch`). `mirrors` are other places of the same object, which take
         over when one fails.
         """
-        first = self._request(url, origin, referrer, "file")
-        others = [self._request(mirror, origin, referrer, "file") for mirror in mirrors]
+        first = self._request(url, origin, referrer, "file", prompt=True)
+        others = [self._request(mirror, origin, referrer, "file", prompt=True) for mirror in mirrors]
         order = Order(
             requests=(first, *others),
             path=path,
@@ -226,7 +226,9 @@ class Resolver:
         origin: Origin,
         referrer: tuple[str, str | None] | None,
         want: Wanted = "content",
+        *,
+        prompt: bool = False,
     ) -> Request:
         parsed = parse(url, strict=self._strict) if isinstance(url, str) else url
         found_in = None if referrer is None else Referrer(*referrer)
-        return Request(parsed, origin, found_in, replace(self._options, want=want))
+        return Request(parsed, origin, found_in, replace(self._options, want=want, prompt=prompt))
