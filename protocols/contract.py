@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterab
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from protocols.connection import Datagram as Datagram
 from protocols.connection import Datagrams as Datagrams
@@ -49,7 +49,8 @@ class Entry:
 
     `name` is what a listing line shows, `title` what describes it; `raw` are the octets it was read
     from; `extra` holds what only this scheme knows. A scheme fills in the first eight members; the
-    retrieval adds where the entry was found, so that a later fetch of `url` is judged accordingly.
+    retrieval adds where the entry was found, so that a later fetch of `url` is judged accordingly. Only
+    where that is not the URL asked, at the address connected to, does a scheme say so in `referrer`.
     """
 
     name: str
@@ -90,13 +91,24 @@ class Body(Protocol):
         ...
 
 
+#: A way to an object: the text of a location, or what opens a reply without leaving.
+Way: TypeAlias = "str | Callable[[], AbstractAsyncContextManager[Reply]]"
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
     """The peer says that the object is elsewhere: `location` is its text, complete or relative to the
-    URL asked, neither parsed nor judged; `code` what it said with it."""
+    URL asked, neither parsed nor judged; `code` what it said with it.
+
+    `others` are further ways to the object, in the peer's order, for the case that the one before fails:
+    other such texts, or a function that opens a reply of the same URL. `found_in` is what led to these,
+    where it is not the URL asked at the address connected to.
+    """
 
     location: str
     code: str
+    others: tuple[Way, ...] = ()
+    found_in: Referrer | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,12 +117,13 @@ class Reply:
 
     `findings` and `verified` may grow until the body has ended. `verified` takes words out of
     length, final-reply, close-notify, terminator. `size` is that of the whole object; the body begins at
-    its octet `start`, which is 0 unless `Options.start` could be granted; `etag` is a strong one. `listing`
-    reads the body as entries, or is None where the URL names no listing; with `records` it reads those, and
-    the body is a document that says what is listed (a wais database). `target` is the URL that a link,
-    service or address points to. `untouched` makes the octets that were sent out of the whole body again, where the protocol's
-    quoting was undone in it; it may be called once the body has ended. With `moved` there is nothing
-    here but the way to another URL, which a retrieval follows as far as S10 and S11 let it.
+    its octet `start`, which is 0 unless `Options.start` could be granted; `etag` is a strong one.
+    `listing` reads the body as entries, or is None where the URL names no listing; with `records` it reads
+    those, and the body is a document that says what is listed (a wais database). `target` is the URL that a
+    link, service or address points to. `untouched` makes the octets that were sent out of the whole body
+    again, where the protocol's quoting was undone in it; it may be called once the body has ended. With
+    `moved` there is nothing here but the way to another URL, which a retrieval follows as far as S10 and
+    S11 let it.
     """
 
     kind: Kind
@@ -128,6 +141,7 @@ class Reply:
     moved: Moved | None = None
     extra: Mapping[str, JsonValue] | None = None
     untouched: Callable[[bytes], bytes] | None = None
+    peer: str | None = None
     findings: list[Finding] = field(default_factory=list)
     verified: set[str] = field(default_factory=set)
 
@@ -297,6 +311,12 @@ class Gate(Protocol):
         """Await both at once; when one is done, cancel the other. Both came when both were done in the
         same turn, so nothing that was heard is lost. An error of either is raised bare, unless a value
         came with it."""
+        ...
+
+    def elsewhere(self, location: str) -> Gate:
+        """The gate of another URL, which an answer got through this one has led to: judged as one that no
+        person chose (`derived`), by the address that this one was answered from. `location` is complete.
+        Raises `InvalidUrl` and `Refused`."""
         ...
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:

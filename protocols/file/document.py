@@ -29,8 +29,8 @@ def guess_media_type(name: bytes) -> str | None:
 
 
 class FileBody:
-    """The octets of a file from `start` until its end. `Truncated` when there are fewer than it had when it was
-    opened; more are no error, for files grow. `verified` gets `length` when it is exactly those."""
+    """The octets of a file from `start` until its end. `Truncated` when there are fewer than it had when it
+    was opened; more are no error, for files grow. `verified` gets `length` when it is exactly those."""
 
     def __init__(self, file: LocalFile, start: int, verified: set[str]) -> None:
         self._file = file
