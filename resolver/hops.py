@@ -59,7 +59,7 @@ def next_request(
     return Request(
         url,
         origin="derived",
-        referrer=Referrer(request.url.shown, peer),
+        referrer=moved.found_in or Referrer(request.url.shown, peer),
         options=_carry(request) if carried else _drop(request.options),
     )
 

@@ -157,13 +157,13 @@ class EntryStream:
 
 
 def settle(entry: Entry, found_in: Referrer) -> Entry:
-    """An entry with where it was found. A link made of a peer's data counts only if our own parser
-    takes it (S20); fetched without a person looking at it, it is `derived`."""
+    """An entry with where it was found, unless it says so itself. A link made of a peer's data counts only
+    if our own parser takes it (S20); fetched without a person looking at it, it is `derived`."""
     try:
         url = None if entry.url is None else parse(entry.url).text
     except InvalidUrl:
         url = None
-    return replace(entry, url=url, origin="derived", referrer=found_in)
+    return replace(entry, url=url, origin="derived", referrer=entry.referrer or found_in)
 
 
 class LiveReply:
@@ -254,7 +254,7 @@ class LiveReply:
     @property
     def peer(self) -> str | None:
         """The numeric address the octets come from; None where nothing was connected to."""
-        return self._passage.peer
+        return self._reply.peer or self._passage.peer
 
     @property
     def elapsed(self) -> float:

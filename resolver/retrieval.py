@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass, replace
 from types import TracebackType
 
-from protocols.contract import (
-    Moved,
-    Reply,
-    Url,
-)
+from protocols.contract import Finding, Moved, Reply, Url, Way
 from protocols.errors import (
+    IntegrityError,
     LimitExceeded,
+    LocalError,
     Refused,
+    ResolveError,
     UnsupportedScheme,
 )
 from resolver import registry
@@ -28,12 +28,29 @@ from resolver.hops import Request as Request
 from resolver.hops import next_request
 from resolver.live import Clock, LiveReply, WatchedBody, named
 
+#: What no other way could mend: a limit of the caller's, this machine, octets that have begun to come.
+_FINAL = (LimitExceeded, LocalError, IntegrityError)
+
+
+@dataclass(slots=True)
+class Fork:
+    """A place where the peer said that the object has moved: who was asked, the ways that are left, and
+    what the first of them failed by."""
+
+    request: Request
+    passage: Passage
+    moved: Moved
+    earlier: tuple[Url, ...]
+    ways: list[Way]
+    failed: ResolveError | None = None
+
 
 class Retrieval:
     """An async context manager: judge, open, hand over a `LiveReply`; leaving it closes everything.
 
     Where the peer says that the object has moved, each hop is judged and opened like a retrieval of its
-    own, on the one clock.
+    own, on the one clock. Where it named several ways and one fails, the next one is gone, from where it
+    was named; all of them together are at most as many as hops may be. If all fail, the first says why.
     """
 
     def __init__(
@@ -50,7 +67,10 @@ class Retrieval:
         self._attempt = attempt
         self._asked = request
         self._request = request
-        self._earlier: list[Url] = []
+        self._earlier: tuple[Url, ...] = ()
+        self._forks: list[Fork] = []
+        self._gone = 0
+        self._failures: list[Finding] = []
         self._most = most
         self._opened: AbstractAsyncContextManager[Reply] | None = None
 
@@ -64,13 +84,28 @@ class Retrieval:
             raise
 
     async def _open(self, clock: Clock) -> LiveReply:
+        way: Way | None = None
         while True:
-            with named(self._request.url.shown), followed(bool(self._earlier)):
-                passage, reply = await self._open_one(clock)
-                if reply.moved is None:
-                    return await self._bounded(passage, reply, clock)
-                await self._close()
-                self._request = self._next(reply.moved, passage.peer)
+            try:
+                with named(self._request.url.shown), followed(bool(self._earlier)):
+                    passage, reply = await self._open_way(way, clock)
+                    if reply.moved is None:
+                        return await self._bounded(passage, reply, clock)
+                    await self._close()
+                    self._fork(reply.moved, passage)
+                    way = self._go_on()
+            except ResolveError as error:
+                way = self._turn_back(error)
+
+    async def _open_way(self, way: Way | None, clock: Clock) -> tuple[Passage, Reply]:
+        """Open the request; or, if the way is no location, what else there is at the place it was named."""
+        if way is None or isinstance(way, str):
+            return await self._open_one(clock)
+        opened = way()
+        with clock.bound():
+            reply = await opened.__aenter__()
+        self._opened = opened
+        return self._forks[-1].passage, reply
 
     async def _open_one(self, clock: Clock) -> tuple[Passage, Reply]:
         request = self._request
@@ -97,19 +132,49 @@ class Retrieval:
             request.url, origin=request.origin, referrer=request.referrer, options=request.options
         )
 
-    def _next(self, moved: Moved, peer: str | None) -> Request:
-        policy, hops = self._door.policy, self._door.limits.hops
-        following = next_request(self._request, moved, peer, self._earlier, policy, hops)
-        self._earlier.append(self._request.url)
-        return following
+    def _fork(self, moved: Moved, passage: Passage) -> None:
+        ways = [moved.location, *moved.others]
+        self._forks.append(Fork(self._request, passage, moved, self._earlier, ways))
+
+    def _go_on(self) -> Way:
+        """Take the next way from the last fork: what is to be opened is the request then."""
+        fork = self._forks[-1]
+        way = fork.ways.pop(0)
+        self._gone += 1
+        self._request, self._earlier = fork.request, fork.earlier
+        if isinstance(way, str):
+            policy, hops = self._door.policy, self._door.limits.hops
+            moved = replace(fork.moved, location=way)
+            following = next_request(fork.request, moved, fork.passage.peer, fork.earlier, policy, hops)
+            self._request, self._earlier = following, (*fork.earlier, fork.request.url)
+        return way
+
+    def _turn_back(self, error: ResolveError) -> Way:
+        """The next way from the last fork that has one. Raises what the first one failed by."""
+        while self._forks and not isinstance(error, _FINAL):
+            fork = self._forks[-1]
+            fork.failed = fork.failed or error
+            if not fork.ways or self._gone >= self._door.limits.hops:
+                error = fork.failed
+                self._forks.pop()
+                continue
+            told = f"{self._request.url.shown}: {error.message}"
+            self._failures.append(Finding(f"{self._request.url.scheme}:failed", "warn", told))
+            try:
+                with named(fork.request.url.shown), followed(bool(fork.earlier)):
+                    return self._go_on()
+            except ResolveError as again:
+                error = again
+        raise error
 
     async def _bounded(self, passage: Passage, reply: Reply, clock: Clock) -> LiveReply:
         if self._most is not None and reply.size is not None and reply.size > self._most:
             await self._close()
             raise LimitExceeded("body", f"{reply.size} octets are announced, the limit is {self._most}")
         url = self._request.url.shown
+        reply.findings[:0] = self._failures
         body = WatchedBody(reply, url, clock, self._most, self._door.on_event)
-        return LiveReply(self._request, reply, passage, body, clock, self._asked.url, tuple(self._earlier))
+        return LiveReply(self._request, reply, passage, body, clock, self._asked.url, self._earlier)
 
     async def _close(self) -> None:
         opened, self._opened = self._opened, None

@@ -49,6 +49,7 @@ from resolver.policy import (
     judge_addresses,
     judge_credentials,
 )
+from resolver.url import parse
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -93,7 +94,7 @@ class Passage:
     has been looked up or sent by then.
 
     `findings` are the policy's warnings and grow as addresses are judged; `peer` is the address that
-    was connected to last, None until then.
+    was connected to last, None until then. `outer` is the passage whose answer led to this one.
     """
 
     def __init__(
@@ -113,7 +114,8 @@ class Passage:
         self._referrer = referrer
         self._server = server
         self._first: Stream | None = None
-        self._findings: list[Finding] = []
+        self._is_hop = outer is not None
+        self._findings: list[Finding] = [] if outer is None else outer._findings
         self.peer: str | None = None
         self._heed(
             judge(
@@ -226,6 +228,17 @@ class Passage:
         finally:
             file.close()
 
+    def elsewhere(self, location: str) -> Passage:
+        return Passage(
+            self._shared,
+            parse(location),
+            origin="derived",
+            referrer=Referrer(self._url.shown, self.peer),
+            server=None,
+            options=replace(self._options, headers=(), login=None),  # S11
+            outer=self,
+        )
+
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[Came[A] | None, Came[B] | None]:
@@ -292,6 +305,8 @@ class Passage:
     def _heed(self, verdict: Verdict) -> None:
         error = verdict.error(self._url)
         if error is not None:
+            if self._is_hop:
+                error.exit_code = 15  # as for any redirect, whatever rule stops it
             raise error
         self._findings += [finding for finding in verdict.findings if finding not in self._findings]
 
@@ -303,8 +318,9 @@ class Passage:
             self._shared,
             url,
             origin="derived",
-            referrer=Referrer(self._url.text, self.peer),
+            referrer=Referrer(self._url.shown, self.peer),
             server=None,
+            outer=self,
         )
         there._allowed(url, [address])
         self.peer = address

@@ -1,0 +1,281 @@
+"""One request and its reply over ARDP: a machine without I/O and without a clock.
+
+Each call takes the time, and gives what is to be done now: datagrams to send, a place to turn to. In
+between, `deadline` says when to call again if nothing comes; where an acknowledgement is owed that is at
+once, so that it leaves when everything that waited has been read. Section 4 of the protocol page.
+
+What comes is believed when its source address and connection id are right; the port is not asked for,
+and the two octets of the id may be swapped. Nothing new within `patience` seconds ends it, however long
+the server asks us to wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from protocols.connection import Line
+from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
+from protocols.prospero.packet import (
+    MOST_TEXT,
+    KnownVersions,
+    Option,
+    Packet,
+    decode_packet,
+    decode_queue,
+    decode_redirect,
+    encode_acknowledgement,
+    encode_cancel,
+    encode_piece,
+)
+from protocols.wire import split_message
+
+#: Packets that may be under way without being acknowledged.
+WINDOW = 16
+#: Redirects of one request that are followed.
+MOST_REDIRECTS = 5
+
+_AT_ONCE = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a request is repeated: after `first` seconds, each time after twice as long, `retries` times."""
+
+    first: float = 4.0
+    retries: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Send to this place from now on; `lasting` says that later requests belong there too."""
+
+    address: str
+    port: int
+    lasting: bool
+
+
+Action: TypeAlias = "Line | Turn"
+
+_USUAL = Timing()
+
+
+class Exchange:
+    """`connection` is an id that nobody can foresee, 1 to 65,535, never used before on the same socket.
+    `peer` is the address the request goes to; `most` bounds the octets of the reply.
+
+    Raises, from every method that takes the time: `TimedOut`; `Declined` for a server that refuses the
+    request or our version; `Refused` (S10) for too many redirects; `LimitExceeded`.
+    """
+
+    def __init__(
+        self,
+        message: Line,
+        connection: int,
+        peer: str,
+        *,
+        patience: float,
+        most: int,
+        timing: Timing = _USUAL,
+    ) -> None:
+        self._request = _Request(connection, split_message(message, MOST_TEXT))
+        self._reply = _Reply(most)
+        self._ids = {connection, connection >> 8 | (connection & 0xFF) << 8}
+        self._connection = connection
+        self._peer = peer
+        self._patience = patience
+        self._timing = timing
+        self._timeout = timing.first
+        self._retries = timing.retries
+        self._wait = 0
+        self._expires = 0.0
+        self._gives_up = 0.0
+        self._owes = False
+        self._redirects = 0
+        self._queue = ""
+
+    @property
+    def complete(self) -> bool:
+        """Is the whole reply here, and acknowledged if the server wanted that?"""
+        return self._reply.complete and not self._owes
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """The text of each packet of the reply, in order."""
+        return self._reply.pieces
+
+    @property
+    def deadline(self) -> float:
+        """When to call `wake` if nothing comes until then."""
+        return _AT_ONCE if self._owes else min(self._expires, self._gives_up)
+
+    def begin(self, now: float) -> list[Action]:
+        """The first window of the request."""
+        self._progress(now)
+        return list(self._request.window())
+
+    def cancel(self) -> Line:
+        """Tells the server that nobody waits any more."""
+        return encode_cancel(self._connection)
+
+    def wake(self, now: float) -> list[Action]:
+        """Nothing waits to be read, or the deadline has passed."""
+        return [self._acknowledge()] if self._owes else self._expire(now)
+
+    def _expire(self, now: float) -> list[Action]:
+        if now < min(self._expires, self._gives_up):
+            return []
+        if now >= self._gives_up or self._retries == 0:
+            raise TimedOut(self._silence())
+        self._retries -= 1
+        self._timeout *= 2
+        self._expires = now + self._timeout
+        if self._request.is_acknowledged:
+            return [self._acknowledge()]
+        return list(self._request.window(self._reply.received_through))
+
+    def take(self, datagram: bytes, address: str, now: float) -> list[Action]:
+        """A datagram that came from `address`. The timers run on, whatever comes."""
+        packet = decode_packet(datagram) if address == self._peer else None
+        actions: list[Action] = []
+        if isinstance(packet, KnownVersions):
+            raise _bad_version(packet.versions)
+        if packet is not None and packet.connection in self._ids:
+            actions += self._take(packet, now)
+        return actions if self.complete else actions + self._expire(now)
+
+    def _take(self, packet: Packet, now: float) -> list[Action]:
+        actions: list[Action] = []
+        if self._request.hear(packet):
+            actions += self._request.window(self._reply.received_through, only_new=True)
+            self._progress(now)
+        if packet.wait is not None and (packet.wait or packet.wait != self._wait):
+            self._wait = packet.wait
+            self._restart(now)
+        self._owes |= packet.acknowledge
+        actions += self._obey(packet, now)
+        if not packet.is_control and self._reply.store(packet):
+            self._progress(now)
+        if self._owes and self._reply.complete:
+            actions.append(self._acknowledge())
+        return actions
+
+    def _obey(self, packet: Packet, now: float) -> list[Action]:
+        match packet.option:
+            case Option.REFUSED:
+                raise Declined("the server refused the request", code="refused")
+            case Option.BAD_VERSION:
+                raise _bad_version(tuple(packet.data))
+            case Option.QUEUE:
+                self._queue = decode_queue(packet.data)
+            case Option.REDIRECT | Option.REDIRECT_LASTING:
+                return self._redirect(packet, now)
+        return []
+
+    def _redirect(self, packet: Packet, now: float) -> list[Action]:
+        place = decode_redirect(packet.data)
+        if place is None:
+            return []
+        self._redirects += 1
+        if self._redirects > MOST_REDIRECTS:
+            raise Refused("S10", f"more than {MOST_REDIRECTS} redirects of one request")
+        self._peer = place[0]
+        self._restart(now)
+        turn = Turn(*place, lasting=packet.option == Option.REDIRECT_LASTING)
+        return [turn, *self._request.window(self._reply.received_through)]
+
+    def _acknowledge(self) -> Line:
+        self._owes = False
+        return encode_acknowledgement(self._connection, self._reply.received_through)
+
+    def _progress(self, now: float) -> None:
+        """Something new: all patience begins anew."""
+        self._gives_up = now + self._patience
+        self._restart(now)
+
+    def _restart(self, now: float) -> None:
+        self._timeout = max(self._timing.first, float(self._wait))
+        self._retries = self._timing.retries
+        self._expires = now + self._timeout
+
+    def _silence(self) -> str:
+        came = f" behind packet {self._reply.received_through}" if self._reply.received_through else ""
+        asked = f"; the server had asked to wait {self._wait} s" if self._wait else ""
+        return f"nothing came{came}{asked}{self._queue and f' ({self._queue})'}"
+
+
+class _Request:
+    """The packets of a request, and how far the server has them."""
+
+    def __init__(self, connection: int, pieces: list[Line]) -> None:
+        self._connection = connection
+        self._pieces = pieces
+        self._acknowledged = 0
+        self._sent = 0
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return self._acknowledged == len(self._pieces)
+
+    def hear(self, packet: Packet) -> bool:
+        """What a packet says of the request; is it that more of it has arrived?"""
+        heard = min(packet.received_through or 0, len(self._pieces))
+        before = self._acknowledged
+        may_fall = packet.option == Option.SET_RECEIVED and packet.received_through is not None
+        self._acknowledged = heard if may_fall else max(before, heard)
+        return self._acknowledged > before
+
+    def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
+        """The packets that may be under way now, with how far the reply has come; all of them, or only
+        those that have never left."""
+        start = self._sent if only_new else self._acknowledged
+        end = min(self._acknowledged + WINDOW, len(self._pieces))
+        self._sent = max(self._sent, end)
+        return [
+            encode_piece(
+                self._connection,
+                number,
+                len(self._pieces),
+                received_through,
+                self._pieces[number - 1],
+                acknowledge=number == end < len(self._pieces),  # without it the window would stay shut
+            )
+            for number in range(start + 1, end + 1)
+        ]
+
+
+class _Reply:
+    """The packets of a reply as they come: in any order, twice, their total in any of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._texts: dict[int, bytes] = {}
+        self._octets = 0
+        self._total = 0
+        self.received_through = 0
+
+    @property
+    def complete(self) -> bool:
+        return 0 < self._total <= self.received_through
+
+    @property
+    def pieces(self) -> list[bytes]:
+        return [self._texts[number] for number in range(1, self._total + 1)]
+
+    def store(self, packet: Packet) -> bool:
+        """Is there more of the reply without a gap now?"""
+        before = self.received_through
+        if packet.number not in self._texts:
+            self._octets += len(packet.text)
+            if self._octets > self._most:
+                raise LimitExceeded("body", f"the reply is larger than the limit of {self._most} octets")
+            self._texts[packet.number] = packet.text
+        self._total = packet.total or self._total
+        while self.received_through + 1 in self._texts:
+            self.received_through += 1
+        return self.received_through > before
+
+
+def _bad_version(versions: tuple[int, ...]) -> Declined:
+    known = f", only {', '.join(map(str, versions))}" if versions else ""
+    return Declined(f"the server does not speak version 0 of ARDP{known}", code="version not supported")

@@ -1,0 +1,35 @@
+"""The object itself as the values of an attribute, CONTENTS (protocol page 8.4): any octets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from protocols.errors import Truncated
+from protocols.prospero.attribute import Attribute
+
+NAME = b"CONTENTS"
+
+
+def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
+    """The values put together in their order; None where there is none.
+
+    DATA is octets as they are. TAGGED octets are shown as `tag: octets`, each on a line of its own.
+    """
+    values = [each.values for each in attributes if each.name == NAME and len(each.values) > 1]
+    pieces: list[bytes] = []
+    for value in values:
+        match value[0]:
+            case b"DATA":
+                pieces.append(value[1])
+            case b"TAGGED" if len(value) > 2:
+                gap = b"\n" if pieces and not pieces[-1].endswith(b"\n") else b""
+                pieces.append(gap + value[1] + b": " + value[2])
+    return b"".join(pieces) if pieces else None
+
+
+def check_length(octets: bytes, size: int | None) -> None:
+    """Raises `Truncated` for fewer octets than the object's own SIZE says."""
+    if size is not None and len(octets) < size:
+        raise Truncated(
+            f"the contents are {len(octets)} of {size} octets", received=len(octets), expected=size
+        )

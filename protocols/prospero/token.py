@@ -1,0 +1,92 @@
+"""Lines and tokens of a Prospero message: reading them, and quoting what is to be written.
+
+A single quote switches quoting on and off anywhere in a token; inside, two of them are one, and every
+other octet stands for itself, line ends and NUL included. So a message is read in one pass from its
+first octet to its last, never line by line. Section 5 of the protocol page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from protocols.errors import LimitExceeded, ProtocolError, Refused
+
+#: Tokens of one line. No line has a hundredth of that; a reply of blanks and letters would fill memory.
+MOST_TOKENS = 4096
+
+_NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
+_TOKEN = re.compile(rb"(?:[^ \t\r\n']++|'(?:[^']++|'')*+')++")
+_PART = re.compile(rb"([^']++)|'((?:[^']++|'')*+)'")
+_GAP = re.compile(rb"[ \t]*+")
+#: What makes a kind server believe that the client is of the oldest sort (6.1), and the same in quotes.
+_OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
+
+
+def quote(token: bytes) -> bytes:
+    """A token as it is written: quoted from the first octet on that needs it.
+
+    Raises `Refused` (S02) for NUL, which old servers take for the end of the packet.
+    """
+    if b"\0" in token:
+        raise Refused("S02", "octet 00 would end the request")
+    if not token:
+        return b"''"
+    found = _NEEDS_QUOTES.search(token)
+    start = found.start() if found else len(token)
+    if found is None and token.endswith(b"VERSION"):  # the next token could begin with a 1
+        start = 0
+    bare, rest = token[:start], token[start:]
+    quoted = b"'%s'" % rest.replace(b"'", b"''") if rest else b""
+    return bare + quoted.replace(_OLDEST, _SAME)
+
+
+class Words(NamedTuple):
+    """The tokens of one line, never none, and the line as it stood between its line ends."""
+
+    tokens: tuple[bytes, ...]
+    raw: bytes
+
+
+def read_lines(text: bytes) -> Iterator[Words]:
+    """The lines of a message that have tokens. Raises `ProtocolError` for a quote that is never closed,
+    and `LimitExceeded` for a line of more than `MOST_TOKENS`."""
+    at, start, tokens = 0, 0, list[bytes]()
+    while True:
+        gap = _GAP.match(text, at)
+        assert gap is not None
+        at = gap.end()
+        if at < len(text) and text[at] not in b"\r\n":
+            token, at = _read_token(text, at)
+            tokens.append(token)
+            if len(tokens) > MOST_TOKENS:
+                raise LimitExceeded("line", f"a line of the reply has more than {MOST_TOKENS} tokens")
+            continue
+        if tokens:
+            yield Words(tuple(tokens), text[start:at])
+            tokens = []
+        if at == len(text):
+            return
+        at += 1
+        start = at
+
+
+def _read_token(text: bytes, at: int) -> tuple[bytes, int]:
+    found = _TOKEN.match(text, at)
+    end = at if found is None else found.end()
+    if text[end : end + 1] == b"'":
+        raise ProtocolError("the reply ends inside quotes")
+    written = text[at:end]
+    if b"'" not in written:
+        return written, end
+    parts = (part[1] or (part[2] or b"").replace(b"''", b"'") for part in _PART.finditer(written))
+    return b"".join(parts), end
+
+
+def read_text(token: bytes) -> str:
+    """A token for a person: UTF-8 where it is valid, else ISO 8859-1."""
+    try:
+        return token.decode("utf-8")
+    except UnicodeDecodeError:
+        return token.decode("latin-1")
