@@ -106,6 +106,7 @@ class Passage:
         referrer: Referrer | None,
         server: Server | None,
         options: Options | None = None,
+        outer: Passage | None = None,
     ) -> None:
         self._shared = shared
         self._options = Options() if options is None else options
