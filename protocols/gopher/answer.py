@@ -32,7 +32,7 @@ from protocols.gopher.reading import (
 )
 from protocols.gopher.record_listing import FormEntries, RecordEntries, form_of, missing_findings, record_json
 from protocols.gopher.refusals import ERROR_LIMIT, LineWatch, MenuWatch, parse_refusal
-from protocols.gopher.request import SAFE_REQUEST, Ask, command_in, encode_request
+from protocols.gopher.request import SAFE_REQUEST, Ask, command_in, encode_request, line_length
 from protocols.gopher.url import GopherUrl
 from protocols.wire import Buffer
 
@@ -40,19 +40,23 @@ AnyBody: TypeAlias = "StreamBody | Cut | TextBody"
 
 
 class Answer:
-    """The answer to one request. `reply` or `form` is awaited, once."""
+    """The answer to one request. `reply` or `form` is awaited, once. `line_limit` is the longest line of
+    a listing, in octets."""
 
-    def __init__(self, url: GopherUrl, header: Header | None, stream: Stream, buffer: Buffer) -> None:
+    def __init__(
+        self, url: GopherUrl, header: Header | None, stream: Stream, buffer: Buffer, line_limit: int
+    ) -> None:
         self._url = url
         self._command = command_in(url)
         self._header = header
         self._stream = stream
+        self._line_limit = line_limit
         self._ahead = LookAhead(stream, buffer)
         self.evidence = Evidence(stream)
         self._note_oddities()
 
     def _note_oddities(self) -> None:
-        sent = len(encode_request(self._url).octets)
+        sent = line_length(encode_request(self._url))
         if sent > SAFE_REQUEST:
             self.evidence.warn(
                 "gopher:long-request", f"a request of {sent} octets; some servers read {SAFE_REQUEST}"
@@ -84,25 +88,27 @@ class Answer:
     def _listing(self, shape: Shape) -> EntryReader | None:
         match shape.listing:
             case Listing.ITEMS:
-                return MenuReader(self._url)
+                return MenuReader(self._url, self._line_limit)
             case Listing.RECORDS:
-                return RecordEntries(self._url, self._command.attributes, self.evidence.report)
+                return self._record_entries()
         return None
+
+    def _record_entries(self) -> RecordEntries:
+        names = self._command.attributes
+        return RecordEntries(self._url, names, self.evidence.report, self._line_limit)
 
     async def _record(self, body: AnyBody) -> Reply:
         """The attributes of one item, reduced to those that were asked for."""
         octets = await _collect(body)
-        records = parse_records(octets)
+        records = parse_records(octets, self._line_limit)
         if not records:
             raise ProtocolError("the reply to a request for attributes holds none")
         names = self._command.attributes
         reduced, missing = records[0].select(names)
         for finding in missing_findings(missing):
             self.evidence.report(finding)
-        listing = RecordEntries(self._url, names, self.evidence.report)
-        return self._collected(
-            body, octets, reduce_record(octets, names), record_json(reduced, missing), listing
-        )
+        shown, extra = reduce_record(octets, names), record_json(reduced, missing)
+        return self._collected(body, octets, shown, extra, self._record_entries())
 
     async def form(self) -> Reply | None:
         """The item's form, its lines as a listing; None if the item has none."""
@@ -110,13 +116,15 @@ class Answer:
         if shape.listing is not Listing.RECORDS:
             return None
         octets = await _collect(body)
-        records = parse_records(octets)
+        records = parse_records(octets, self._line_limit)
         form = form_of(records[0]) if records else None
         if form is None:
             return None
         for finding in form.findings(in_clear=not self._stream.secured):
             self.evidence.report(finding)
-        return self._collected(body, octets, octets, record_json(records[0], ()), FormEntries())
+        return self._collected(
+            body, octets, octets, record_json(records[0], ()), FormEntries(self._line_limit)
+        )
 
     def _collected(
         self,

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from protocols.errors import LimitExceeded
 from protocols.gopher.item import MenuItem, display_text, parse_item
-from protocols.gopher.lines import Lines, TextLine
+from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
 from protocols.gopher.views import View, parse_view
 
 INFO = "INFO"
@@ -116,10 +116,10 @@ def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
 
 class RecordReader:
     """Octets to records; holds one record at most, and no more of it than `limit` octets
-    (`LimitExceeded`)."""
+    (`LimitExceeded`). Lines longer than `line_limit` octets are left out."""
 
-    def __init__(self, limit: int = RECORD_LIMIT) -> None:
-        self._lines = Lines()
+    def __init__(self, limit: int = RECORD_LIMIT, line_limit: int = LINE_LIMIT) -> None:
+        self._lines = Lines(line_limit)
         self._limit = limit
         self._open: _OpenRecord | None = None
 
@@ -148,9 +148,9 @@ class RecordReader:
             self._open.add(line, name, b"" if found is None else line.octets[found.end() :])
 
 
-def parse_records(octets: bytes) -> list[Record]:
+def parse_records(octets: bytes, line_limit: int = LINE_LIMIT) -> list[Record]:
     """All records in octets at hand."""
-    reader = RecordReader()
+    reader = RecordReader(line_limit=line_limit)
     return [*reader.feed(octets), *reader.finish()]
 
 

@@ -13,7 +13,14 @@ from protocols.gopher.framing import Ending, Header, read_header, read_promised_
 from protocols.gopher.item import build_session, check_linked, linked_url
 from protocols.gopher.item_types import find_type
 from protocols.gopher.refinement import with_gopherplus
-from protocols.gopher.request import SAFE_REQUEST, Ask, command_in, encode_request, parse_command
+from protocols.gopher.request import (
+    SAFE_REQUEST,
+    Ask,
+    command_in,
+    encode_request,
+    line_length,
+    parse_command,
+)
 from protocols.gopher.url import GopherUrl, build
 from protocols.location import JsonValue, Kind
 from protocols.step import Connect, Dialogue, HandOver, Note, Say, hear
@@ -64,8 +71,8 @@ def default_view(url: GopherUrl) -> GopherUrl:
 def _exchange(url: GopherUrl) -> Dialogue[object]:
     request = encode_request(url)
     yield Connect(tls=url.scheme == "gophers")
-    if len(request.octets) > SAFE_REQUEST:
-        yield Note(f"a request of {len(request.octets)} octets; some servers read {SAFE_REQUEST}")
+    if (length := line_length(request)) > SAFE_REQUEST:
+        yield Note(f"a request of {length} octets; some servers read {SAFE_REQUEST}")
     yield Say((request,))
     if command_in(url).ask is Ask.PLAIN:
         return (yield Handed("the reply, until the server closes"))

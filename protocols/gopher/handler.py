@@ -29,15 +29,17 @@ async def open_gopher(url: GopherUrl, gate: Gate) -> AsyncIterator[Reply]:
             yield _pointing(conversation.result)
         else:
             assert isinstance(handed, Handed)
-            yield await _reply(url, conversation, handed)
+            yield await _reply(url, conversation, handed, gate.limits.line)
 
 
 def _pointing(pointer: Pointer) -> Reply:
     return Reply(kind=pointer.kind, body=Octets(), target=pointer.target, extra=pointer.extra)
 
 
-async def _reply(url: GopherUrl, conversation: Conversation[Pointer | None], handed: Handed) -> Reply:
-    answer = Answer(url, handed.header, conversation.stream, conversation.buffer)
+async def _reply(
+    url: GopherUrl, conversation: Conversation[Pointer | None], handed: Handed, line_limit: int
+) -> Reply:
+    answer = Answer(url, handed.header, conversation.stream, conversation.buffer, line_limit)
     if parse_command(url.gopherplus).ask is not Ask.FORM:
         return await answer.reply()
     form = await answer.form()
@@ -45,6 +47,7 @@ async def _reply(url: GopherUrl, conversation: Conversation[Pointer | None], han
         return form
     again = await conversation.resume(False)
     assert isinstance(again, Handed)
-    answer = Answer(default_view(url), again.header, conversation.stream, conversation.buffer)
+    item = default_view(url)
+    answer = Answer(item, again.header, conversation.stream, conversation.buffer, line_limit)
     answer.evidence.warn("gopher:no-form", "the item has no form; this is the item itself")
     return await answer.reply()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from protocols.contract import Entry, JsonValue, Kind
 from protocols.gopher.item import Link, MenuItem, display_text, link_of, parse_item
 from protocols.gopher.item_types import find_type
-from protocols.gopher.lines import Lines, TextLine
+from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
 from protocols.gopher.url import GopherUrl
 
 _NO_ITEM = ("i", "3", "+", "")
@@ -48,10 +48,10 @@ def _complaint(link: Link) -> dict[str, JsonValue]:
 
 class MenuReader:
     """An `EntryReader` for the menu at the URL `menu`. Empty lines are skipped, and so is a lone period
-    wherever it stands."""
+    wherever it stands. A line longer than `limit` octets is an entry that leads nowhere."""
 
-    def __init__(self, menu: GopherUrl) -> None:
-        self._lines = Lines()
+    def __init__(self, menu: GopherUrl, limit: int = LINE_LIMIT) -> None:
+        self._lines = Lines(limit)
         self._items = Items(menu)
 
     def feed(self, octets: bytes) -> Iterable[Entry]:

@@ -9,6 +9,7 @@ from protocols.contract import Entry, Finding, JsonValue, Kind
 from protocols.gopher.attributes import Admin, Record, RecordReader
 from protocols.gopher.forms import Form, parse_form
 from protocols.gopher.item import display_text
+from protocols.gopher.lines import LINE_LIMIT
 from protocols.gopher.menu import Items
 from protocols.gopher.url import GopherUrl
 
@@ -63,12 +64,18 @@ class RecordEntries:
     """An `EntryReader` for attribute records: one entry an item, its blocks in `extra`, reduced to
     `names` if there are any. Names that came with no record at all are told to `report`."""
 
-    def __init__(self, menu: GopherUrl, names: Iterable[str], report: Callable[[Finding], None]) -> None:
+    def __init__(
+        self,
+        menu: GopherUrl,
+        names: Iterable[str],
+        report: Callable[[Finding], None],
+        line_limit: int = LINE_LIMIT,
+    ) -> None:
         self._names = tuple(names)
         self._never_came = set(self._names)
         self._report = report
         self._items = Items(menu)
-        self._records = RecordReader()
+        self._records = RecordReader(line_limit=line_limit)
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
         return map(self._entry, self._records.feed(octets))
@@ -94,8 +101,8 @@ class RecordEntries:
 class FormEntries:
     """An `EntryReader` for the record of an item with a form: one entry a line of the form."""
 
-    def __init__(self) -> None:
-        self._records = RecordReader()
+    def __init__(self, line_limit: int = LINE_LIMIT) -> None:
+        self._records = RecordReader(line_limit=line_limit)
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
         return self._entries(self._records.feed(octets))

@@ -102,6 +102,11 @@ def command_in(url: GopherUrl) -> Command:
     return _PLAIN
 
 
+def line_length(request: Line) -> int:
+    """Octets of its first line: a form's answers are no part of what servers read as the request."""
+    return request.octets.index(b"\n") + 1
+
+
 def encode_request(url: GopherUrl) -> Line:
     """The request. An empty search sends no TAB, except before a Gopher+ command to an item of type 7,
     where servers would take the command for the search. An empty last field is never sent.
@@ -120,6 +125,6 @@ def encode_request(url: GopherUrl) -> Line:
     elif url.gopherplus:
         words.append(url.gopherplus)
     line = encode_line(*words, sep=b"\t")
-    if len(line.octets) > REQUEST_LIMIT:
+    if line_length(line) > REQUEST_LIMIT:
         raise Refused("S02", f"a request of {len(line.octets)} octets; gopher takes {REQUEST_LIMIT}")
     return line if command.answers is None else encode_block(line, command.answers)

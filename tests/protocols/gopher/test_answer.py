@@ -10,8 +10,8 @@ import pytest
 
 from fixtures.transcript import Connection, Turn
 from protocols.body import StreamBody
-from protocols.contract import Stream
-from protocols.errors import LimitExceeded, NotFound
+from protocols.contract import Limits, Stream
+from protocols.errors import LimitExceeded, NotFound, Truncated
 from protocols.gopher.attributes import RECORD_LIMIT
 from protocols.gopher.handler import open_gopher
 from protocols.gopher.periods import HOLD_LIMIT
@@ -156,6 +156,15 @@ async def test_a_long_request_is_warned_of() -> None:
     assert outcome.findings == ["gopher:long-request"]
 
 
+async def test_the_longest_line_of_a_listing_can_be_set() -> None:
+    url = url_of("1a")
+    said = b"0long line\tb\th.dom\t70\r\n0c\td\th.dom\t70\r\n"
+    turns = (Turn("C", encode_request(url).octets), Turn("S", said))
+    gate = MemoryGate([Connection(turns, "close")], limits=Limits(line=15))
+    outcome = await resolve(open_gopher, url, gate)
+    assert outcome.entries == [("unknown", None, "long line"), ("document", "gopher://h.dom/0d", "c")]
+
+
 async def test_a_record_without_the_blocks_that_were_not_asked_for() -> None:
     url = url_of("0a%09%09!+ABSTRACT%20+SMELL")
     record = b"+INFO: 0a\ta\th.dom\t70\t+\r\n+ADMIN:\r\n Admin: x <y>\r\n+ABSTRACT:\r\n z\r\n"
@@ -185,3 +194,12 @@ async def test_a_form_in_extra() -> None:
                 "hidden": False,
             }
         ]
+
+
+async def test_a_reset_while_the_first_octets_are_looked_at_is_told_with_both_numbers() -> None:
+    url, sink = url_of("Ia%09%09+"), MemorySink()
+    turns = (Turn("C", encode_request(url).octets), Turn("S", b"+30\r\nGIF89"))
+    async with open_gopher(url, MemoryGate([Connection(turns, "reset")])) as reply:
+        with pytest.raises(Truncated) as caught:
+            await reply.body.drain(sink)
+    assert (sink.octets, caught.value.received, caught.value.expected) == (b"GIF89", 5, 30)
