@@ -109,7 +109,7 @@ class Passage:
         outer: Passage | None = None,
     ) -> None:
         self._shared = shared
-        self._options = Options() if options is None else options
+        self._options = _under(shared.policy, Options() if options is None else options)
         self._url = url
         self._origin = origin
         self._referrer = referrer
@@ -345,3 +345,10 @@ class Passage:
             tell=self._shared.tell,
             check_secret=self._check_secret,
         )
+
+
+def _under(policy: Policy, options: Options) -> Options:
+    """What the person tells of themselves is the policy's to say (S17)."""
+    if policy.ftp_email is None:
+        return options
+    return replace(options, anonymous_password=policy.ftp_email.encode("ascii"))

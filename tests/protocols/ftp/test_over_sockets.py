@@ -32,6 +32,8 @@ from protocols.errors import (
 )
 from protocols.ftp.handler import open_ftp
 from protocols.ftp.url import FtpUrl
+from resolver.gate.door import Door
+from resolver.policy import Policy
 from resolver.url import parse
 from tests.protocols.ftp.on_a_socket import door, retrieve, take
 
@@ -375,6 +377,13 @@ async def test_logins(
     assert server.commands[: len(sent)] == sent
     assert type(taken.error) is (error or type(None))
     assert server.violations == []
+
+
+async def test_the_policy_says_what_anonymous_tells_of_itself(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Door(policy=Policy(allow_port={server.port}, ftp_email="me@here.example")) as opened:
+        assert (await take(server.url("etc/motd"), opened)).error is None
+    assert server.commands[1] == b"PASS me@here.example"
 
 
 @pytest.mark.parametrize("implicit", [False, True])

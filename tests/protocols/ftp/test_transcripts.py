@@ -1,0 +1,83 @@
+"""Every ftp transcript drives the dialogue alone, and the handler against a server on a socket."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import trio
+
+from fixtures.ftp_urls import ROWS
+from fixtures.replay import serve_transcript
+from fixtures.transcript import Transcript, transcripts
+from protocols import errors
+from protocols.contract import Limits
+from protocols.ftp.dialogue import retrieve
+from protocols.ftp.handler import open_ftp
+from protocols.ftp.text import NetworkText
+from protocols.ftp.transfer import Form
+from protocols.ftp.url import FtpUrl
+from resolver.gate.door import Door
+from resolver.policy import Policy
+from resolver.url import parse
+from tests.protocols.ftp.on_a_socket import ask
+from tests.protocols.ftp.reciter import Reciter
+from tests.protocols.outcome import check, resolve
+
+TRANSCRIPTS = transcripts("ftp")
+ON_A_SOCKET = [each for each in TRANSCRIPTS if each.connections]
+RECORDED = ("vsftpd", "proftpd", "pure-ftpd")
+
+
+def ftp(transcript: Transcript) -> FtpUrl:
+    url = parse(transcript.url)
+    assert isinstance(url, FtpUrl)
+    return url
+
+
+def unix(octets: bytes) -> bytes:
+    machine = NetworkText()
+    return machine.feed(octets) + machine.finish()
+
+
+def test_there_are_recordings_of_each_server_and_rows_of_the_table() -> None:
+    names = [transcript.name.removeprefix("ftp/") for transcript in TRANSCRIPTS]
+    for server in RECORDED:
+        assert sum(name.startswith(f"{server}-") for name in names) == 13
+    rows = {name.removeprefix("row-") for name in names if name.startswith("row-")}
+    assert rows <= {f"{int(row.number):02d}" for row in ROWS if row.number.isdigit()}
+    assert len(rows) == 22
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
+def test_the_dialogue_alone(transcript: Transcript) -> None:
+    reciter, expected = Reciter(transcript), transcript.outcome
+    if expected.error is not None:
+        with pytest.raises(getattr(errors, expected.error)) as raised:
+            reciter.play(retrieve(ftp(transcript)))
+        assert type(raised.value).__name__ == expected.error
+    else:
+        outcome = reciter.play(retrieve(ftp(transcript)))
+        assert outcome.found.kind.value == expected.kind
+        assert tuple(sorted(outcome.verified)) == expected.verified
+        assert expected.body == (unix(reciter.body) if outcome.found.form is Form.TEXT else reciter.body)
+    reciter.check_finished()
+
+
+@pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
+async def test_what_the_transcript_says(transcript: Transcript, nursery: trio.Nursery) -> None:
+    with trio.fail_after(5):
+        replay = await serve_transcript(nursery, transcript)
+        here = replace(ftp(transcript), host="127.0.0.1", port=replay.port)
+        quiet = any(connection.end == "quiet" for connection in transcript.connections)
+        policy = Policy(allow_port={replay.port}, allow_password=True)
+        async with Door(policy=policy, limits=Limits(idle=0.2) if quiet else None, credentials=ask) as door:
+            outcome = await resolve(open_ftp, here, door.admit(here))
+        while replay.served < len(transcript.connections) and not replay.complaints:
+            await trio.lowlevel.checkpoint()
+    assert replay.complaints == []
+    outcome.entries = [
+        (kind, url and url.replace(f"127.0.0.1:{replay.port}", "ftp.example"), name)
+        for kind, url, name in outcome.entries
+    ]
+    check(outcome, transcript.outcome)
