@@ -1,0 +1,379 @@
+"""The handler through the real gate, against the mock server: good, and bad on request."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import pytest
+import trio
+
+from fixtures.transcript import Outcome
+from fixtures.wais import EXAMPLE, Behaviour, Database, Document, Search, WaisServer, World, serve
+from fixtures.wais.coding import write_element
+from protocols.contract import Limits, Options
+from protocols.errors import Disconnected, NotFound, ResolveError, Truncated
+from protocols.wais.document_id import write_opaque
+from protocols.wais.handler import open_wais
+from protocols.wais.url import WaisUrl
+from resolver.gate.door import Door
+from resolver.policy import Policy
+from resolver.url import parse
+from tests.protocols.in_memory import MemorySink
+from tests.protocols.outcome import resolve
+from tests.protocols.wais.captures import RECORDED, capture, names, recorded_world
+
+DEMO = {document.headline: document for document in EXAMPLE.databases[b"demo"].documents}
+MAP = EXAMPLE.databases[b"pictures"].documents[0].text
+
+
+def path_of(headline: bytes, database: bytes = b"demo", wtype: str = "TEXT", world: World = EXAMPLE) -> str:
+    found = world.databases[database]
+    document = next(each for each in found.documents if each.headline == headline)
+    return f"{database.decode()}/{wtype}/{write_opaque(world.hit_id(found, document))}"
+
+
+QUAY, LOGBOOK, EVEN = path_of(b"Quay notes"), path_of(b"Logbook"), path_of(b"Even")
+
+
+def door(server: WaisServer, idle: float = 5.0) -> Door:
+    return Door(policy=Policy(allow_port={server.port}), limits=Limits(idle=idle))
+
+
+async def fetch(
+    server: WaisServer, path: str, *, options: Options | None = None, idle: float = 5.0
+) -> Outcome:
+    url = parse(server.url(path))
+    async with door(server, idle) as open_door:
+        return await resolve(open_wais, url, open_door.admit(url, options=options))
+
+
+async def take_all(server: WaisServer, path: str) -> bytes:
+    url = parse(server.url(path))
+    async with door(server) as open_door, open_wais(url, open_door.admit(url)) as reply:
+        return b"".join([octets async for octets in reply.body])
+
+
+@pytest.mark.parametrize("headline", DEMO)
+async def test_every_document_comes_octet_for_octet(headline: bytes, nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    found = await fetch(server, path_of(headline))
+    assert (found.body, found.error, found.kind) == (DEMO[headline].text, None, "document")
+    assert (found.verified, found.findings) == (("terminator",), [])
+    assert server.violations == []
+
+
+async def test_a_document_in_either_spelling_and_in_each_of_its_types(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    fields = "2=/srv/wais/db/demo;3=0%20121%20/srv/wais/docs/quay.txt;7="
+    for path, media_type, body in [
+        (f"demo/TEXT/121/{fields}", "text/plain", DEMO[b"Quay notes"].text),
+        (f"demo/TEXT/{fields}", "text/plain", DEMO[b"Quay notes"].text),
+        (f"demo/TEXT,GIF/9/{fields}", "text/plain", DEMO[b"Quay notes"].text),
+        (path_of(b"Twin map", b"pictures"), "text/plain", b"Twin map\nA map in two forms.\n"),
+        (path_of(b"Twin map", b"pictures", "GIF"), "image/gif", MAP[:5_442]),  # longer than announced
+        (path_of(b"map.gif", b"pictures", "GIF"), "image/gif", MAP),
+        (path_of(b"page.html", b"pictures", "HTML"), "text/html", b"<HTML><BODY>A map.</BODY></HTML>\n"),
+    ]:
+        found = await fetch(server, path)
+        assert (found.media_type, found.body, found.error) == (media_type, body, None), path
+    assert server.violations == []
+
+
+async def test_a_search_and_what_it_leads_to(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    found = await fetch(server, "demo?ferry")
+    assert [(kind, name) for kind, _, name in found.entries] == [
+        ("document", "Quay notes"),
+        ("document", "Menu of the café"),
+    ]
+    assert (found.kind, found.media_type, found.verified) == ("directory", "-", ("length",))
+    for _, url, _ in found.entries:
+        assert url is not None
+        assert (await fetch(server, url.removeprefix(server.url()))).error is None
+    link = (await fetch(server, "pictures?elsewhere")).entries
+    assert link == [("link", "http://www.example/docs/map.html", "http://www.example/docs/map.html")]
+    assert server.violations == []
+
+
+async def test_a_database_is_its_description_and_the_records_of_an_empty_search(
+    nursery: trio.Nursery,
+) -> None:
+    server = await serve(nursery)
+    url = parse(server.url("demo"))
+    async with door(server) as open_door, open_wais(url, open_door.admit(url)) as reply:
+        assert reply.records is not None
+        assert reply.listing is not None
+        octets = b"".join([octets async for octets in reply.records])
+        names = [entry.name for entry in [*reply.listing.feed(octets), *reply.listing.finish()]]
+        assert names == ["Information on database: demo", "Catalog for database: demo"]
+        assert len(server.requests) == 2  # the description is not retrieved before somebody wants it
+        body = b"".join([octets async for octets in reply.body])
+    assert body == EXAMPLE.databases[b"demo"].source
+    assert reply.verified == {"terminator"}
+    assert (reply.kind, reply.media_type) == ("search", "application/x-wais-source")
+    assert server.connections == 1
+    assert server.violations == []
+
+
+async def test_facts_of_a_database(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    for path, description in [("demo", 'Texts of the harbour,\nwith a "quoted" word'), ("bare", None)]:
+        url = parse(server.url(path))
+        passage = door(server).admit(url, options=Options(want="facts"))
+        async with open_wais(url, passage) as reply:
+            extra = dict(reply.extra or {})
+        found = extra["description"]
+        assert (found["description"] if isinstance(found, dict) else found) == description
+    assert server.violations == []
+
+
+async def test_a_database_without_a_description(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    found = await fetch(server, "bare")
+    assert (found.error, found.kind) == ("NotFound", "search")
+
+
+async def test_a_source_description_is_read_as_well(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    url = parse(server.url(path_of(b"demo.src", b"INFO", "WSRC")))
+    async with door(server) as open_door, open_wais(url, open_door.admit(url)) as reply:
+        assert reply.extra is not None
+        description = reply.extra["description"]
+    assert isinstance(description, dict)
+    assert description["url"] == "wais://wais.example/demo"
+
+
+async def test_how_many_hits_are_wanted(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    found = await fetch(server, "demo?ferry", options=Options(entries=1))
+    assert [name for _, _, name in found.entries] == ["Quay notes"]
+    assert found.findings == ["wais:more"]
+    for wanted, most in [(None, 40), (0, 1_000), (7, 7)]:
+        await fetch(server, "demo?ferry", options=Options(entries=wanted))
+        search = server.requests[-1]
+        assert isinstance(search, Search)
+        assert search.most == most
+
+
+async def test_going_on_behind_what_is_held(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    text = DEMO[b"Logbook"].text
+    for held in (1, 9_999, 10_000, len(text) - 1, len(text)):
+        url = parse(server.url(LOGBOOK))
+        passage = door(server).admit(url, options=Options(start=held))
+        async with open_wais(url, passage) as reply:
+            body = b"".join([octets async for octets in reply.body])
+        assert (reply.start, body, reply.verified) == (held, text[held:], {"terminator"})
+    url = parse(server.url(QUAY))
+    async with open_wais(url, door(server).admit(url, options=Options(start=10**6))) as reply:
+        assert (reply.start, reply.size) == (0, 121)
+    assert server.violations == []
+
+
+async def test_the_size_is_told_where_it_is_known(nursery: trio.Nursery) -> None:
+    """The announced length holds for another type: it is no size."""
+    server = await serve(nursery)
+    fields = "9999/2=x;3=0%20121%20/srv/wais/docs/quay.txt;7=%00;"
+    for path, size, announced in [
+        (QUAY, 121, None),
+        (LOGBOOK, None, None),
+        (f"demo/TEXT/{fields}", 121, 9999),
+    ]:
+        url = parse(server.url(path))
+        async with open_wais(url, door(server).admit(url)) as reply:
+            assert reply.size == size
+            assert (reply.extra or {}).get("announced_length") == announced
+
+
+async def test_draining_gives_what_iterating_gives(nursery: trio.Nursery) -> None:
+    server, sink = await serve(nursery), MemorySink()
+    url = parse(server.url(LOGBOOK))
+    async with door(server) as open_door, open_wais(url, open_door.admit(url)) as reply:
+        assert await reply.body.drain(sink) == len(DEMO[b"Logbook"].text)
+    assert bytes(sink.octets) == DEMO[b"Logbook"].text
+    assert server.connections == 1
+
+
+#: A path, and the error it comes to.
+DECLINED = [
+    ("nowhere", "Declined"),
+    ("nowhere?x", "Declined"),
+    ("nowhere/TEXT/" + QUAY.rpartition("/")[2], "Declined"),
+    ("private?x", "AccessDenied"),
+    ("private/TEXT/" + QUAY.rpartition("/")[2], "AccessDenied"),
+    ("demo?(ferry", "Declined"),
+    ("demo??", "Declined"),
+    ("demo/TEXT/0000000001WJ", "NotFound"),
+    ("demo/TEXT/%02%01x%03%08nonsense", "NotFound"),
+    ("demo/TEXT/", "Disconnected"),  # the real server dies of it
+    ("demo/TEXT/%03%01x", "Disconnected"),
+]
+
+
+@pytest.mark.parametrize(("path", "error"), DECLINED)
+async def test_what_the_server_declines(path: str, error: str, nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    found = await fetch(server, path)
+    assert (found.error, found.body) == (error, None)
+    assert server.violations == []
+
+
+def instead(octets: bytes) -> bytes:
+    return b"%010dz2wais        0" % len(octets) + octets
+
+
+HEADER = bytes.fromhex("000e 17 00 000000 000001 000000 1b0100")
+
+#: A behaviour, a path, and the error and findings it comes to. With an error, what came before is kept.
+BEHAVIOURS = [
+    ("refuses Init", Behaviour(refuses=True), QUAY, "Declined"),
+    ("can answer nothing", Behaviour(spoilt=0, instead=b"0000000000z2wais        0"), "demo", "Declined"),
+    ("S2", Behaviour(diagnostic=(b"S2", b"overloaded")), QUAY, "TryLater"),
+    ("T2", Behaviour(diagnostic=(b"T2", b"no")), "demo?x", "AccessDenied"),
+    ("SF", Behaviour(diagnostic=(b"SF", b"")), QUAY, "NotFound"),
+    ("SF of a search", Behaviour(diagnostic=(b"SF", b"")), "demo?x", "Declined"),
+    ("extra text", Behaviour(extra_text=b"x" * 9_880), QUAY, "ProtocolError"),
+    ("extra text behind a full range", Behaviour(extra_text=b"x"), LOGBOOK, "ProtocolError"),
+    ("a count too large", Behaviour(spoilt=1, count_off=5), QUAY, "TimedOut"),
+    ("a count too small", Behaviour(spoilt=1, count_off=-5), QUAY, "ProtocolError"),
+    ("a huge count", Behaviour(spoilt=1, count_off=10**9), QUAY, "ProtocolError"),
+    ("a cut element", Behaviour(spoilt=1, truncated=3), QUAY, "ProtocolError"),
+    ("a cut element of a search", Behaviour(spoilt=1, truncated=3), "demo?ferry", "ProtocolError"),
+    ("a cut Init-Response", Behaviour(spoilt=0, truncated=1), QUAY, "ProtocolError"),
+    ("no message", Behaviour(spoilt=0, instead=b"220 ftp.example ready"), QUAY, "ProtocolError"),
+    ("an empty answer to a search", Behaviour(spoilt=1, instead=instead(b"")), "demo?x", "Declined"),
+    ("empty answers", Behaviour(empty_above=0), QUAY, "Declined"),
+    ("neither text nor reason", Behaviour(spoilt=1, instead=instead(HEADER)), QUAY, "ProtocolError"),
+    ("closes at once", Behaviour(spoilt=0, closes=True), QUAY, "Disconnected"),
+    ("closes without an answer", Behaviour(spoilt=1, closes=True), QUAY, "Disconnected"),
+    ("cut inside an answer", Behaviour(spoilt=1, cut_at=100), QUAY, "Disconnected"),
+    ("reset inside an answer", Behaviour(spoilt=1, reset_at=100), QUAY, "Disconnected"),
+    ("silent", Behaviour(spoilt=1, silent=True), QUAY, "TimedOut"),
+    ("no room for a document", Behaviour(offered=200), QUAY, "ProtocolError"),
+    ("closes in the midst", Behaviour(spoilt=3, closes=True), LOGBOOK, "Truncated"),
+    ("cut in the midst", Behaviour(spoilt=3, cut_at=1_000), LOGBOOK, "Truncated"),
+    ("reset in the midst", Behaviour(spoilt=3, reset_at=1_000), LOGBOOK, "Truncated"),
+    ("silent in the midst", Behaviour(spoilt=3, silent=True), LOGBOOK, "TimedOut"),
+]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "path", "error"), [row[1:] for row in BEHAVIOURS], ids=[row[0] for row in BEHAVIOURS]
+)
+async def test_a_server_that_misbehaves(
+    behaviour: Behaviour, path: str, error: str, nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery, behaviour=behaviour)
+    with trio.fail_after(5):
+        found = await fetch(server, path, idle=0.2)
+    assert found.error == error
+    if found.body:
+        assert DEMO[b"Logbook"].text.startswith(found.body)
+        assert len(found.body) == 20_000
+    assert server.connections == 1
+    assert server.violations == []
+
+
+async def test_only_a_close_without_an_answer_is_not_worth_another_try(nursery: trio.Nursery) -> None:
+    for behaviour, path, kind, retryable in [
+        (Behaviour(spoilt=1, closes=True), QUAY, Disconnected, False),
+        (Behaviour(spoilt=1, cut_at=100), QUAY, Disconnected, True),
+        (Behaviour(spoilt=3, closes=True), LOGBOOK, Truncated, True),
+    ]:
+        server = await serve(nursery, behaviour=behaviour)
+        with pytest.raises(ResolveError) as caught:
+            await take_all(server, path)
+        assert (type(caught.value), caught.value.retryable) == (kind, retryable)
+        if isinstance(caught.value, Truncated):
+            assert (caught.value.received, caught.value.expected) == (20_000, None)
+
+
+#: What a server may do otherwise and we get by with: behaviour, findings, what is verified.
+TOLERATED = [
+    (Behaviour(knows_no_init=True), [], ("terminator",)),
+    (Behaviour(offered=10**9), [], ("terminator",)),
+    (Behaviour(offered=3_000), [], ("terminator",)),
+    (Behaviour(empty_above=3_000), [], ("terminator",)),
+    (Behaviour(mute=True), ["wais:end-not-told"], ()),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "findings", "verified"), TOLERATED)
+async def test_a_server_with_other_habits(
+    behaviour: Behaviour, findings: list[str], verified: tuple[str, ...], nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery, behaviour=behaviour)
+    for headline in (b"Quay notes", b"Even", b"Nothing at all"):
+        found = await fetch(server, path_of(headline))
+        assert (found.body, found.error) == (DEMO[headline].text, None)
+        assert (found.findings, found.verified) == (findings, verified)
+    assert server.violations == []
+
+
+async def test_the_offered_size_bounds_the_range(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, behaviour=Behaviour(offered=3_000))
+    await fetch(server, QUAY)
+    search = server.requests[-1]
+    assert isinstance(search, Search)
+    document_id = search.terms(b"un")[0].value
+    assert int(search.terms(b"wb")[1].value) == 3_000 - len(document_id) - 100
+
+
+async def test_full_ranges_for_ever_end_when_the_caller_stops(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, behaviour=Behaviour(endless=True))
+    url = parse(server.url(QUAY))
+    received = 0
+    async with open_wais(url, door(server).admit(url)) as reply:
+        async for octets in reply.body:
+            received += len(octets)
+            if received >= 200_000:
+                break
+    assert received == 200_000
+    assert len(server.requests) <= 22  # nothing is asked for ahead of the reader
+
+
+async def test_dropped_hits_are_suspected(nursery: trio.Nursery) -> None:
+    """As many as fit are sent and nobody says that there are more."""
+    many = {
+        b"demo": Database(
+            path=b"/srv/wais/db/demo",
+            documents=tuple(
+                Document(b"0 3 /srv/%04d" % number, {b"TEXT": b"fog"}, b"h" * 400) for number in range(300)
+            ),
+        )
+    }
+    server = await serve(nursery, World(many))
+    found = await fetch(server, "demo?fog", options=Options(entries=0))
+    assert found.findings == ["wais:dropped"]
+    assert 100 < len(found.entries) < 300
+
+
+@pytest.mark.parametrize("name", [name for name in names() if capture(name).document is not None])
+async def test_every_recorded_document(name: str, nursery: trio.Nursery) -> None:
+    server = await serve(nursery, recorded_world(), implementation=RECORDED)
+    search = next(search for search, _ in capture(name).searches if search.query_type == b"1")
+    wtype, document_id = (search.terms(use)[0].value for use in (b"wt", b"un"))
+    url = WaisUrl(
+        scheme="wais",
+        host=server.host,
+        port=server.port,
+        default_port=210,
+        database=search.database,
+        wtype=wtype,
+        wpath=write_opaque(document_id),
+    )
+    async with door(server) as open_door:
+        found = await resolve(open_wais, url, open_door.admit(url))
+    assert found.body is not None
+    assert (len(found.body), sha256(found.body).hexdigest()) == capture(name).document
+    assert server.violations == []
+
+
+async def test_an_id_that_no_longer_leads_anywhere_is_not_found(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    gone = write_element(2, b"demo") + write_element(3, b"0 9 /srv/gone")
+    url = parse(server.url(f"demo/TEXT/{write_opaque(gone)}"))
+    with pytest.raises(NotFound) as caught:
+        async with open_wais(url, door(server).admit(url, options=Options(start=5))):
+            pass
+    assert (caught.value.code, caught.value.text) == ("SF", "Missing DocID in request")
