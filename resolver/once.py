@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from protocols.contract import Entry, Limits, Origin
+from protocols.contract import Entry, Limits, Options, Origin
 from resolver.live import EntryStream, LiveReply
 from resolver.policy import Policy
 from resolver.response import Response, Saved
@@ -25,7 +25,7 @@ async def fetch(
     referrer: tuple[str, str | None] | None = None,
 ) -> Response:
     """The complete object in memory, at most `limits.body` octets (64 MiB) of it."""
-    async with Resolver(policy=policy, limits=limits) as resolver:
+    async with Resolver(policy=policy, limits=limits, options=Options()) as resolver:
         return await resolver.fetch(url, origin=origin, referrer=referrer)
 
 
@@ -38,7 +38,7 @@ async def info(
     referrer: tuple[str, str | None] | None = None,
 ) -> Entry:
     """What the URL names: kind, size, date, media type. The body is not read."""
-    async with Resolver(policy=policy, limits=limits) as resolver:
+    async with Resolver(policy=policy, limits=limits, options=Options()) as resolver:
         return await resolver.info(url, origin=origin, referrer=referrer)
 
 
@@ -55,7 +55,7 @@ async def save(
     referrer: tuple[str, str | None] | None = None,
 ) -> Saved:
     """The object in the file `path`: complete, or not there at all."""
-    async with Resolver(policy=policy, limits=limits) as resolver:
+    async with Resolver(policy=policy, limits=limits, options=Options()) as resolver:
         return await resolver.save(
             url,
             path,
@@ -76,7 +76,9 @@ def stream(
     referrer: tuple[str, str | None] | None = None,
 ) -> AbstractAsyncContextManager[LiveReply]:
     """A reply while its connection lives: `async for octets in reply.body`."""
-    return Resolver(policy=policy, limits=limits).stream(url, origin=origin, referrer=referrer)
+    return Resolver(policy=policy, limits=limits, options=Options()).stream(
+        url, origin=origin, referrer=referrer
+    )
 
 
 def entries(
@@ -88,4 +90,6 @@ def entries(
     referrer: tuple[str, str | None] | None = None,
 ) -> AbstractAsyncContextManager[EntryStream]:
     """The records of a listing: `async for entry in entries`."""
-    return Resolver(policy=policy, limits=limits).entries(url, origin=origin, referrer=referrer)
+    return Resolver(policy=policy, limits=limits, options=Options()).entries(
+        url, origin=origin, referrer=referrer
+    )

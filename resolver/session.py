@@ -53,7 +53,7 @@ class Resolver:
         self.limits = Limits() if limits is None else limits
         self._patience = Patience() if patience is None else patience
         self._strict = strict
-        self._options = replace(options or Options(), codings=installed())
+        self._options = replace(options or Options(keep=True), codings=installed())
         self._door = Door(
             policy=self.policy,
             limits=self.limits,

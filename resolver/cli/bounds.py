@@ -20,6 +20,7 @@ def wishes_of(found: argparse.Namespace, policy: Policy) -> Options:
         headers=tuple(_header(text) for text in found.headers),
         entries=found.entries,
         login_in_clear=found.tls == "never",
+        keep=bool(found.lists) or len(found.urls) > 1,
     )
     if policy.ftp_email is not None:
         wishes = replace(wishes, anonymous_password=policy.ftp_email.encode())

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trustme
 
+import resolver
 from fixtures.ftp import Behaviour, Data, Order, Style, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
 from fixtures.ftp_urls import ROWS, Row
@@ -474,6 +475,17 @@ async def test_unless_told_to_keep_only_the_same_directory_is_served_again(
     assert len(server.sessions) == 2
     assert b"PWD" not in server.commands
     assert server.commands.count(b"CWD pub") == 1
+
+
+async def test_a_resolver_finds_the_way_back_and_one_call_does_not_ask_for_it(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    policy = Policy(allow_port={server.port})
+    async with resolver.Resolver(policy=policy) as session:
+        for path in ("pub/a.txt", "etc/motd"):
+            assert (await session.fetch(server.url(path))).content
+    assert [each.commands[2] for each in server.sessions] == [b"PWD\r\n"]
+    await resolver.fetch(server.url("pub/a.txt"), policy=policy)
+    assert server.sessions[1].commands[2] == b"CWD pub\r\n"
 
 
 async def test_a_connection_that_failed_is_not_kept(nursery: trio.Nursery) -> None:
