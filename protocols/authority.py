@@ -8,8 +8,7 @@ information or ends its authority with `?`, the scheme tells by the function and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from protocols.errors import InvalidUrl
 from protocols.host import build_host as build_host
@@ -32,8 +31,7 @@ class Login(TypedDict):
     default_port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(NamedTuple):
     """Where an authority stands: from `start` to `end`, its host from `host` on. Without user
     information `host` is `start`; with it, an `@` is before `host`."""
 

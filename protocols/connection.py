@@ -6,12 +6,10 @@ from there; they stand here because they know nothing of URLs, replies or limits
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """Octets that may leave on a connection. Only `wire` makes one, which is what keeps a command
     from ending where we did not end it. `shown` is the same with secrets as `****`."""
 

@@ -126,21 +126,21 @@ def _plain(value: object) -> JsonValue:
     return value
 
 
-@dataclass(slots=True)
 class UrlText:
     """A URL on its way through the parser: `text[start:end]` is what follows the scheme's colon, up to
     the fragment. Findings (each with the position that gave rise to it) and places collect here;
     positions count in the text as given. A scheme's `parse` gives its components; whoever called it
     adds text, fragment, findings and places."""
 
-    text: str
-    scheme: str
-    start: int
-    end: int
-    default_port: int | None
-    fragment: str | None = None
-    findings: dict[str, int] = field(default_factory=dict)
-    places: list[Place] = field(default_factory=list)
+    def __init__(self, text: str, scheme: str, start: int, end: int, default_port: int | None) -> None:
+        self.text = text
+        self.scheme = scheme
+        self.start = start
+        self.end = end
+        self.default_port = default_port
+        self.fragment: str | None = None
+        self.findings: dict[str, int] = {}
+        self.places: list[Place] = []
 
     def note(self, finding: str, position: int) -> None:
         """Keep a finding, once per URL, in the order met."""

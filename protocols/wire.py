@@ -12,8 +12,7 @@ and a search goes on where it stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, Refused
@@ -26,11 +25,13 @@ _HIDDEN = b"****"
 _LARGEST_APDU = 10_000  # wais page, section 14
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(NamedTuple):
     """A word that is sent as it is and shown as `****`."""
 
-    octets: bytes = field(repr=False)
+    octets: bytes
+
+    def __repr__(self) -> str:
+        return "Secret(****)"
 
 
 def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:

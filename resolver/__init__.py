@@ -40,13 +40,14 @@ if TYPE_CHECKING:
     from resolver.events import Connected, Finished, Progress, Received, Retrying, Sent, Started, Warned
     from resolver.extraction import Extracted, extract
     from resolver.http_transport import HttpxTransport
+    from resolver.iri import convert_iri
     from resolver.live import LiveReply
     from resolver.once import entries, fetch, info, save, stream
     from resolver.plan import Plan, explain
     from resolver.policy import Policy, Verdict, check
     from resolver.response import Response, Saved
     from resolver.session import Resolver
-    from resolver.url import build, convert_iri, parse
+    from resolver.url import build, parse
 
 _HOMES: dict[str, str] = {
     "AccessDenied": "protocols.errors",
@@ -95,7 +96,7 @@ _HOMES: dict[str, str] = {
     "Warned": "resolver.events",
     "build": "resolver.url",
     "check": "resolver.policy",
-    "convert_iri": "resolver.url",
+    "convert_iri": "resolver.iri",
     "entries": "resolver.once",
     "explain": "resolver.plan",
     "extract": "resolver.extraction",

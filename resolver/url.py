@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from protocols import other
 from protocols.errors import InvalidUrl
 from protocols.location import Url, UrlText
 from protocols.syntax import find, invalid
 from resolver import registry
-from resolver.iri import convert_iri
 
-__all__ = ["build", "convert_iri", "display", "parse", "redact", "without_user"]
+if TYPE_CHECKING:
+    from protocols.other import Status
 
 #: Characters of a text that is taken for a URL at all.
 LONGEST = 65_536
@@ -28,7 +27,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BEFORE_COLON = re.compile(r"[^:/?#]*+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+")
-_START = re.compile(r"<?(?:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*+:)?/*+", re.IGNORECASE)
+_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*+:)?/*+"  # compiled when a text is no URL
 
 
 def parse(text: str, *, strict: bool = False) -> Url:
@@ -49,6 +48,8 @@ def _parse(text: str, *, strict: bool) -> Url:
     scheme = registry.find(url_text.scheme)
     url: Url
     if scheme is None:
+        from protocols import other  # also below: few URLs are of a scheme without a module
+
         url = other.parse(url_text, _status(url_text.scheme))
     else:
         url_text.default_port = scheme.default_port
@@ -121,7 +122,7 @@ def _cut_fragment(text: UrlText) -> None:
         text.note("unsafe-char", second)
 
 
-def _status(scheme: str) -> other.Status:
+def _status(scheme: str) -> Status:
     if scheme.startswith("x-"):
         return "experimental"
     return "reserved" if scheme in registry.RESERVED else "unknown"
@@ -134,16 +135,21 @@ def build(url: Url) -> str:
     the components themselves are the cause of. Raises `InvalidUrl` for components that no URL can
     hold; its position counts in the component.
     """
-    if isinstance(url, other.OtherUrl):
-        return other.build(url)
     scheme = registry.find(url.scheme)
-    assert scheme is not None, url.scheme
-    return scheme.build(url)
+    if scheme is not None:
+        return scheme.build(url)
+    from protocols import other
+
+    assert isinstance(url, other.OtherUrl), url.scheme
+    return other.build(url)
 
 
 def without_user(url: Url) -> str:
     """The URL as text without user, password and fragment: for gateways, and to compare."""
-    if isinstance(url, other.OtherUrl):
+    if registry.find(url.scheme) is None:
+        from protocols import other
+
+        assert isinstance(url, other.OtherUrl), url.scheme
         return other.build(replace(other.without_user(url), fragment=None))
     absent: dict[str, Any] = {name: None for name in ("user", "password", "fragment") if hasattr(url, name)}
     return build(replace(url, **absent))
@@ -166,7 +172,7 @@ def redact(text: str) -> str:
 
 
 def _redact_unparsed(text: str) -> str:
-    start = _START.match(text)
+    start = re.match(_START, text)
     at = text.rfind("@")
     begin = start.end() if start else 0
     return text if at < begin else f"{text[:begin]}****{text[at:]}"
