@@ -123,7 +123,8 @@ class Reply:
     link, service or address points to. `untouched` makes the octets that were sent out of the whole body
     again, where the protocol's quoting was undone in it; it may be called once the body has ended. With
     `moved` there is nothing here but the way to another URL, which a retrieval follows as far as S10 and
-    S11 let it.
+    S11 let it. `peer` is the numeric address that the octets came from, where it is not the one
+    connected to.
     """
 
     kind: Kind
