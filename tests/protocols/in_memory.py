@@ -17,11 +17,14 @@ from protocols.contract import (
     Came,
     Credentials,
     Datagrams,
+    Gate,
     Limits,
     Line,
     Loan,
     LocalFile,
+    Memory,
     Options,
+    Seat,
     Sink,
     Stream,
 )
@@ -209,6 +212,14 @@ class MemoryGate:
         assert self._logins, f"nobody expects a login as {user!r}"
         return self._logins.pop(0)
 
+    def join(
+        self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool
+    ) -> AbstractAsyncContextManager[Seat]:
+        raise AssertionError("nobody expects to share a connection")
+
+    def elsewhere(self, location: str) -> Gate:
+        raise AssertionError("nobody expects to be sent elsewhere")
+
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
         raise AssertionError("nobody expects a data connection")
 
@@ -233,5 +244,5 @@ class MemorySink:
     def fileno(self) -> int:
         raise AssertionError("there is no file")
 
-    def write(self, octets: bytes) -> None:
+    def write(self, octets: bytes | memoryview) -> None:
         self.octets += octets
