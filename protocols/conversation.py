@@ -114,7 +114,8 @@ class Conversation(Generic[R]):
     async def _close(self) -> None:
         """The data connection first: a peer that is still sending then hears of it there."""
         try:
-            await self._data_connection.aclose()
+            if self._data is not None:
+                await self._data_connection.aclose()
         finally:
             await self._connections.aclose()
 
@@ -197,7 +198,8 @@ class Conversation(Generic[R]):
         return Joined(self._seat.memory, self._stream.peer)
 
     async def _begin_anew(self) -> None:
-        await self._close()
+        if self._stream is not None:
+            await self._close()
         self.buffer = Buffer()
         self._waiting = None
         self._loan = None

@@ -120,8 +120,8 @@ def _refusal(address: str, detail: str) -> Ruling:
 
 def _allowed(address: str, ranges: AbstractSet[str]) -> bool:
     """Is the address, or the IPv4 address in it, in one of the ranges?"""
-    found = _read(address)
-    if not ranges or found is None:
+    found = _read(address) if ranges else None
+    if found is None:
         return False
     forms = [form for form in (found, _embedded(found)) if form is not None]
     networks = [_network(text) for text in ranges]
