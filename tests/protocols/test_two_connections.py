@@ -1,0 +1,276 @@
+"""The driver with a second connection for data: whoever speaks first, nothing that was heard is lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.contract import Came, Limits, Options
+from protocols.conversation import (
+    AwaitData,
+    Begun,
+    CloseData,
+    Connect,
+    Conversation,
+    Dialogue,
+    Hear,
+    Note,
+    OpenData,
+    Pace,
+    StartTls,
+)
+from protocols.errors import Disconnected, ProtocolError, TlsError, Unreachable
+from protocols.wire import read_line
+from resolver.gate import race
+
+A = TypeVar("A")
+B = TypeVar("B")
+LINE = read_line(100)
+
+
+class Pipe:
+    """A `Stream` whose other end is a memory stream that the test feeds."""
+
+    peer = "192.0.2.1"
+    received = 0
+    secured = False
+
+    def __init__(self) -> None:
+        self.far, self._near = trio.testing.memory_stream_pair()
+        self.close_notify_seen = False
+        self.broken = False
+        self.slow: trio.Event | None = None
+        self.closed = False
+
+    async def receive(self) -> bytes:
+        octets = bytes(await self._near.receive_some())
+        if not octets and self.broken:
+            raise Disconnected("reset")
+        return octets
+
+    async def start_tls(self) -> None:
+        if self.slow is not None:
+            await self.slow.wait()
+        self.secured = True
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class PipeGate:
+    """A `Gate` to two pipes."""
+
+    limits = Limits()
+    options = Options()
+
+    def __init__(self) -> None:
+        self.control, self.data = Pipe(), Pipe()
+        self.unreachable = False
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[Pipe]:
+        yield self.control
+        await self.control.aclose()
+
+    @asynccontextmanager
+    async def connect_data(self, port: int) -> AsyncIterator[Pipe]:
+        if self.unreachable:
+            raise Unreachable("nobody there")
+        yield self.data
+        await self.data.aclose()
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[Came[A] | None, Came[B] | None]:
+        return await race.first_of(first, second)
+
+
+def weigh(line: bytes) -> Pace:
+    return {b"1": Pace.MORE, b"2": Pace.LAST}.get(line[:1], Pace.OVER)
+
+
+def waiting(tls: bool = False) -> Dialogue[object]:
+    """Waits for data; then hears one more line."""
+    yield Connect()
+    yield OpenData(1, tls)
+    begun = yield AwaitData(LINE, "a line or data", b"1", weigh)
+    yield Note("then")
+    last = yield Hear(LINE, "a line", b"2")
+    return begun, last
+
+
+async def run(gate: PipeGate, dialogue: Dialogue[object], *feeds: Callable[[], Awaitable[None]]) -> object:
+    conversation: Conversation[object] = Conversation(dialogue, gate)  # type: ignore[arg-type]
+    with trio.fail_after(2):
+        async with conversation, trio.open_nursery() as nursery:
+            nursery.start_soon(conversation.run)
+            for feed in feeds:
+                await trio.testing.wait_all_tasks_blocked()
+                await feed()
+    return conversation.result
+
+
+def says(pipe: Pipe, octets: bytes) -> Callable[[], Awaitable[None]]:
+    async def feed() -> None:
+        await pipe.far.send_all(octets)
+
+    return feed
+
+
+def ends(pipe: Pipe) -> Callable[[], Awaitable[None]]:
+    return pipe.far.send_eof
+
+
+async def test_data_first_and_a_value_half_heard_is_heard_on() -> None:
+    gate = PipeGate()
+    result = await run(
+        gate,
+        waiting(),
+        says(gate.control, b"15"),
+        says(gate.data, b"octets"),
+        says(gate.control, b"0 a\n"),
+    )
+    assert result == (Begun((), 6), b"150 a")
+
+
+async def test_lines_and_then_data() -> None:
+    gate = PipeGate()
+    result = await run(
+        gate,
+        waiting(),
+        says(gate.control, b"1 a\n1 b\n2"),
+        says(gate.data, b"octets"),
+        says(gate.control, b" c\n"),
+    )
+    assert result == (Begun((b"1 a", b"1 b"), 6), b"2 c")
+
+
+async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
+    gate = PipeGate()
+    result = await run(
+        gate, waiting(), says(gate.control, b"2 a\n"), says(gate.data, b"octets"), says(gate.control, b"x\n")
+    )
+    assert result == (Begun((b"2 a",), 6), b"x")
+
+
+async def test_nor_does_a_control_connection_that_ends_behind_it() -> None:
+    gate = PipeGate()
+    with pytest.raises(ExceptionGroup) as raised:
+        await run(
+            gate, waiting(), says(gate.control, b"2 a\n"), ends(gate.control), says(gate.data, b"octets")
+        )
+    assert raised.group_contains(Disconnected)  # of the line that is wanted behind the data
+    assert gate.data.closed
+
+
+async def test_a_line_that_says_no_ends_the_wait() -> None:
+    gate = PipeGate()
+    result = await run(gate, waiting(), says(gate.control, b"1 a\n5 b\n"), says(gate.control, b"x\n"))
+    assert result == (Begun((b"1 a", b"5 b"), 0), b"x")
+
+
+@pytest.mark.parametrize("broken", [False, True])
+async def test_data_that_ends_before_it_begins(broken: bool) -> None:
+    gate = PipeGate()
+    gate.data.broken = broken
+    result = await run(gate, waiting(), ends(gate.data), says(gate.control, b"2 a\n"))
+    assert isinstance(result, tuple)
+    begun, last = result
+    assert isinstance(begun, Begun)
+    assert (begun.values, begun.octets, isinstance(begun.broken, Disconnected)) == ((), 0, broken)
+    assert last == b"2 a"
+
+
+async def test_a_handshake_has_the_time_between_the_lines() -> None:
+    """150 ends nothing, and neither does 226: the handshake goes on beside them."""
+    gate = PipeGate()
+    gate.data.slow = trio.Event()
+
+    async def go_on() -> None:
+        assert gate.data.slow is not None
+        gate.data.slow.set()
+
+    result = await run(
+        gate,
+        waiting(tls=True),
+        says(gate.control, b"1 a\n2 b\n"),
+        go_on,
+        says(gate.data, b"octets"),
+        says(gate.control, b"x\n"),
+    )
+    assert result == (Begun((b"1 a", b"2 b"), 6), b"x")
+    assert gate.data.secured
+
+
+async def test_a_refusal_cuts_the_handshake_short() -> None:
+    gate = PipeGate()
+    gate.data.slow = trio.Event()
+    result = await run(gate, waiting(tls=True), says(gate.control, b"5 a\n"), says(gate.control, b"x\n"))
+    assert result == (Begun((b"5 a",), 0), b"x")
+    assert not gate.data.secured
+
+
+async def test_a_handshake_cut_short_is_not_taken_up_again() -> None:
+    gate = PipeGate()
+    gate.data.slow = trio.Event()
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        yield OpenData(1, True)
+        return (yield AwaitData(LINE, "a line or data", b"1", weigh))
+
+    begun = await run(gate, dialogue(), says(gate.control, b"2 a\n"), ends(gate.control))
+    assert isinstance(begun, Begun)
+    assert isinstance(begun.broken, TlsError)
+
+
+async def test_what_a_step_raises_is_raised_where_it_was_yielded() -> None:
+    gate = PipeGate()
+    gate.unreachable = True
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        try:
+            yield OpenData(1)
+        except Unreachable as error:
+            return f"went another way: {error}"
+        return None
+
+    assert await run(gate, dialogue()) == "went another way: nobody there"
+
+
+async def test_closing_data_leaves_the_first_connection() -> None:
+    gate = PipeGate()
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        yield OpenData(1)
+        yield CloseData()
+        assert (gate.data.closed, gate.control.closed) == (True, False)
+        return (yield Hear(LINE, "a line", b"2"))
+
+    assert await run(gate, dialogue(), says(gate.control, b"2 a\n")) == b"2 a"
+    assert gate.control.closed
+
+
+async def test_octets_in_the_clear_where_tls_begins_are_refused() -> None:
+    gate = PipeGate()
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        yield Hear(LINE, "a line", b"2")
+        try:
+            yield StartTls()
+        except ProtocolError as error:
+            return error.message
+        return None
+
+    message = await run(gate, dialogue(), says(gate.control, b"234 go\n230 in\n"))
+    assert isinstance(message, str)
+    assert "in the clear" in message
+    assert not gate.control.secured
