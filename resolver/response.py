@@ -57,7 +57,7 @@ def decode_text(octets: bytes, charset: str | None) -> str:
     if charset is not None:
         try:
             return octets.decode(charset, "replace")
-        except LookupError:
+        except (LookupError, ValueError):  # ValueError: what only looks like a character set, such as idna
             pass
     try:
         return octets.decode("utf-8")

@@ -55,7 +55,11 @@ class TerminalText:
     def _decode(self, octets: bytes, *, final: bool) -> str:
         if self._declared is None:
             return self._decoder.decode(octets, final).translate(_LATIN)
-        return self._declared.decode(octets, final)
+        try:
+            return self._declared.decode(octets, final)
+        except UnicodeError:  # UTF-16 without the mark that it has to begin with
+            self._declared = None
+            return self._decode(octets, final=final)
 
     def _escape(self, text: str, *, final: bool) -> str:
         text = self._held + text

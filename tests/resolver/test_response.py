@@ -1,0 +1,112 @@
+"""Finished values: text out of octets, and JSON that holds every member."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from protocols.contract import Entry, Finding, Kind
+from resolver.records import entry_record, instant
+from resolver.response import Response, decode_text, is_textual, looks_like_text
+
+
+@pytest.mark.parametrize(
+    ("octets", "charset", "text"),
+    [
+        (b"plain", None, "plain"),
+        ("é".encode(), None, "é"),
+        (b"\xe9", None, "é"),  # no UTF-8: ISO 8859-1
+        (b"\xe9", "utf-8", "\ufffd"),  # declared, so it is wrong and not another charset
+        (b"\xe9", "iso-8859-1", "é"),
+        (b"\xe9", "no-such-charset", "é"),
+        (b"abc", "idna", "abc"),
+        (b"x\xff", "punycode", "xÿ"),
+        (b"abc", "zlib", "abc"),
+        (b"abc", "a\0b", "abc"),
+    ],
+)
+def test_octets_as_text(octets: bytes, charset: str | None, text: str) -> None:
+    assert decode_text(octets, charset) == text
+
+
+@pytest.mark.parametrize(
+    ("media_type", "textual"),
+    [
+        ("text/plain", True),
+        ("Text/HTML; charset=x", True),
+        ("application/gopher-menu", True),
+        ("application/atom+xml", True),
+        ("application/octet-stream", False),
+        ("image/gif", False),
+        (None, False),
+    ],
+)
+def test_what_is_text(media_type: str | None, textual: bool) -> None:
+    assert is_textual(media_type) is textual
+
+
+@pytest.mark.parametrize(
+    ("octets", "text"),
+    [
+        (b"", True),
+        (b"lines\r\nand\ttabs\n", True),
+        ("ü".encode(), True),
+        ("abü".encode()[:-1], True),  # cut inside a character
+        (b"\xfc", False),
+        (b"a\0b", False),
+        (b"\x7fELF\x02\x01", False),
+        (b"\xffabcdef", False),
+    ],
+)
+def test_what_looks_like_text(octets: bytes, text: bool) -> None:
+    assert looks_like_text(octets) is text
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (None, None),
+        (datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC), "2001-09-09T01:46:40Z"),
+        (datetime(2001, 9, 9, 1, 46, 40), "2001-09-09T01:46:40Z"),
+        (datetime(2001, 9, 9, 3, 46, 40, tzinfo=timezone(timedelta(hours=2))), "2001-09-09T01:46:40Z"),
+    ],
+)
+def test_moments_are_utc(moment: datetime | None, text: str | None) -> None:
+    assert instant(moment) == text
+
+
+def response(**changed: object) -> Response:
+    members: dict[str, object] = {
+        "url": "gopher://h/0x",
+        "requested_url": "gopher://h/0x",
+        "kind": Kind.DOCUMENT,
+        "content": b"caf\xe9",
+        "media_type": "text/plain",
+        "charset": None,
+        "size": None,
+        "modified": None,
+        "meta": (),
+        "entries": None,
+        "findings": (Finding("S04", "warn", "a port"),),
+        "verified": ("terminator",),
+        "elapsed": 0.1,
+    }
+    return Response(**{**members, **changed})  # type: ignore[arg-type]
+
+
+def test_response_is_jsonable() -> None:
+    record = json.loads(json.dumps(response(entries=(Entry(name="n", raw=b"\xff"),)).as_json()))
+    assert record["content"] == record["text"] == "café"
+    assert record["entries"][0]["raw"] == "\xff"
+    assert record["findings"] == [{"rule": "S04", "action": "warn", "detail": "a port"}]
+
+
+def test_text_of_what_is_no_text_is_none() -> None:
+    assert response(media_type="image/gif").text is None
+
+
+def test_entry_record_has_every_member() -> None:
+    members = "name url kind size modified title raw extra origin referrer".split()
+    assert list(entry_record(Entry(name="x"))) == members
