@@ -108,5 +108,5 @@ def test_text_of_what_is_no_text_is_none() -> None:
 
 
 def test_entry_record_has_every_member() -> None:
-    members = "name url kind size modified title raw extra origin referrer".split()
+    members = ["name", "url", "kind", "size", "modified", "title", "raw", "extra", "origin", "referrer"]
     assert list(entry_record(Entry(name="x"))) == members
