@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from protocols.contract import Limits, Line
-from protocols.conversation import Dialogue, Say, hear
+from protocols.connection import Line
 from protocols.errors import Declined, ProtocolError, Refused, TryLater
 from protocols.ftp.refusal import declined
 from protocols.ftp.reply import ControlReply, read_reply, shown_text
 from protocols.ftp.reuse import Standing
+from protocols.options import Limits
+from protocols.step import Dialogue, Say, hear
 from protocols.wire import Secret, encode_line, encode_refusals
 
 #: Above 4 KiB vsftpd answers 500, Pure-FTPd closes and ProFTPD says nothing any more.

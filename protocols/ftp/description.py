@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from protocols.contract import Kind
-from protocols.conversation import Dialogue, Note
 from protocols.ftp.control import refusal, shown_command
 from protocols.ftp.directory import UNIMPLEMENTED
 from protocols.ftp.facts import parse_size
 from protocols.ftp.reply import ControlReply
 from protocols.ftp.transfer import Form, Found, set_type
 from protocols.ftp.visit import Outcome, Visit, ask_fact, ask_time, enter
+from protocols.location import Kind
+from protocols.step import Dialogue, Note
 
 _DIRECTORY = Found(kind=Kind.DIRECTORY, form=Form.NAMES)
 

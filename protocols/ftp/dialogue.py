@@ -7,8 +7,6 @@ segment is dropped, joined or normalized.
 
 from __future__ import annotations
 
-from protocols.contract import Kind, Limits, Options, Validators
-from protocols.conversation import Borrow, Connect, Dialogue, Note
 from protocols.errors import Disconnected, InvalidUrl
 from protocols.ftp.control import Closing, Control, command, refusal, shown_command
 from protocols.ftp.description import describe
@@ -18,6 +16,9 @@ from protocols.ftp.reuse import Standing, login_key
 from protocols.ftp.transfer import Form, Found, Refusal, open_data, refuse_transfer, set_type, transfer
 from protocols.ftp.url import FtpUrl
 from protocols.ftp.visit import Outcome, Strayed, Visit, arrive, ask_size, ask_time, enter, return_to
+from protocols.location import Kind
+from protocols.options import Limits, Options, Validators
+from protocols.step import Borrow, Connect, Dialogue, Note
 
 
 def retrieve(url: FtpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[Outcome]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from protocols.contract import Finding, Kind
-from protocols.conversation import Dialogue, Note
 from protocols.errors import NotFound
 from protocols.ftp.control import refusal, shown_command
 from protocols.ftp.refusal import refusal_of
 from protocols.ftp.transfer import Form, Found, Refusal, Whole, open_data, refuse_transfer, set_type, transfer
 from protocols.ftp.visit import Outcome, Visit, enter
+from protocols.location import Finding, Kind
+from protocols.step import Dialogue, Note
 
 #: The server has not got the command.
 UNIMPLEMENTED = (500, 502, 504)

@@ -6,9 +6,12 @@ A value that is not there or makes no sense is None and never an error: each of 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from protocols.ftp.reply import ControlReply
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _SIZE = re.compile(rb" *(\d{1,19}) *")
 _LARGEST = 2**63 - 1
@@ -31,6 +34,8 @@ def parse_time(octets: bytes) -> datetime | None:
     match = _TIME.fullmatch(octets)
     if match is None:
         return None
+    from datetime import UTC, datetime  # a plan has no dates
+
     try:
         return datetime.strptime(match[1].decode("ascii"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError:

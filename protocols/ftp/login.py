@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from protocols.contract import Credentials, Options
-from protocols.conversation import AskCredentials, Dialogue, Note, StartTls
 from protocols.errors import Declined, LoginRequired, ProtocolError, TlsError
 from protocols.ftp.control import PRELIMINARY_LIMIT, Control, check_good, refusal
 from protocols.ftp.refusal import declined, refusal_of
 from protocols.ftp.reply import ControlReply
 from protocols.ftp.url import FtpUrl
+from protocols.options import Credentials, Options
+from protocols.step import AskCredentials, Dialogue, Note, StartTls
 from protocols.wire import Secret
 
 _UNKNOWN = Secret(b"****")

@@ -12,8 +12,8 @@ import re
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from protocols.contract import Limits
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError
+from protocols.options import Limits
 from protocols.wire import Buffer, Reader
 
 #: Servers under test send 300 lines of 17,000 octets; none of a kind that is meant to be read sends more.

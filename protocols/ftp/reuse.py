@@ -11,8 +11,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from protocols.contract import Options
 from protocols.ftp.url import FtpUrl
+from protocols.options import Options
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from datetime import datetime
+from typing import TYPE_CHECKING
 
-from protocols.contract import Kind
-from protocols.conversation import (
+from protocols.errors import Disconnected, ProtocolError, TimedOut, Truncated, Unreachable
+from protocols.ftp.control import PRELIMINARY_LIMIT, Closing, Control, refusal, shown_command
+from protocols.ftp.passive import Offer, parse_extended, parse_passive, read_offer
+from protocols.ftp.reply import ControlReply
+from protocols.location import Kind
+from protocols.step import (
     AskPeer,
     AwaitData,
     Begun,
@@ -26,10 +30,9 @@ from protocols.conversation import (
     Pace,
     hear,
 )
-from protocols.errors import Disconnected, ProtocolError, TimedOut, Truncated, Unreachable
-from protocols.ftp.control import PRELIMINARY_LIMIT, Closing, Control, refusal, shown_command
-from protocols.ftp.passive import Offer, parse_extended, parse_passive, read_offer
-from protocols.ftp.reply import ControlReply
+
+if TYPE_CHECKING:  # a plan has no dates
+    from datetime import datetime
 
 
 class Form(enum.Enum):

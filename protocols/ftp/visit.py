@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from typing import TYPE_CHECKING
 
-from protocols.contract import Finding, Options
-from protocols.conversation import Dialogue
 from protocols.ftp.control import Control, refusal, shown_command
 from protocols.ftp.facts import parse_path, parse_size, parse_time
 from protocols.ftp.login import log_in
@@ -15,6 +13,12 @@ from protocols.ftp.reply import ControlReply
 from protocols.ftp.reuse import Approach, Standing
 from protocols.ftp.transfer import Found
 from protocols.ftp.url import FtpUrl
+from protocols.location import Finding
+from protocols.options import Options
+from protocols.step import Dialogue
+
+if TYPE_CHECKING:  # a plan has no dates
+    from datetime import datetime
 
 _ABSOLUTE = "an empty segment is a CWD without argument; an absolute path is written %2F"
 
