@@ -10,6 +10,7 @@ import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from protocols.contract import Credentials, HostUrl, Options
@@ -45,6 +46,11 @@ _TOKEN = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(rb"[^\x00-\x08\x0a-\x1f\x7f]*")
 
 
+@lru_cache(maxsize=256)
+def _is_secret(name: bytes) -> bool:
+    return _SECRET.search(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is sent, but for a body."""
@@ -56,7 +62,7 @@ class Request:
     @property
     def secrets(self) -> Headers:
         """The headers whose values are not to be shown."""
-        return tuple((name, value) for name, value in self.headers if value and _SECRET.search(name))
+        return tuple((name, value) for name, value in self.headers if value and _is_secret(name))
 
     @property
     def whom(self) -> Headers:
