@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,15 @@ from tests.protocols.ftp.on_a_socket import door, retrieve, take
 
 SHORT = Limits(idle=0.2)
 ON_A_SOCKET = [row for row in ROWS if row.commands]
+
+
+def has_ipv6() -> bool:
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            return False
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +230,17 @@ async def test_transfers_that_are_cut(
         assert taken.error.received == received
     assert "final-reply" not in taken.verified
     assert server.violations == []
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+async def test_over_ipv6_there_is_no_pasv(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, host="::1")
+    assert (await retrieve(server, "pub/a.txt")).body == TEXT
+    server = await serve(nursery, Behaviour(replies={b"EPSV": b"522 use (1)\r\n"}), host="::1")
+    taken = await retrieve(server, "pub/a.txt")
+    assert isinstance(taken.error, Declined)
+    assert taken.error.code == "522"
+    assert b"PASV" not in server.commands
 
 
 async def test_a_reset_before_the_first_octet(nursery: trio.Nursery) -> None:
