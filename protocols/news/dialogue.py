@@ -44,16 +44,22 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
         try:
             found = yield from _get(talk, Usher(talk, Login(url.user, url.password), options), wish, is_new)
         except (Disconnected, Declined) as error:
-            over = isinstance(error, Disconnected) or talk.link.closing
-            if over and not is_new and not talk.heard:
+            if not is_new and _is_dead(talk, error):
                 anew = True
                 continue
-            if not over and not talk.pending:
+            if isinstance(error, Declined) and not (talk.pending or talk.link.closing):
                 yield Keep()
             raise
         yield Keep()
         yield Note("QUIT, when nobody needs the connection any more; its answer is not waited for")
         return found
+
+
+def _is_dead(talk: Talk, error: Disconnected | Declined) -> bool:
+    """Was the connection at its end before it could be of use? A 400 that is not the first answer is one."""
+    if isinstance(error, Disconnected):
+        return not talk.handed
+    return talk.link.closing and not talk.heard
 
 
 def _reach(

@@ -126,12 +126,14 @@ class Link:
 
 
 class Talk:
-    """What one dialogue says and hears. `pending` are its own commands without an answer."""
+    """What one dialogue says and hears. `pending` are its own commands without an answer, `heard` counts
+    answers, `handed`: a part of the body has been handed over."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
         self.pending = 0
         self.heard = 0
+        self.handed = False
         self._epoch: int | None = None
         self._in_turn = False
 

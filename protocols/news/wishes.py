@@ -103,6 +103,12 @@ def _need(talk: Talk, ideal: Answer) -> Dialogue[Answer]:
     return answer
 
 
+def _hand_over(talk: Talk, what: str, found: Found) -> Dialogue[None]:
+    """The block that follows is a part of the body."""
+    talk.handed = True
+    yield Part(what=f"{what}, up to a line with a lone period", found=found)
+
+
 # -- an article
 
 
@@ -135,7 +141,7 @@ def _hear_article(talk: Talk, message_id: bytes | None, facts: bool) -> Dialogue
     if facts:
         yield from hear(skip_block(HEAD_LIMIT), "the end of the head", None)
     else:
-        yield Part(what="the article, up to a line with a lone period", found=found)
+        yield from _hand_over(talk, "the article", found)
     return found
 
 
@@ -172,7 +178,7 @@ def _list_articles(group: bytes, most: int, talk: Talk) -> Dialogue[Found]:
             continue
         check_way(talk, command, answer)
         if answer.block:
-            yield Part(what="the overview, up to a line with a lone period", found=found)
+            yield from _hand_over(talk, "the overview", found)
         elif answer.code not in _GONE:
             raise refusal(command, answer)
         return found
@@ -205,6 +211,7 @@ def _list_heads(talk: Talk, group: bytes, found: Group) -> Dialogue[None]:
         yield from talk.say(*(Command(Verb.HEAD, encode_number(number)) for number in batch))
         octets = yield from _hear_heads(talk, batch)
         if octets:
+            talk.handed = True
             yield Part(what="an overview made of heads", found=found, octets=octets)
 
 
@@ -255,13 +262,13 @@ def _list_groups(pattern: bytes, talk: Talk) -> Dialogue[Found]:
     found = Groups()
     yield from talk.say_last(Command(Verb.LIST_ACTIVE, argument), Command(Verb.LIST_NEWSGROUPS, argument))
     yield from _need(talk, Answer(215, block=True))
-    yield Part(what="the groups, up to a line with a lone period", found=found)
+    yield from _hand_over(talk, "the groups", found)
     try:
         answer = yield from talk.hear(Answer(215, block=True))
     except TryLater:  # 400, the server goes
         return found
     if answer.block:
-        yield Part(what="their descriptions, up to a line with a lone period", found=found)
+        yield from _hand_over(talk, "their descriptions", found)
     return found
 
 

@@ -276,10 +276,23 @@ def test_a_new_one_that_dies_is_not_replaced(death: bytes, code: str | None) -> 
     assert not player.kept
 
 
-def test_one_that_dies_after_an_answer_is_not_replaced() -> None:
-    player = Player(b"211 1 7 7 a.b\r\n", memories=[used()])
-    with pytest.raises(Disconnected):
+def test_one_that_dies_between_two_answers_is_replaced() -> None:
+    player = Player(b"211 1 7 7 a.b\r\n", HELLO + b"211 1 7 7 a.b\r\n" + ARTICLE, memories=[used(), None])
+    ask("nntp://h/a.b/7", player)
+    assert [join.anew for join in player.joins] == [False, True]
+
+
+def test_400_that_is_not_the_first_answer_is_one() -> None:
+    player = Player(b"211 1 7 7 a.b\r\n400 going down\r\n", memories=[used()])
+    with pytest.raises(Declined) as caught:
         ask("nntp://h/a.b/7", player)
+    assert (caught.value.code, len(player.joins)) == ("400", 1)
+
+
+def test_one_that_dies_behind_a_part_of_the_body_is_not_replaced() -> None:
+    player = Player(b"215 x\r\na.b 1 1 y\r\n.\r\n", memories=[used()])
+    with pytest.raises(Disconnected):
+        ask("news:*", player)
     assert len(player.joins) == 1
 
 

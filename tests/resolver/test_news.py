@@ -1,0 +1,265 @@
+"""News through the whole of the resolver: one connection for many, in step whatever happens on it."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+import resolver
+from fixtures.nntp import EXAMPLE, INN, Behaviour, Flavour, Group, NewsServer, Spool, serve
+from fixtures.nntp.flavour import LOGIN, TRANSIT
+from fixtures.nntp.spool import SMUGGLING, numbered
+from resolver.session import Resolver
+
+COUNT = 60
+SPOOL = Spool({b"a.b": Group(numbered(b"a.b", list(range(1, COUNT + 1)))), **EXAMPLE.groups})
+
+
+def session(server: NewsServer, **more: object) -> Resolver:
+    policy = resolver.Policy(allow_port={server.port}, allow_password=True)
+    news_server = f"127.0.0.1:{server.port}"
+    return Resolver(policy=policy, news_server=news_server, **more)  # type: ignore[arg-type]
+
+
+class Crowd:
+    """Many fetches at once: results by number, errors by class name."""
+
+    def __init__(self, session: Resolver, server: NewsServer, login: str = "") -> None:
+        self._session = session
+        self._server = server
+        self._login = login
+        self.results: dict[int, str] = {}
+
+    async def fetch(self, number: int, group: str = "a.b") -> None:
+        try:
+            url = self._server.url(f"{group}/{number}", login=self._login)
+            content = (await self._session.fetch(url)).content
+            self.results[number] = content.decode("latin-1").splitlines()[-1]
+        except resolver.ResolveError as error:
+            self.results[number] = type(error).__name__
+
+    async def fetch_all(self, numbers: range) -> dict[int, str]:
+        async with trio.open_nursery() as nursery:
+            for number in numbers:
+                nursery.start_soon(self.fetch, number)
+        return self.results
+
+
+def right(numbers: range) -> dict[int, str]:
+    return {number: f"number {number}" if number <= COUNT else "NotFound" for number in numbers}
+
+
+FLAVOURS = [(INN, ""), (TRANSIT, ""), (LOGIN, "alice:secret@")]
+
+
+@pytest.mark.parametrize(("flavour", "login"), FLAVOURS, ids=lambda value: getattr(value, "name", ""))
+async def test_many_at_once_share_a_connection(flavour: Flavour, login: str, nursery: trio.Nursery) -> None:
+    """All are answered right, those that are gone too; what had to be mended is mended once."""
+    server = await serve(nursery, SPOOL, flavour=flavour)
+    numbers = range(1, COUNT + 11)
+    async with session(server) as many:
+        assert await Crowd(many, server, login).fetch_all(numbers) == right(numbers)
+    assert (server.connections, server.violations) == (1, [])
+    assert server.commands.count(b"MODE READER") == (0 if flavour is INN else 1)
+    assert server.commands.count(b"AUTHINFO USER alice") == (1 if flavour is LOGIN else 0)
+
+
+async def test_they_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
+    """A window of commands is on its way before the first answer; who waited would wait for ever."""
+    numbers = range(1, COUNT + 1)
+    server = await serve(nursery, SPOOL, gathers=2 * COUNT)
+    with trio.fail_after(5):
+        async with session(server) as many:
+            assert await Crowd(many, server).fetch_all(numbers) == right(numbers)
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def test_a_wrong_password_is_tried_once(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, SPOOL, flavour=LOGIN)
+    async with session(server) as many:
+        results = await Crowd(many, server, "alice:wrong@").fetch_all(range(1, 21))
+    assert set(results.values()) == {"AccessDenied"}
+    assert server.commands.count(b"AUTHINFO PASS wrong") == 1
+
+
+async def test_the_next_answer_behind_a_smuggling_article_is_right(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with session(server) as one:
+        smuggled = await one.fetch("news:smuggled@example.test")
+        assert smuggled.content.endswith(b"\r\n\r\n" + SMUGGLING)
+        next_one = await one.fetch("news:comp.misc.1230@example.test")
+        assert next_one.content.endswith(b"\r\n\r\nnumber 1230\r\n")
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def test_and_so_are_those_sent_ahead(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    found: dict[str, bytes] = {}
+
+    async def fetch(session: Resolver, message_id: str) -> None:
+        found[message_id] = (await session.fetch(f"news:{message_id}")).content
+
+    wanted = ["smuggled@example.test", "comp.misc.1230@example.test", "comp.misc.1234@example.test"]
+    async with session(server) as many, trio.open_nursery() as inner:
+        for message_id in wanted:
+            inner.start_soon(fetch, many, message_id)
+    assert found["smuggled@example.test"].endswith(SMUGGLING)
+    assert found["comp.misc.1230@example.test"].endswith(b"number 1230\r\n")
+    assert found["comp.misc.1234@example.test"].endswith(b"number 1234\r\n")
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("after", [1, 2, 7, 20])
+async def test_a_server_that_goes_again_and_again(after: int, nursery: trio.Nursery) -> None:
+    """Whoever was in flight asks again on a new connection."""
+    server = await serve(nursery, SPOOL, closes_after=after)
+    numbers = range(1, COUNT + 1)
+    async with session(server) as many:
+        results = await Crowd(many, server).fetch_all(numbers)
+    if after > 1:
+        assert results == right(numbers)
+    assert set(results) == set(numbers)
+    assert server.violations == []
+
+
+@pytest.mark.parametrize(
+    "behaviour", [Behaviour(cut_at=100), Behaviour(reset_at=100), Behaviour(instead=b"hello\r\n")]
+)
+async def test_one_spoilt_answer_harms_nobody_else(behaviour: Behaviour, nursery: trio.Nursery) -> None:
+    command = b"ARTICLE 20"
+    server = await serve(nursery, SPOOL, behaviours={command: behaviour})
+    numbers = range(1, COUNT + 1)
+    async with session(server) as many:
+        results = await Crowd(many, server).fetch_all(numbers)
+    assert results.pop(20) in ("Truncated", "ProtocolError", "Disconnected")
+    assert results == {number: text for number, text in right(numbers).items() if number != 20}
+    assert server.violations == []
+
+
+async def test_a_cancelled_one_harms_nobody_else(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, SPOOL)
+    async with session(server) as many:
+        crowd = Crowd(many, server)
+        async with trio.open_nursery() as inner:
+            scopes = []
+            for number in range(1, COUNT + 1):
+                scope = trio.CancelScope()
+                scopes.append(scope)
+                inner.start_soon(within, scope, crowd, number)
+            while not server.batches:
+                await trio.lowlevel.checkpoint()
+            for scope in scopes[::7]:
+                scope.cancel()
+    for number, text in right(range(1, COUNT + 1)).items():
+        assert crowd.results.get(number, text) == text
+    assert len(crowd.results) >= COUNT - len(scopes[::7])
+    assert server.violations == []
+
+
+async def within(scope: trio.CancelScope, crowd: Crowd, number: int) -> None:
+    with scope:
+        await crowd.fetch(number)
+
+
+async def test_who_reads_slowly_has_a_connection_to_himself(nursery: trio.Nursery) -> None:
+    """Else whoever reads one article while holding another open would wait for himself."""
+    server = await serve(nursery)
+    async with session(server) as one, one.stream("news:comp.misc.1230@example.test") as held:
+        fetched = await one.fetch("news:comp.misc.1234@example.test")
+        assert fetched.content.endswith(b"number 1234\r\n")
+        content = b"".join([octets async for octets in held.body])
+        assert content.endswith(b"number 1230\r\n")
+    assert server.connections == 2
+
+
+async def test_silence_is_waited_for_once(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, SPOOL, behaviours={b"ARTICLE 1": Behaviour(silent=True)})
+    limits = resolver.Limits(idle=0.2)
+    with trio.fail_after(3):
+        async with session(server, limits=limits) as many:
+            results = await Crowd(many, server).fetch_all(range(1, 31))
+    assert results[1] == "TimedOut"
+    assert set(results.values()) <= {"TimedOut", *right(range(1, 31)).values()}
+
+
+async def test_articles_of_two_groups_do_not_mix(nursery: trio.Nursery) -> None:
+    spool = Spool(
+        {
+            b"a.b": Group(numbered(b"a.b", list(range(1, 21)))),
+            b"c.d": Group(numbered(b"c.d", list(range(1, 21)))),
+        }
+    )
+    server = await serve(nursery, spool)
+    found: dict[str, object] = {}
+
+    async def fetch(session: Resolver, path: str) -> None:
+        try:
+            extra = (await session.fetch(server.url(path))).extra
+            found[path] = None if extra is None else extra["message_id"]
+        except resolver.NotFound:
+            found[path] = "gone"
+
+    async with session(server) as many, trio.open_nursery() as inner:
+        for number in range(1, 21):
+            for group in ("a.b", "c.d", "no.such"):
+                inner.start_soon(fetch, many, f"{group}/{number}")
+    for number in range(1, 21):
+        assert found[f"a.b/{number}"] == f"a.b.{number}@example.test"
+        assert found[f"c.d/{number}"] == f"c.d.{number}@example.test"
+        assert found[f"no.such/{number}"] == "gone"
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def test_another_password_is_another_connection(nursery: trio.Nursery) -> None:
+    """S11."""
+    server = await serve(nursery, flavour=LOGIN)
+    async with session(server) as one:
+        await one.fetch(server.url("comp.misc/1234", login="alice:secret@"))
+        with pytest.raises(resolver.LoginRequired):
+            await one.fetch(server.url("comp.misc/1234"))
+        with pytest.raises(resolver.AccessDenied):
+            await one.fetch(server.url("comp.misc/1234", login="bob:secret@"))
+    assert server.connections == 3
+
+
+async def test_a_farewell(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with session(server) as one:
+        await one.fetch("news:comp.misc.1230@example.test")
+        assert b"QUIT" not in server.commands
+    while b"QUIT" not in server.commands:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_listing_and_info(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with session(server) as one:
+        listing = await one.fetch("news:comp.misc")
+        assert listing.entries is not None
+        assert [entry.url for entry in listing.entries][1:3] == [
+            "news:comp.misc.1234@example.test",
+            "news:smuggled@example.test",
+        ]
+        groups = await one.fetch("news:*")
+        assert groups.entries is not None
+        assert [(entry.name, entry.title) for entry in groups.entries][:2] == [
+            ("comp.misc", "General topics."),
+            ("alt.c++", "Übung"),
+        ]
+        facts = await one.info("news:comp.misc.1230@example.test")
+        assert (facts.kind, facts.extra and facts.extra["message_id"]) == (
+            "article",
+            "comp.misc.1230@example.test",
+        )
+        async with one.entries("news:a*") as entries:
+            assert [entry.name async for entry in entries] == ["alt.c++", "alt.empty"]
+    assert b"HEAD <comp.misc.1230@example.test>" in server.commands
+
+
+async def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NNTPSERVER", raising=False)
+    monkeypatch.setattr("resolver.news_server.SYSTEM_FILE", "/nonexistent/server")
+    with pytest.raises(resolver.NotConfigured) as caught:
+        await resolver.fetch("news:comp.misc")
+    assert caught.value.exit_code == 2
+    assert "NNTPSERVER" in caught.value.message

@@ -1,0 +1,146 @@
+"""Which server a news URL without one goes to: the order of choice, and what is no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from protocols.errors import NotConfigured
+from resolver.news_server import (
+    SYSTEM_FILE,
+    Setting,
+    choose,
+    find_setting,
+    first_word,
+    needs_server,
+    server_of,
+)
+from resolver.plan import explain
+from resolver.policy import Server
+from resolver.url import parse
+
+FILE = "# a comment\n\n  news.file.example  # mine\nnews.other.example\n"
+VARIABLE = {"NNTPSERVER": "news.variable.example"}
+
+CHOICES = [
+    ("news.option.example", VARIABLE, FILE, Setting("news.option.example", "--news-server")),
+    (None, VARIABLE, FILE, Setting("news.variable.example", "NNTPSERVER")),
+    ("", VARIABLE, FILE, Setting("news.variable.example", "NNTPSERVER")),
+    (None, {"NNTPSERVER": ""}, FILE, Setting("news.file.example", SYSTEM_FILE)),
+    (None, {}, FILE, Setting("news.file.example", SYSTEM_FILE)),
+    (None, {}, "# nothing\n\n", None),
+    (None, {}, None, None),
+]
+
+
+@pytest.mark.parametrize(("option", "environment", "file", "setting"), CHOICES)
+def test_the_first_of_what_is_set(
+    option: str | None, environment: dict[str, str], file: str | None, setting: Setting | None
+) -> None:
+    assert choose(option, environment, file) == setting
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("a\n", "a"),
+        ("a b\n", "a"),
+        ("\n \t\n#x\n # y\n\tb # c", "b"),
+        ("", None),
+        ("#\n", None),
+        ("a#b", "a#b"),
+    ],
+)
+def test_the_first_word_of_a_file(text: str, word: str | None) -> None:
+    assert first_word(text) == word
+
+
+SERVERS = [
+    ("news.example", "news", Server("news.example", 119)),
+    ("news.example", "snews", Server("news.example", 563)),
+    ("news.example:1119", "news", Server("news.example", 1119)),
+    ("news.example:1119", "snews", Server("news.example", 1119)),
+    ("[::1]", "news", Server("::1", 119)),
+    ("[::1]:1119", "news", Server("::1", 1119)),
+    ("127.0.0.1", "news", Server("127.0.0.1", 119)),
+    ("NEWS.example", "news", Server("news.example", 119)),
+]
+
+
+@pytest.mark.parametrize(("text", "scheme", "server"), SERVERS)
+def test_a_server(text: str, scheme: str, server: Server) -> None:
+    assert server_of(Setting(text, "NNTPSERVER"), scheme) == server
+
+
+BAD = [
+    "u:p@h",
+    "h/x",
+    "h?x",
+    "h#x",
+    "a b",
+    "h:99999",
+    "h:x",
+    "::1",
+    "[::1",
+    "h\r\nQUIT",
+    "",
+    ":119",
+    "ü.example",
+]
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_is_no_server(text: str) -> None:
+    with pytest.raises(NotConfigured, match="NNTPSERVER") as caught:
+        server_of(Setting(text, "NNTPSERVER"), "news")
+    assert caught.value.exit_code == 2
+
+
+def test_none_is_set() -> None:
+    with pytest.raises(NotConfigured) as caught:
+        server_of(None, "news")
+    assert all(way in caught.value.message for way in ("--news-server", "NNTPSERVER", SYSTEM_FILE))
+
+
+def test_where_it_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "server"
+    path.write_bytes(b"# \xff\nnews.file.example\n")
+    monkeypatch.setattr("resolver.news_server.SYSTEM_FILE", str(path))
+    monkeypatch.setenv("NNTPSERVER", "news.variable.example")
+    assert find_setting("x") == Setting("x", "--news-server")
+    assert find_setting(None) == Setting("news.variable.example", "NNTPSERVER")
+    monkeypatch.delenv("NNTPSERVER")
+    assert find_setting(None) == Setting("news.file.example", str(path))
+    path.unlink()
+    assert find_setting(None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("news:a.b", True),
+        ("news:x@y", True),
+        ("snews:a.b", True),
+        ("news://h/a.b", False),
+        ("nntp://h/a.b", False),
+        ("http://h/", False),
+        ("mailto:a@b", False),
+    ],
+)
+def test_which_urls_need_one(text: str, needed: bool) -> None:
+    assert needs_server(parse(text)) is needed
+
+
+def test_a_plan_names_it() -> None:
+    step = next(
+        step for step in explain("news:a.b", news_server="[::1]:1119").steps if step["action"] == "connect"
+    )
+    assert (step["host"], step["port"], step["tls"]) == ("::1", 1119, False)
+
+
+def test_a_plan_without_one_says_how_to_name_it() -> None:
+    plan = explain("snews:a.b")
+    first, connect = plan.steps[0], next(step for step in plan.steps if step["action"] == "connect")
+    assert "--news-server" in str(first["text"])
+    assert (plan.verdict, connect["host"], connect["port"], connect["tls"]) == ("allow", None, 563, True)
