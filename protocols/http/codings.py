@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from protocols.contract import Body, Sink, Unpacking
 from protocols.errors import LimitExceeded, ProtocolError, Truncated
+from protocols.options import Unpacking
+
+if TYPE_CHECKING:  # a plan names codings and undoes none
+    from protocols.contract import Body, Sink
 
 #: Octets that come out at most at a time.
 PIECE = 65_536

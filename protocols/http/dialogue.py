@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import cast
 
-from protocols.contract import Credentials, Limits, Options
 from protocols.errors import Disconnected
 from protocols.http.codings import ALWAYS
 from protocols.http.exchange import Exchange
 from protocols.http.head import Head
 from protocols.http.request import Request, compose
 from protocols.http.url import HttpUrl
+from protocols.options import Credentials, Limits, Options
 from protocols.step import AskCredentials, Borrow, Connect, Dialogue, HandOver, Note, Say, hear
 
 _IDEAL = Head(200, "OK", ())

@@ -11,10 +11,11 @@ from collections.abc import Generator
 
 import h11
 
-from protocols.contract import Limits, Line
+from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 from protocols.http.head import Head, framing_of
 from protocols.http.request import Request
+from protocols.options import Limits
 from protocols.wire import Buffer, encode_head, encode_payload
 
 _TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
