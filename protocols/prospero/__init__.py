@@ -39,4 +39,6 @@ PROSPERO = Scheme(
     parse=parse,
     build=build,
     transport="udp",
+    open=_open,
+    dialogue=_dialogue,
 )

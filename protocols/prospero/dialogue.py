@@ -15,7 +15,7 @@ from protocols.prospero.reply import Answer, parse_reply
 from protocols.prospero.resolution import MOST_MOVES, Ask, ask_for_links, resolve
 from protocols.prospero.target import Target, target_of
 from protocols.prospero.url import ProsperoUrl
-from protocols.step import Connect, Dialogue, HandOver, Note, Say, hear
+from protocols.step import Connect, Dialogue, Note, Say, hear
 from protocols.wire import Buffer, split_message
 
 
@@ -28,8 +28,7 @@ def converse(url: ProsperoUrl) -> Dialogue[None]:
         while True:
             ask = resolution.send((yield from _put(ask)))
     except StopIteration:
-        yield HandOver("the contents of the object")
-    yield from _branches(target)
+        yield from _branches(target)
 
 
 def _put(ask: Ask) -> Dialogue[Answer]:

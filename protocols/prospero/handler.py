@@ -31,6 +31,8 @@ from protocols.prospero.union import Members, splice
 from protocols.prospero.url import ProsperoUrl
 
 _USUAL = Timing()
+#: The server said how many packets there are, and all of them came.
+_VERIFIED = frozenset({"length"})
 
 
 @asynccontextmanager
@@ -69,7 +71,7 @@ def _contents(document: Document, asker: Asker) -> Reply:
     reply.size = len(document.octets)
     reply.media_type = guess_media_type(facts.ways, document.place.hsoname)
     reply.peer = asker.address(document.place)
-    reply.verified.add("length")  # of packets: the server said how many, and all of them came
+    reply.verified |= _VERIFIED
     return reply
 
 
@@ -127,6 +129,7 @@ def _directory(directory: Directory, members: Members, asker: Asker) -> Reply:
     reply.body = Octets(name_lines(shown))
     reply.media_type = "text/plain"
     reply.listing = LinkReader(shown, found_in)
+    reply.verified |= frozenset() if members.gaps else _VERIFIED
     reply.findings += _told(directory.listing)
     reply.findings += [Finding("prospero:incomplete", "warn", gap) for gap in members.gaps]
     if any(each.name == b"FILTER" for member in members.members for each in member.link.attributes):
