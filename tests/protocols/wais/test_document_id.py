@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.wais.coding import write_element
@@ -104,11 +104,13 @@ def test_fields() -> None:
     assert parse_fields(b"") is None
 
 
+@settings(max_examples=40)
 @given(st.binary(max_size=300))
 def test_the_rfc_spelling_reads_back(document_id: bytes) -> None:
     assert parse_wpath(write_opaque(document_id)) == WrittenId(document_id)
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(1, 10), st.binary(min_size=1, max_size=200)), min_size=1),
     st.integers(0, 2**32 - 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.errors import ProtocolError
@@ -36,6 +36,7 @@ def test_compressed_integers(value: int, octets: str) -> None:
     assert take_compressed(written + b"\xff", 0) == (value, len(written))
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 2**35 - 1))
 def test_a_compressed_integer_reads_back(value: int) -> None:
     octets = encode_compressed(value)
@@ -68,6 +69,7 @@ def test_what_is_no_number(octets: str) -> None:
         parse_number(bytes.fromhex(octets))
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=200))))
 def test_a_group_reads_back(items: list[tuple[int, bytes]]) -> None:
     group = b"".join(encode_element(tag, content) for tag, content in items)
