@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import trio
 
 import resolver
 from fixtures.__main__ import server_tls
-from fixtures.http import ABOUT, DATA, EXAMPLE, Behaviour, HttpServer, Page, moved, serve
+from fixtures.http import ABOUT, DATA, EXAMPLE, Behaviour, HttpServer, Page, Request, moved, serve
+from fixtures.http.server import encode
 from protocols.contract import Kind, Limits, Options
 from protocols.errors import (
     Disconnected,
@@ -26,6 +28,7 @@ from protocols.errors import (
 )
 from resolver.policy import Policy
 from resolver.session import Resolver
+from resolver.tries import Patience
 
 
 async def test_a_document(nursery: trio.Nursery) -> None:
@@ -297,6 +300,59 @@ async def test_what_a_bad_server_comes_to(
             await session.fetch(server.url(path))
     assert type(caught.value) is error
     assert caught.value.url == server.url(path)
+
+
+def behind_head(path: str, octets: int) -> int:
+    """The place of an octet of the body in the whole answer."""
+    return encode(Request("GET", path), EXAMPLE[path]).index(b"\r\n\r\n") + 4 + octets
+
+
+#: 10,000 octets came, and the last 4,096 of them are asked for again.
+DATA_CUT, RANGES = behind_head("/data", 10_000), ["bytes=5904-"]
+CHUNK_CUT = behind_head("/data/chunked", 10_000 + len("1388\r\n\r\n1388\r\n"))
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "page", "ranges", "again"),
+    [
+        (Behaviour(reset_at=DATA_CUT, times=1), "/data", RANGES, "206"),
+        (Behaviour(cut_at=DATA_CUT, times=1), "/data", RANGES, "206"),
+        (
+            Behaviour(cut_at=DATA_CUT, times=1),
+            "/data/chunked",
+            ["bytes=5926-"],
+            "200",
+        ),  # not to be had in parts
+        (Behaviour(cut_at=0, times=1), "/data", [], "200"),
+        (Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\n\r\n", times=1), "/data", [], "200"),
+    ],
+)
+async def test_another_try_goes_on_where_the_last_one_stopped(
+    behaviour: Behaviour, page: str, ranges: list[str], again: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, behaviours={page: behaviour})
+    async with Resolver(patience=Patience(tries=2, delay=0.0)) as session:
+        saved = await session.save(server.url(page), str(tmp_path / "file"))
+    assert (tmp_path / "file").read_bytes() == DATA
+    assert (saved.attempts, saved.bytes) == (2, len(DATA))
+    assert server.requests[1].values("range") == ranges
+    assert server.requests[1].values("if-range") == (['"1"'] if again == "206" else [])
+    assert server.violations == []
+
+
+async def test_an_object_that_changed_is_fetched_anew(nursery: trio.Nursery, tmp_path: Path) -> None:
+    old = EXAMPLE["/data"]
+    site = {"/data": old}
+    server = await serve(nursery, site, {"/data": Behaviour(cut_at=DATA_CUT, times=1)})
+
+    def change(event: object) -> None:
+        if isinstance(event, resolver.Retrying):
+            site["/data"] = replace(old, content=b"new", headers=(("ETag", '"2"'),))
+
+    async with Resolver(patience=Patience(tries=2, delay=0.0), on_event=change) as session:
+        await session.save(server.url("/data"), str(tmp_path / "file"))
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert server.requests[1].values("if-range") == ['"1"']
 
 
 async def test_tls_that_is_cut(nursery: trio.Nursery, tmp_path: Path) -> None:
