@@ -92,6 +92,8 @@ class Control:
 
     def refuse_options(self) -> Dialogue[None]:
         """Answer the Telnet options that replies asked for. Not to be used during a transfer."""
+        if not self._options:
+            return
         answer = encode_refusals(self._options)
         self._options.clear()
         if answer.octets:
