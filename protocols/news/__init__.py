@@ -26,8 +26,8 @@ def _open(url: NewsUrl | NntpUrl, gate: Gate) -> AbstractAsyncContextManager[Rep
 
 
 def _dialogue(url: NewsUrl | NntpUrl) -> Dialogue:
-    from protocols.contract import Limits, Options  # as above
-    from protocols.news.dialogue import converse
+    from protocols.news.dialogue import converse  # as above
+    from protocols.options import Limits, Options
 
     return converse(url, Options(), Limits())
 

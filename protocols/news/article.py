@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from datetime import datetime
+from typing import TYPE_CHECKING
 
-from protocols.contract import Limits
 from protocols.errors import LimitExceeded
 from protocols.news.block import Block
-from protocols.news.dates import parse_date
 from protocols.news.header_text import declared_charset, decode_field
+from protocols.options import Limits
 from protocols.wire import Buffer, Reader
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 #: Octets of a head; what is larger is not waited for. Real ones have some thousand.
 HEAD_LIMIT = 1_048_576
@@ -60,7 +62,11 @@ class Head:
     @property
     def date(self) -> datetime | None:
         value = self.first("date")
-        return None if value is None else parse_date(value.decode("latin-1"))
+        if value is None:
+            return None
+        from protocols.news.dates import parse_date  # a plan has no dates
+
+        return parse_date(value.decode("latin-1"))
 
     @property
     def message_id(self) -> bytes | None:

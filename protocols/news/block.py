@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Generator
 
-from protocols.contract import Sink, Stream
+from protocols.connection import Sink, Stream
 from protocols.errors import Disconnected, LimitExceeded, Truncated
 from protocols.wire import Buffer, Reader
 

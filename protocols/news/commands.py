@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from protocols.contract import Line
+from protocols.connection import Line
 from protocols.errors import Refused
 from protocols.wire import Secret, encode_line
 

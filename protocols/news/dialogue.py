@@ -6,7 +6,6 @@ greeting of a new one before anything is said, and takes hurdles out of the way:
 
 from __future__ import annotations
 
-from protocols.contract import Limits, Options
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -22,6 +21,7 @@ from protocols.news.refusals import declined
 from protocols.news.reply import Answer, read_status
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.news.wishes import Found, Wish, wish_of
+from protocols.options import Limits, Options
 from protocols.step import Dialogue, Join, Joined, Keep, Note, hear
 
 _GREETING = "the greeting"

@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from protocols.contract import Finding, Limits, Line
+from protocols.connection import Line
+from protocols.location import Finding
 from protocols.news.block import read_block, skip_block
 from protocols.news.commands import ALONE, Command, Verb
 from protocols.news.refusals import refusal
 from protocols.news.reply import Answer, read_answer
+from protocols.options import Limits
 from protocols.step import AwaitTurn, Dialogue, Say, TakeFloor, hear
 from protocols.wire import Buffer, Reader
 

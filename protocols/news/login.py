@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from protocols.contract import Credentials, Finding, Options
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -20,10 +19,12 @@ from protocols.errors import (
     Refused,
     TlsError,
 )
+from protocols.location import Finding
 from protocols.news.commands import READER_VERBS, Command, Verb
 from protocols.news.link import Talk
 from protocols.news.refusals import declined, refusal
 from protocols.news.reply import Answer
+from protocols.options import Credentials, Options
 from protocols.step import AskCredentials, Dialogue, StartTls
 from protocols.wire import Secret
 

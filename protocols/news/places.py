@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from protocols.contract import Url
 from protocols.errors import InvalidUrl
+from protocols.location import Url
 from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp
 
 U = TypeVar("U", bound=Url)

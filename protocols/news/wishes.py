@@ -13,19 +13,17 @@ from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
-from protocols.contract import Options
 from protocols.errors import LimitExceeded, ProtocolError, TryLater
 from protocols.news.article import HEAD_LIMIT, Head, read_head
 from protocols.news.block import Block, skip_block
 from protocols.news.commands import Command, Verb, encode_message_id, encode_number, encode_range
-from protocols.news.groups import count_groups
 from protocols.news.lines import Lines
 from protocols.news.link import SKIP_LIMIT, WINDOW, Talk
 from protocols.news.login import check_way
-from protocols.news.overview import encode_overview
 from protocols.news.refusals import refusal
 from protocols.news.reply import Answer, Selected, is_number, message_id_of, parse_selected
 from protocols.news.url import NewsUrl, NntpUrl
+from protocols.options import Options
 from protocols.step import Dialogue, HandOver, Note, hear
 from protocols.wire import Buffer, Reader
 
@@ -217,6 +215,8 @@ def _list_heads(talk: Talk, group: bytes, found: Group) -> Dialogue[None]:
 
 def _hear_heads(talk: Talk, numbers: Iterable[int]) -> Dialogue[bytes]:
     """The overview lines of the articles that are still there."""
+    from protocols.news.overview import encode_overview  # brings entries, which a plan has none of
+
     lines = []
     for number in numbers:
         command = talk.link.owed[0]
@@ -273,6 +273,8 @@ def _list_groups(pattern: bytes, talk: Talk) -> Dialogue[Found]:
 
 
 def _count_groups(pattern: bytes, talk: Talk) -> Dialogue[Found]:
+    from protocols.news.groups import count_groups  # as above
+
     argument = None if pattern == b"*" else pattern
     yield from talk.say_last(Command(Verb.LIST_ACTIVE, argument))
     yield from _need(talk, Answer(215, block=True))
