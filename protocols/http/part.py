@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 
 from protocols.errors import ProtocolError
-from protocols.http.dates import format_date
 from protocols.http.head import Head, content_length
 from protocols.options import Validators
 
@@ -22,6 +21,8 @@ def range_headers(start: int, known: Validators) -> dict[bytes, bytes]:
     if known.etag is not None:
         headers[b"If-Range"] = known.etag.encode("latin-1")
     elif known.modified is not None:
+        from protocols.http.dates import format_date  # a plan has no dates
+
         headers[b"If-Range"] = format_date(known.modified).encode("ascii")
     return headers
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from protocols.contract import Credentials, HostUrl, Options
 from protocols.errors import NotConfigured, Refused
 from protocols.http.part import range_headers
 from protocols.http.url import HttpUrl
+from protocols.location import HostUrl
+from protocols.options import Credentials, Options
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
