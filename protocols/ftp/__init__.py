@@ -2,7 +2,7 @@
 
 `url` is the URL. From there down, each on those below it: `handler` meets the gate; `dialogue` chooses the
 commands, with `directory` for listings and `description` for facts alone; `visit` gets to the URL's
-directory, `login` through the login, `transfer` through one data connection; `control` asks and hears.
+directory, `login` through the login, `transfer` through one `data_connection`; `control` asks and hears.
 Text is taken apart by `reply`, `passive`, `facts`, `text` and `listing`; `refusal` says what a no means,
 `reuse` when a connection may serve again.
 """

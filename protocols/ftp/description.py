@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from protocols.ftp.control import refusal, shown_command
+from protocols.ftp.data_connection import set_type
 from protocols.ftp.directory import UNIMPLEMENTED
 from protocols.ftp.facts import parse_size
 from protocols.ftp.reply import ControlReply
-from protocols.ftp.transfer import Form, Found, set_type
+from protocols.ftp.transfer import Form, Found
 from protocols.ftp.visit import Outcome, Visit, ask_fact, ask_time, enter
 from protocols.location import Kind
 from protocols.step import Dialogue, Note

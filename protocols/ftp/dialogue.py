@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from protocols.errors import Disconnected, InvalidUrl
 from protocols.ftp.control import Closing, Control, command, refusal, shown_command
+from protocols.ftp.data_connection import open_data, set_type
 from protocols.ftp.description import describe
 from protocols.ftp.directory import list_names
 from protocols.ftp.login import is_implicit
 from protocols.ftp.reuse import Standing, login_key
-from protocols.ftp.transfer import Form, Found, Refusal, open_data, refuse_transfer, set_type, transfer
+from protocols.ftp.transfer import Form, Found, Refusal, refuse_transfer, transfer
 from protocols.ftp.url import FtpUrl
 from protocols.ftp.visit import Outcome, Strayed, Visit, arrive, ask_size, ask_time, enter, return_to
 from protocols.location import Kind

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from protocols.errors import NotFound
 from protocols.ftp.control import refusal, shown_command
+from protocols.ftp.data_connection import open_data, set_type
 from protocols.ftp.refusal import refusal_of
-from protocols.ftp.transfer import Form, Found, Refusal, Whole, open_data, refuse_transfer, set_type, transfer
+from protocols.ftp.transfer import Form, Found, Refusal, Whole, refuse_transfer, transfer
 from protocols.ftp.visit import Outcome, Visit, enter
 from protocols.location import Finding, Kind
 from protocols.step import Dialogue, Note
