@@ -30,10 +30,14 @@ async def take(reply: Reply, outcome: Outcome) -> None:
     outcome.kind, outcome.media_type, outcome.target = reply.kind.value, reply.media_type or "-", reply.target
     outcome.body = b""
     entries: list[Entry] = []
+    listing = reply.listing if reply.records is None else None
     async for octets in reply.body:
         assert octets, "an empty piece of a body"
         outcome.body += octets
-        if reply.listing is not None:
+        if listing is not None:
+            entries += listing.feed(octets)
+    if reply.listing is not None and reply.records is not None:
+        async for octets in reply.records:
             entries += reply.listing.feed(octets)
     if reply.listing is not None:
         entries += reply.listing.finish()
