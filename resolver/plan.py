@@ -169,5 +169,5 @@ def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls:
 
 def _asking(user: bytes | None) -> str:
     if user is None:
-        return "a name and password set for this place would be sent in place of an anonymous login"
+        return "a name and password set for this place would be sent"
     return "if no password is set for this name and place, the person is asked for it"
