@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,9 @@ _TEXTUAL = frozenset(
         "multipart/mixed",
     }
 )
+
+#: What Python decodes by these names is no text of a peer's, and punycode takes time by the square.
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 
 
 def is_textual(media_type: str | None) -> bool:
@@ -56,8 +60,9 @@ def decode_text(octets: bytes, charset: str | None) -> str:
     """
     if charset is not None:
         try:
-            return octets.decode(charset, "replace")
-        except (LookupError, ValueError):  # ValueError: what only looks like a character set, such as idna
+            if codecs.lookup(charset).name not in _NO_CHARSETS:
+                return octets.decode(charset, "replace")
+        except (LookupError, ValueError):  # ValueError: a name that no charset could have
             pass
     try:
         return octets.decode("utf-8")

@@ -23,6 +23,8 @@ from resolver.response import Response, decode_text, is_textual, looks_like_text
         (b"\xe9", "no-such-charset", "é"),
         (b"abc", "idna", "abc"),
         (b"x\xff", "punycode", "xÿ"),
+        (b"a-b9", "Punycode", "a-b9"),  # decoding it would take time by the square
+        (b"\\x41", "unicode_escape", "\\x41"),
         (b"abc", "zlib", "abc"),
         (b"abc", "a\0b", "abc"),
     ],
