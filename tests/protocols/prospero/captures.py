@@ -1,0 +1,192 @@
+"""The recorded exchanges of the 1994 reference server, and the machine played against them.
+
+Packets stand in order of arrival; what was sent and not delivered is marked. The machine is woken when the
+recorded client spoke, and must say what that one said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from protocols.connection import Line
+from protocols.contract import Limits
+from protocols.errors import ResolveError
+from protocols.prospero.ardp import Exchange, Turn
+from protocols.prospero.entries import LinkReader
+from protocols.prospero.reply import Answer, join_packets, parse_reply
+from protocols.prospero.target import Target
+from protocols.prospero.union import Member
+
+FOLDER = Path(__file__).parents[4] / "shared" / "captures" / "prospero"
+#: The server of the recordings; the address is made up.
+ADDRESS = "192.0.2.1"
+SERVER = Target("localhost", 15251, b"/asked")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One datagram. `header` is cut off by its own length."""
+
+    client: bool
+    octets: bytes
+    time: float
+    dropped: bool
+    via: int
+
+    @property
+    def header(self) -> bytes:
+        return self.octets[: self.octets[0]]
+
+    @property
+    def text(self) -> bytes:
+        return self.octets[self.octets[0] :]
+
+    @property
+    def connection(self) -> int:
+        return int.from_bytes(self.octets[1:3])
+
+    @property
+    def number(self) -> int:
+        return int.from_bytes(self.header[3:5]) if len(self.header) > 4 else 1
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+def load(name: str) -> list[Recorded]:
+    recorded = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    time = 0.0
+    packets = []
+    for packet in recorded["packets"]:
+        time = packet.get("t", time)
+        packets.append(
+            Recorded(
+                packet["dir"] == "client",
+                bytes.fromhex(packet["hex"]),
+                time,
+                packet.get("dropped", False),
+                packet.get("via", 1),
+            )
+        )
+    return packets
+
+
+def exchanges(name: str) -> list[list[Recorded]]:
+    """The packets of each request and its reply: a new one begins with a packet 1 of another id."""
+    found: list[list[Recorded]] = []
+    for packet in load(name):
+        new = (
+            packet.client
+            and packet.number == 1
+            and (not found or found[-1][0].connection != packet.connection)
+        )
+        if new:
+            found.append([])
+        found[-1].append(packet)
+    return found
+
+
+def request_of(packets: list[Recorded]) -> bytes:
+    """The text of the request, each packet of it once."""
+    pieces = {packet.number: packet.text for packet in packets if packet.client and packet.number}
+    return b"".join(pieces[number] for number in sorted(pieces))
+
+
+def reply_of(packets: list[Recorded]) -> bytes:
+    """The text of the reply, each packet of it once."""
+    pieces = {packet.number: packet.text for packet in packets if not packet.client and packet.number}
+    return b"".join(pieces[number] for number in sorted(pieces))
+
+
+@dataclass
+class Played:
+    """What came of an exchange: its text, or an error. `turns` are where the machine was sent."""
+
+    text: bytes | None = None
+    error: ResolveError | None = None
+    turns: list[Turn] = field(default_factory=list)
+    answer: Answer | None = None
+
+
+class Player:
+    """`free`: the recorded client cut its request otherwise, so what is sent is not compared."""
+
+    def __init__(self, packets: list[Recorded], *, free: bool) -> None:
+        self._packets = packets
+        self._free = free
+        request = request_of(packets)
+        self._exchange = Exchange(
+            Line(request, request), packets[0].connection, ADDRESS, patience=100.0, most=1_000_000
+        )
+        self._unsent: list[bytes] = []
+        self._peer = ADDRESS
+        self.played = Played()
+
+    def play(self) -> Played:
+        try:
+            self._do(self._exchange.begin(0.0))
+            for packet in self._packets:
+                self._meet(packet)
+            self._run_out()
+        except ResolveError as error:
+            self.played.error = error
+        if not self._free:
+            assert self._unsent == [], "something was sent that the recorded client did not send"
+        if self._exchange.complete:
+            self.played.text = join_packets(self._exchange.pieces)
+            self.played.answer = parse_reply(self.played.text, Limits())
+        return self.played
+
+    def _meet(self, packet: Recorded) -> None:
+        if not packet.client:
+            if not packet.dropped:
+                self._do(self._exchange.take(packet.octets, self._peer, packet.time))
+        elif packet.header[-1:] == b"\x01" and len(packet.header) == 13:
+            assert self._exchange.cancel().octets == packet.octets
+        elif not self._free:
+            if not self._unsent:
+                self._do(self._exchange.wake(packet.time))
+            sent = self._unsent.pop(0)
+            if packet.number and packet.time:  # how far the reply has come may be told at once (4.3)
+                sent = sent[:7] + packet.octets[7:9] + sent[9:]
+            assert sent == packet.octets
+
+    def _do(self, actions: list[Line | Turn]) -> None:
+        for action in actions:
+            if isinstance(action, Turn):
+                self.played.turns.append(action)
+                self._peer = action.address
+            else:
+                self._unsent.append(action.octets)
+
+    def _run_out(self) -> None:
+        """Where nobody answers, the time passes until the machine gives up."""
+        if all(packet.client for packet in self._packets) and self._packets[-1].number:
+            while True:
+                self._do(self._exchange.wake(self._exchange.deadline))
+
+
+def tell(answer: Answer) -> Iterator[str]:
+    """What an answer says, one line a thing: a link with the URL it comes to."""
+    if answer.software is not None:
+        yield f"VERSION {answer.software.decode()}"
+    members = [Member(link, SERVER) for link in answer.links]
+    for link, entry in zip(answer.links, LinkReader(members, {}).feed(b"\n" * len(members)), strict=True):
+        yield f"{link.ltype.decode()} {link.target.decode()} {entry.name!r} {entry.url}"
+    for attribute in answer.attributes:
+        values = b" ".join(value or b"''" for value in attribute.values)
+        yield f"{attribute.applies.decode()} {attribute.name.decode()} {values.decode('latin-1')}"
+    if answer.forwarded is not None:
+        yield f"FORWARDED {answer.forwarded.target(SERVER).url}"
+    if answer.none_found:
+        yield "NONE-FOUND"
+    if answer.unresolved:
+        yield f"UNRESOLVED {b' '.join(answer.unresolved).decode()}"
+    if answer.refusal is not None:
+        error = answer.refusal.error()
+        yield f"{type(error).__name__} {error.code} {error.text}".rstrip()
+    yield from answer.oddities

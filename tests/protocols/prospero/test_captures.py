@@ -1,0 +1,254 @@
+"""Every recorded exchange, played against the machine with its times and losses: what it sends is what the
+reference client sent, octet for octet, and what comes of it is in the table. A new recording needs a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from protocols.contract import Limits
+from protocols.errors import Declined, ResolveError, TimedOut
+from protocols.prospero.contents import join_contents
+from protocols.prospero.link import Pointer
+from protocols.prospero.reply import parse_reply
+from protocols.prospero.resolution import resolve
+from protocols.prospero.target import Target, target_of
+from protocols.prospero.url import ProsperoUrl
+from resolver.url import parse
+from tests.protocols.prospero.captures import Player, exchanges, names, reply_of, request_of, tell
+
+HERE = "prospero://localhost:15251/"
+VERSION = "VERSION P53.17May94b"
+SMALL = [
+    f"L FILE 'hello.txt' {HERE}AFTP/pub/hello.txt",
+    f"L DIRECTORY 'docs' {HERE}AFTP/pub/docs",
+    "L EXTERNAL 'readme' ftp://ftp.example.org/pub/readme;type=a",
+]
+#: Protocol page 8.2, one link a method.
+DEMO = [
+    *SMALL[:2],
+    f"L DIRECTORY 'big' {HERE}/pfs/pfsdat/big",
+    f"L DIRECTORY 'moved' {HERE}/pfs/pfsdat/old",
+    "L DIRECTORY 'elsewhere' prospero://other.example.org//pfs/pfsdat/x",
+    "L EXTERNAL 'aftp-file' ftp://ftp.example.org/pub/notes/readme.txt;type=a",
+    "L EXTERNAL 'aftp-full' ftp://ftp.example.org:2121/pub/big%20file.tar.Z;type=i",
+    "L EXTERNAL 'ftp-file' ftp://files.example.org/%2Fhome/u/notes.txt;type=a",
+    "L EXTERNAL 'gopher-five' gopher://gopher.example.org/00/About%20this%20server",
+    "L EXTERNAL 'gopher-six' gopher://gopher.example.org:7070/0R0-100-/mail/box",
+    "L EXTERNAL 'gopher-word' gopher://gopher.example.org/99/archive/x.zip",
+    f"L FILE 'wais-doc' {HERE}WAIS-GW/wais.example.org(210)/TEXT/demo-db/0%250a17%2520x",
+    "L EXTERNAL 'telnet-portal' telnet://opac.example.org:2323/",
+    "L EXTERNAL 'nfs-file' None",
+    "L EXTERNAL 'afs-file' None",
+    "L EXTERNAL 'many-ways' gopher://gopher.example.org/99/many",
+    "L EXTERNAL 'no-method' None",
+    "L EXTERNAL \"it's got spaces\" ftp://ftp.example.org/pub/it's%20got%20spaces;type=i",
+    "L SYMBOLIC 'sym' None",
+    f"L OBJECT 'obj' {HERE}/pfs/pfsdat/objects/one",
+    f"U DIRECTORY 'more' {HERE}/pfs/pfsdat/more",
+]
+FILE = [
+    "OBJECT SIZE 15 bytes",
+    "OBJECT NATIVE-OWNER nobody",
+    "OBJECT NATIVE-GROUP nogroup",
+    "OBJECT LAST-MODIFIED 19940301120000Z",
+    "OBJECT UNIX-MODES -rw-r--r--",
+    "OBJECT ACCESS-METHOD PROSPERO-CONTENTS '' '' '' ''",
+    "OBJECT ACCESS-METHOD LOCAL '' '' '' ''",
+    "OBJECT ACCESS-METHOD AFTP INTERNET-D LOCALHOST ASCII /pub/hello.txt BINARY",
+]
+FIELD = [
+    "OBJECT ACCESS-METHOD AFTP INTERNET-D ftp.example.org ASCII /pub/one.txt TEXT",
+    "OBJECT TITLE One file, two ways",
+    *FILE[5:7],
+]
+HELLO = b"hello prospero\n"
+#: All octets, twice over, and what looks like the end of a token.
+OCTETS = bytes(range(256)) * 2 + b"\r\n''end'"
+BLOB = bytes(33 + 7 * index % 90 for index in range(3000))
+
+
+def series(count: int, tail: str = "") -> list[str]:
+    """The links of a long directory of the recordings."""
+    return [
+        f"L EXTERNAL 'item-{number:03}' ftp://ftp.example.org/pub/series/item-{number:03}{tail};type=i"
+        for number in range(count)
+    ]
+
+
+HUGE = series(120, "-" + "x" * 60)
+
+
+@dataclass(frozen=True)
+class Row:
+    """`told` is what each exchange says, None where no reply comes of it, and `error` why. `contents`
+    are the octets in it. `url`: ours for the same question, where the page says how to put it."""
+
+    told: list[list[str] | None] = field(default_factory=list)
+    error: type[ResolveError] | None = None
+    contents: bytes | None = None
+    url: str | None = None
+    cut_otherwise: bool = False
+
+
+def one(*told: str, url: str | None = None) -> Row:
+    return Row([list(told)], url=url and HERE + url)
+
+
+ROWS: dict[str, Row] = {
+    "contents_binary": Row(contents=OCTETS, url=HERE + "AFTP/pub/docs/all.bin"),
+    "contents_multipacket": Row(contents=BLOB, url=HERE + "AFTP/pub/docs/blob.bin"),
+    "contents_text": Row(contents=HELLO, url=HERE + "AFTP/pub/hello.txt"),
+    "control_cancel": Row([None]),
+    "control_redirect": one(VERSION, *SMALL),
+    "control_refused": Row([None], Declined),
+    "control_wait": one("L EXTERNAL 'waited' ftp://ftp.example.org/pub/waited;type=i"),
+    "control_wait_plain": one("NONE-FOUND"),
+    "duplicated_reply": one(*DEMO),
+    "error_arguments": one("Declined ERROR wrong number of arguments"),
+    "error_hsoname_type": one("Declined ERROR Directory handle type BINARY not supported"),
+    "error_unknown_command": one("Declined ERROR Unknown message: FROBNICATE now"),
+    "error_unterminated_quote": one(
+        "Declined ERROR Malformed input line: Read Prospero message with an unterminated quote"
+    ),
+    "forwarded_directory": Row([[VERSION, f"FORWARDED {HERE}/pfs/pfsdat/small"], [VERSION, *SMALL]]),
+    "forwarded_loop": Row(
+        [[VERSION, f"FORWARDED {HERE}/pfs/pfsdat/loop-{'ba'[turn % 2]}"] for turn in range(21)]
+    ),
+    "forwarded_object": one(
+        f"FORWARDED {HERE}/pfs/pfsdat/objects/with-am", url="/pfs/pfsdat/objects/moved-file"
+    ),
+    "list_empty": one("NONE-FOUND"),
+    "list_multipacket": one(*DEMO),
+    "list_native": one(
+        SMALL[0],
+        f"L DIRECTORY 'odd names' {HERE}AFTP/pub/odd%20names",
+        f"L DIRECTORY 'docs' {HERE}AFTP/pub/docs",
+    ),
+    "list_nested_attributes": one(
+        "L EXTERNAL 'with-related' ftp://ftp.example.org/pub/main.txt;type=a",
+        f"L DIRECTORY 'filtered' {HERE}/pfs/pfsdat/small",
+        "L EXTERNAL 'same' ftp://a.example.org/pub/same;type=i",
+        "L EXTERNAL 'same' ftp://b.example.org/pub/same;type=i",
+    ),
+    "list_odd_names": one(
+        f"L FILE 'plus+comma,name' {HERE}AFTP/pub/odd%20names/plus+comma,name",
+        f"L FILE \"it's a file\" {HERE}AFTP/pub/odd%20names/it's%20a%20file",
+    ),
+    "list_one": one(SMALL[2]),
+    "list_small": one(*SMALL),
+    "list_verify": one("NONE-FOUND"),
+    "list_wildcard": one(SMALL[0]),
+    "list_window": one(*HUGE),
+    "lost_ack": one(VERSION, *HUGE),
+    "lost_in_window": one(VERSION, *HUGE),
+    "lost_middle": one(VERSION, *series(20)),
+    "lost_reply": one(VERSION, *SMALL),
+    "lost_request": one(VERSION, *SMALL),
+    "no_answer": Row([None], TimedOut),
+    "not_authorized": one("AccessDenied NOT-AUTHORIZED", url="/private/x"),
+    "not_found_component": one("NONE-FOUND"),
+    "not_found_directory": one("NotFound NOT-A-DIRECTORY"),
+    "not_found_object": one("NotFound NOT-FOUND", url="AFTP/pub/nosuch"),
+    "object_info_attributes": one(
+        "OBJECT KEYWORDS red green dark blue", "OBJECT OWNER ASRTHOST '' tester@127.0.0.1", *FILE[5:7]
+    ),
+    "object_info_directory": one("NONE-FOUND", url="/pfs/pfsdat/demo"),
+    "object_info_field": one(*FIELD, url="/pfs/pfsdat/objects/with-am"),
+    "object_info_file": one(*FILE, url="AFTP/pub/hello.txt"),
+    "object_info_version": one(*FIELD, url="/pfs/pfsdat/objects/with-am;object-version=3;id=REMOTE%205"),
+    "partial_request": Row([[SMALL[2]]], cut_otherwise=True),
+    "quirk_swapped_connection_id": one(*HUGE),
+    "reference_client_get": Row(
+        [[VERSION, SMALL[0]], [VERSION, *FILE], [VERSION, "OBJECT CONTENTS DATA hello prospero\n"]]
+    ),
+    "reference_client_list": one(VERSION, *SMALL),
+    "reordered_reply": one(*DEMO),
+    "request_multipacket": one(*(FIELD * 30)),
+    "resolve_combined_directory": one(*SMALL, "NONE-FOUND"),
+    "resolve_combined_file": one(*FILE, "NotFound NOT-A-DIRECTORY"),
+    "resolved_two": one(f"L FILE 'README' {HERE}AFTP/pub/docs/README"),
+    "union_expanded_by_client": Row(
+        [
+            [VERSION, f"U DIRECTORY 'more' {HERE}/pfs/pfsdat/more"],
+            [
+                VERSION,
+                "L EXTERNAL 'from-union' ftp://ftp.example.org/pub/from-union;type=i",
+                f"L FILE 'hello.txt' {HERE}AFTP/pub/docs/README",
+            ],
+        ]
+    ),
+    "unresolved": one(DEMO[4], DEMO[-1], "UNRESOLVED a b"),
+    "version_1_client": Row([None]),  # its reply has another id, and our requests never say VERSION 1
+    "version_not_supported": one("Declined VERSION-NOT-SUPPORTED TRY 1-5"),
+    "version_query": one(VERSION),
+}
+
+
+def test_every_recording_has_a_row() -> None:
+    assert names() == sorted(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_machine_does_what_the_recorded_client_did(name: str) -> None:
+    row = ROWS[name]
+    played = [Player(packets, free=row.cut_otherwise).play() for packets in exchanges(name)]
+    if row.contents is not None:
+        assert [join_contents(each.answer.attributes) for each in played if each.answer] == [row.contents]
+    else:
+        told = [None if each.answer is None else list(tell(each.answer)) for each in played]
+        assert told == row.told
+    errors = [type(each.error) for each in played if each.error is not None]
+    assert errors == ([] if row.error is None else [row.error])
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.url is not None])
+def test_our_question_is_the_recorded_one(name: str) -> None:
+    """But for who asks, and with what software."""
+    url = parse(str(ROWS[name].url))
+    assert isinstance(url, ProsperoUrl)
+    resolution = resolve(target_of(url), "content")
+    ask = next(resolution)
+    if ROWS[name].contents is not None:
+        ask = resolution.send(ask.ideal)
+    recorded = request_of(exchanges(name)[0]).replace(b" example\n", b" url-resolver\n")
+    assert ask.message.octets == recorded.replace(b" tester\n", b" anonymous\n")
+
+
+def test_the_redirect_is_where_the_recorded_client_went() -> None:
+    played = Player(exchanges("control_redirect")[0], free=False).play()
+    assert [(turn.address, turn.port, turn.lasting) for turn in played.turns] == [("127.0.0.1", 15251, False)]
+
+
+def test_the_oldest_dialect_is_read_as_far_as_it_goes() -> None:
+    """Version 1 is never asked for; its lines have no quotes and other targets."""
+    answer = parse_reply(reply_of(exchanges("version_1_client")[0]), Limits())
+    assert [(link.target, link.name) for link in answer.links] == [
+        (b"FILE", b"hello.txt"),
+        (b"DIRECTORY", b"docs"),
+        (b"EXTERNAL(AFTP,TEXT)", b"readme"),
+    ]
+
+
+def test_what_belongs_to_a_link_stays_with_it() -> None:
+    """Nested attributes are nobody's, IDs and filters the link's own (protocol page 7.2)."""
+    answer = parse_reply(reply_of(exchanges("list_nested_attributes")[0]), Limits())
+    related, filtered, same, replica = answer.links
+    assert [attribute.name for attribute in related.attributes] == [b"ACCESS-METHOD", b"RELATED", b"EMPTY"]
+    assert related.attributes[1].value_type == b"LINK"
+    assert related.attributes[2].values == ()
+    assert filtered.ids == ((b"REMOTE", b"4711"),)
+    assert [attribute.value_type for attribute in filtered.attributes] == [b"SEQUENCE", b"FILTER"]
+    assert same.ids == replica.ids == ((b"REMOTE", b"99"),)
+    assert (same.pointer.host, replica.pointer.host) == (b"a.example.org", b"b.example.org")
+
+
+def test_a_symbolic_link_and_a_time_of_expiry_are_read() -> None:
+    links = parse_reply(reply_of(exchanges("list_multipacket")[0]), Limits()).links
+    symbolic, obj = links[18:20]
+    assert symbolic.pointer == Pointer(
+        b"VIRTUAL-SYSTEM", b"/VIRTUAL-SYSTEMS/demo", b"ASCII", b"/lib/notes", 0
+    )
+    assert obj.expires == b"19991231235959Z"
+    assert obj.pointer.target(Target("h", 1525, b"")).hsoname == b"/pfs/pfsdat/objects/one"
