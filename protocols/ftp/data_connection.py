@@ -6,11 +6,11 @@ Which of them works is remembered for the connection. A port is used once.
 
 from __future__ import annotations
 
-from protocols.conversation import AskPeer, Dialogue, Note, OpenData, hear
 from protocols.errors import Disconnected, ProtocolError, TimedOut, Unreachable
 from protocols.ftp.control import Control, refusal
 from protocols.ftp.passive import Offer, parse_extended, parse_passive, read_offer
 from protocols.ftp.reply import ControlReply
+from protocols.step import AskPeer, Dialogue, Note, OpenData, hear
 
 
 def set_type(control: Control, code: bytes) -> Dialogue[None]:
