@@ -65,6 +65,29 @@ def test_answers_without_the_network_import_nothing_heavy(code: str) -> None:
     assert _imported_by(code) & HEAVY == set()
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://h.example/a",
+        "gopher://h.example/0a",
+        "http://h.example/a",
+        "nntp://h.example/group/1",
+        "news:id@h.example",
+        "file:///etc/hostname",
+    ],
+)
+def test_a_plan_is_made_without_what_only_a_retrieval_needs(url: str) -> None:
+    imported = _imported_by(f"import resolver; resolver.explain({url!r})")
+    assert "protocols.step" in imported
+    assert imported & {"protocols.contract", "protocols.conversation", "datetime", "urllib.parse"} == set()
+
+
+def test_parsing_loads_no_dialogue_and_no_policy() -> None:
+    imported = _imported_by("import resolver; resolver.parse('ftp://h.example/a')")
+    assert "protocols.ftp.url" in imported
+    assert imported & {"protocols.step", "protocols.wire", "protocols.other", "resolver.policy"} == set()
+
+
 def test_a_heavy_import_would_be_seen() -> None:
     assert {"ssl", "socket"} <= _imported_by("import ssl") & HEAVY
 
