@@ -95,7 +95,8 @@ class _Output:
         self._count = 0
 
     async def take(self, reply: LiveReply) -> None:
-        octets = octets_to_keep(reply) if reply.target is None else _one_line(reply.target)
+        pointing = reply.points and reply.target is not None
+        octets = _one_line(reply.target or "") if pointing else octets_to_keep(reply)
         if streams.output_is_terminal() and not self._raw:
             octets = self._escaped(reply, octets)
         async for piece in octets:

@@ -1,7 +1,4 @@
-"""mailto: RFC 1738 3.5, with the header fields and several addresses of RFC 6068.
-
-A mailto URL names no object: there is nothing to retrieve, only an address to show.
-"""
+"""What a mailto URL says (RFC 1738 3.5), with the header fields and several addresses of RFC 6068."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from dataclasses import dataclass
 
 from protocols.errors import InvalidUrl
 from protocols.location import Place, Url, UrlText
-from protocols.scheme import Scheme
 from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take
 
 _ADDRESS_DATA = ";/:@&="
@@ -35,7 +31,7 @@ def parse(text: UrlText) -> MailtoUrl:
     if any(octet in _CONTROLS for octet in addr_spec):
         position = position_of(text.text, Place("addr_spec", text.start, end), _CONTROLS)
         raise invalid(text.text, "bad-address", "mail address with a control octet", position)
-    count = _count_addresses(addr_spec)
+    count = len(split_addresses(addr_spec))
     if not count:
         raise invalid(text.text, "bad-address", "mail address without one @ amidst", text.start)
     if count > 1:
@@ -43,17 +39,19 @@ def parse(text: UrlText) -> MailtoUrl:
     return MailtoUrl(scheme=text.scheme, addr_spec=addr_spec, headers=_parse_headers(text, end))
 
 
-def _count_addresses(octets: bytes) -> int:
-    """How many addresses stand between unquoted commas; 0 if one of them is none."""
-    count, start, signs = 0, 0, []
+def split_addresses(octets: bytes) -> tuple[bytes, ...]:
+    """The addresses between unquoted commas; none if one of them is no address."""
+    found: list[bytes] = []
+    start, signs = 0, list[int]()
     for token in _TOKEN.finditer(octets + b","):
         if token[0] == b"@":
             signs.append(token.start())
         elif token[0] == b",":
             if len(signs) != 1 or signs[0] in (start, token.start() - 1):
-                return 0
-            count, start, signs = count + 1, token.end(), []
-    return count
+                return ()
+            found.append(octets[start : token.start()])
+            start, signs = token.end(), []
+    return tuple(found)
 
 
 def _parse_headers(text: UrlText, question: int) -> tuple[tuple[bytes, bytes], ...]:
@@ -74,13 +72,8 @@ def _parse_headers(text: UrlText, question: int) -> tuple[tuple[bytes, bytes], .
 
 def build(url: MailtoUrl) -> str:
     """The URL as text. Raises `InvalidUrl` for what is no mail address."""
-    if not _count_addresses(url.addr_spec) or any(octet in _CONTROLS for octet in url.addr_spec):
+    if not split_addresses(url.addr_spec) or any(octet in _CONTROLS for octet in url.addr_spec):
         raise InvalidUrl("bad-address", 0, f"bad-address: {url.addr_spec!r}")
     fields = (f"{encode(name, _HEADER_DATA)}={encode(value, _HEADER_DATA)}" for name, value in url.headers)
     mark = "?" if url.headers else ""
     return build_url(url, f"{encode(url.addr_spec, _ADDRESS_DATA)}{mark}{'&'.join(fields)}")
-
-
-MAILTO = Scheme(
-    name="mailto", names="mail address", default_port=None, parse=parse, build=build, transport=None
-)
