@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+import gzip
+import zlib
+from contextlib import suppress
 
-from fixtures.transcript import Connection, Turn
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fixtures.transcript import Connection, End, Turn
 from protocols.contract import Limits, Options
 from protocols.errors import ResolveError
 from protocols.http.handler import open_http
 from resolver.url import parse
-from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate
+from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, MemorySink
 
 REQUEST = (
     b"GET /x HTTP/1.1\r\nHost: h.dom\r\nUser-Agent: url-resolver\r\nAccept: */*\r\n"
@@ -82,3 +88,46 @@ async def test_small_chunks_come_together() -> None:
     gate = gate_of(OK + CHUNKED + b"1\r\nx\r\n" * 5_000 + b"0\r\n\r\n")
     async with open_http(parse("http://h.dom/x"), gate) as reply:
         assert [len(octets) async for octets in reply.body] == [5_000]
+
+
+GOOD = [
+    OK + b"Content-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello",
+    OK + CHUNKED + b"5;x\r\nhello\r\n0\r\nT: u\r\n\r\n",
+    OK + b"Content-Encoding: gzip\r\nContent-Length: 25\r\n\r\n" + gzip.compress(b"hello", mtime=0),
+    OK + b"Content-Encoding: deflate\r\n" + CHUNKED + b"d\r\n" + zlib.compress(b"hello") + b"\r\n0\r\n\r\n",
+    b"HTTP/1.1 103 Early\r\n\r\n" + OK + b"\r\nhello",
+    b"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 503 No\r\nRetry-After: 5\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n",
+]
+#: Where, how much goes, what comes instead.
+edits = st.lists(
+    st.tuples(
+        st.floats(0, 1),
+        st.integers(0, 4),
+        st.sampled_from(
+            [b"", b"\r\n", b"\n", b"0", b"9" * 30, b",", b": ", b"\0", b"\xff", b"gzip", b"chunked"]
+        ),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(st.sampled_from(GOOD), edits, st.sampled_from(["close", "reset", "cut", "quiet"]), st.booleans())
+async def test_any_octets_give_a_reply_or_an_error_of_ours(
+    said: bytes, changes: list[tuple[float, int, bytes]], end: End, drained: bool
+) -> None:
+    for where, gone, instead in changes:
+        at = int(where * len(said))
+        said = said[:at] + instead + said[at + gone :]
+    script = Connection((Turn("C", REQUEST), Turn("S", said)), end)
+    gate = MemoryGate([script], limits=Limits(line=200, lines=10), logins=[None])
+    sink = MemorySink()
+    with suppress(ResolveError):
+        async with open_http(parse("http://h.dom/x"), gate) as reply:
+            if drained:
+                await reply.body.drain(sink)
+            else:
+                sink.octets += b"".join([octets async for octets in reply.body])
+    assert len(sink.octets) <= 1_032 * len(said)  # deflate makes no more of them
+    gate.check_finished()
