@@ -80,7 +80,7 @@ def compose(
     Raises `Refused` (S02) for octets that cannot be sent, `NotConfigured` for a header that the caller
     cannot set.
     """
-    check_headers(options.headers)
+    check_headers((*options.headers, (b"User-Agent", options.user_agent)))
     headers = {
         b"Host": host_of(url),
         b"User-Agent": options.user_agent,

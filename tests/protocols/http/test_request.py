@@ -84,6 +84,11 @@ def test_what_a_caller_may_not_set(name: bytes, value: bytes) -> None:
     assert value.decode() not in caught.value.message or not value.strip()
 
 
+def test_a_user_agent_is_a_header_like_any_other() -> None:
+    with pytest.raises(NotConfigured):
+        sent(Options(user_agent=b"me\r\nX-A: b"))
+
+
 @pytest.mark.parametrize(
     ("text", "target", "host"),
     [
