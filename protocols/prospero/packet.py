@@ -100,7 +100,7 @@ def _number(header: bytes, start: int, default: D) -> int | D:
 
 def _flag_data(header: bytes, flags: int) -> int:
     """Octets of data for the flags, which stand before those for the option, lowest bit first."""
-    address = 2 + header[14] if flags & 0x01 and len(header) > 14 else 0
+    address = 2 + sum(header[14:15]) if flags & 0x01 else 0
     return address + 2 * (flags >> 1 & 0x07).bit_count()
 
 

@@ -1,0 +1,164 @@
+"""Servers and a network in memory, with a clock that only moves when everybody waits.
+
+A `Gate` of it knows its URL like the real one, keeps what led to it, and refuses the places that a test
+forbids. What was sent, and where to, is kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from fixtures.prospero import Behaviour, Service, Thing, Weather
+from protocols.connection import Datagram, Line
+from protocols.contract import HostUrl, Limits, Options
+from protocols.errors import Refused, Unreachable
+from resolver.url import parse
+
+T = TypeVar("T")
+
+
+@dataclass
+class Host:
+    """One server: where it is, and what it serves."""
+
+    address: str
+    service: Service
+
+
+class Network:
+    """Servers by host and port. `forbidden` are hosts that the policy does not let a link lead to."""
+
+    def __init__(self, weather: Weather | None = None, forbidden: frozenset[str] = frozenset()) -> None:
+        self.hosts: dict[tuple[str, int], Host] = {}
+        self.weather = Weather() if weather is None else weather
+        self.forbidden = forbidden
+        self.now = 1000.0
+        self.numbers = itertools.count(1)
+        #: What was sent: where to, and the octets.
+        self.sent: list[tuple[str, bytes]] = []
+        #: URLs that were judged, and what led there: the URL and the address it was answered from.
+        self.judged: list[tuple[str, str, str | None]] = []
+
+    def add(
+        self,
+        host: str,
+        tree: Mapping[bytes, Thing],
+        behaviours: Mapping[bytes | None, Behaviour] | None = None,
+        port: int = 1525,
+    ) -> Service:
+        name = host if port == 1525 else f"{host}({port})"
+        service = Service(tree, name.encode("ascii"), behaviours)
+        self.hosts[host, port] = Host(f"192.0.2.{len(self.hosts) + 1}", service)
+        return service
+
+    def gate(self, url: str, limits: Limits | None = None, options: Options | None = None) -> Gate:
+        parsed = parse(url)
+        assert isinstance(parsed, HostUrl)
+        return Gate(self, parsed, limits or Limits(), options or Options())
+
+    @property
+    def violations(self) -> list[str]:
+        return [each for host in self.hosts.values() for each in host.service.violations]
+
+    def at(self, address: str, port: int) -> Service | None:
+        for (_, number), host in self.hosts.items():
+            if (host.address, number) == (address, port):
+                return host.service
+        return None
+
+
+class Datagrams:
+    """A socket of the network. What is sent is answered at once; the answers wait to be received."""
+
+    def __init__(self, network: Network, gate: Gate, address: str, port: int) -> None:
+        self._network = network
+        self._gate = gate
+        self._waiting: deque[Datagram] = deque()
+        self.peer = address
+        self.port = port
+        self.open = True
+
+    def now(self) -> float:
+        return self._network.now
+
+    def draw_number(self) -> int:
+        return next(self._network.numbers)
+
+    async def send(self, packet: Line) -> None:
+        self.send_at_once(packet)
+
+    def send_at_once(self, packet: Line) -> None:
+        assert self.open
+        self._network.sent.append((f"{self.peer}:{self.port}", packet.octets))
+        service = self._network.at(self.peer, self.port)
+        if service is None:
+            return
+        for arriving in self._network.weather.carry([packet.octets]):
+            out, about = service.receive(arriving, id(self))
+            address = "198.51.100.9" if about.other_address else self.peer
+            port = 999 if about.other_port else self.port
+            self._waiting += [Datagram(octets, address, port) for octets in self._network.weather.carry(out)]
+
+    async def receive(self, deadline: float) -> Datagram | None:
+        assert self.open
+        if self._waiting:
+            return self._waiting.popleft()
+        self._network.now = max(self._network.now, deadline)
+        return None
+
+    def turn_to(self, address: str, port: int) -> None:
+        self._network.judged.append((f"prospero://{address}:{port}", self._gate.url.text, self._gate.peer))
+        if address in self._network.forbidden:
+            raise Refused("S08", f"{address} is not to be turned to")
+        self.peer = self._gate.peer = address
+        self.port = port
+
+
+@dataclass
+class Gate:
+    """As much of a gate as Prospero uses; anything else is a mistake."""
+
+    network: Network
+    url: HostUrl
+    limits: Limits
+    options: Options
+    peer: str | None = None
+    opened: list[Datagrams] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def open_datagrams(self) -> AsyncIterator[Datagrams]:
+        host = self.network.hosts.get((self.url.host, self.url.effective_port))
+        if host is None:
+            raise Unreachable(f"{self.url.host} has no address")
+        self.peer = host.address
+        datagrams = Datagrams(self.network, self, host.address, self.url.effective_port)
+        self.opened.append(datagrams)
+        try:
+            yield datagrams
+        finally:
+            datagrams.open = False
+
+    def elsewhere(self, location: str) -> Gate:
+        self.network.judged.append((location, self.url.text, self.peer))
+        gate = self.network.gate(location, self.limits, self.options)
+        if gate.url.host in self.network.forbidden:
+            raise Refused("S08", f"{gate.url.host} is farther inside")
+        return gate
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"nobody expects {name}")
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run what never really waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("it waits for something outside the network")
