@@ -6,6 +6,7 @@ head. Names compare without regard to case and may occur again; the order is kep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Octets of a head; what is larger is not waited for. Real ones have some thousand.
 HEAD_LIMIT = 1_048_576
+
+_NAME = re.compile(rb"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def parse_head(octets: bytes) -> Head:
 def _parse_field(line: bytes) -> Field:
     name, colon, value = line.partition(b":")
     name = name.rstrip(b" \t")  # RFC 5322 4.5 knows blanks before the colon
-    if not colon or not name or any(not 0x21 <= octet <= 0x7E for octet in name):
+    if not colon or _NAME.fullmatch(name) is None:
         return Field("", line)
     return Field(name.decode("ascii"), value.removeprefix(b" "))
 

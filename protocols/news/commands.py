@@ -41,6 +41,8 @@ class Verb(enum.StrEnum):
 
 #: Nothing may be sent behind these before they are answered (RFC 3977 3.5, 5.3, RFC 4642, RFC 4643).
 ALONE = frozenset({Verb.MODE_READER, Verb.STARTTLS, Verb.AUTHINFO_USER, Verb.AUTHINFO_PASS, Verb.QUIT})
+#: After these, if they are granted, another group is the selected one.
+SELECTING = frozenset({Verb.GROUP, Verb.LISTGROUP})
 #: Those that a server in transit mode need not know.
 READER_VERBS = frozenset(
     {

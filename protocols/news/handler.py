@@ -147,11 +147,12 @@ def _group(url: NewsUrl | NntpUrl, found: Group, gate: Gate) -> Reply:
         body=Octets(),
         media_type=_LISTING,
         extra={
-            "group": decode_text(group),
+            "name": decode_text(group),
             "count": selected.count,
             "low": selected.low,
             "high": selected.high,
             "first": None if selected.is_empty else found.first,
+            "cut": found.is_cut,
         },
     )
     if found.is_cut:

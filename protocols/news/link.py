@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from protocols.connection import Line
 from protocols.location import Finding
 from protocols.news.block import read_block, skip_block
-from protocols.news.commands import ALONE, Command, Verb
+from protocols.news.commands import ALONE, SELECTING, Command, Verb
 from protocols.news.refusals import refusal
 from protocols.news.reply import Answer, read_answer
 from protocols.options import Limits
@@ -61,7 +61,8 @@ class Anew(Exception):
 
 @dataclass(slots=True)
 class Link:
-    """A `Memory`. `owed` are the commands sent and not answered, oldest first.
+    """A `Memory`. `owed` are the commands sent and not answered, oldest first; `groups_owed` counts those
+    that select a group.
 
     `reader`: something has told that the server is in reader mode. `reader_asked`: MODE READER was sent,
     which is done once. `tls`: inside TLS, `secured`: by way of STARTTLS. `private`: nobody between can
@@ -76,6 +77,7 @@ class Link:
     limits: Limits
     buffer: Buffer = field(default_factory=Buffer)
     owed: deque[Command] = field(default_factory=deque)
+    groups_owed: int = 0
     greeted: bool = False
     reader: bool = False
     reader_asked: bool = False
@@ -113,10 +115,22 @@ class Link:
         """QUIT; its answer is not waited for."""
         return (Command(Verb.QUIT).line,)
 
+    def owe(self, commands: tuple[Command, ...]) -> None:
+        """These are being sent."""
+        self.owed.extend(commands)
+        self.groups_owed += sum(command.verb in SELECTING for command in commands)
+
+    def settle(self) -> Command:
+        """The oldest one is answered."""
+        command = self.owed.popleft()
+        self.groups_owed -= command.verb in SELECTING
+        return command
+
     def selects(self, group: bytes) -> bool:
         """Is the group certain to be the selected one once everything sent so far is answered?"""
-        return self.group == group and all(
-            command.argument == group for command in self.owed if command.verb in (Verb.GROUP, Verb.LISTGROUP)
+        return self.group == group and not (
+            self.groups_owed
+            and any(command.verb in SELECTING and command.argument != group for command in self.owed)
         )
 
     def forget(self) -> None:
@@ -162,7 +176,7 @@ class Talk:
         if any(command.verb in ALONE for command in commands):
             assert (len(commands), len(link.owed), link.open) == (1, 0, False), "this command goes alone"
         self._epoch = link.epoch
-        link.owed.extend(commands)
+        link.owe(commands)
         self.pending += len(commands)
         return Say(tuple(command.line for command in commands))
 
@@ -183,7 +197,7 @@ class Talk:
         answer = yield from hear(
             read_answer(command, link.limits.line), f"the answer to {command.verb}", ideal
         )
-        link.owed.popleft()
+        link.settle()
         self.pending -= 1
         if answer.code == 400:
             link.closing = True
@@ -229,9 +243,8 @@ class Talk:
                 answer = yield from read_answer(link.owed[0], link.limits.line)(buffer)
                 if answer.block:
                     yield from skip_block(SKIP_LIMIT)(buffer)
-                command = link.owed.popleft()
-                if command.verb is Verb.GROUP:
-                    link.group = None
+                if link.settle().verb in SELECTING:
+                    link.group = None  # nobody has looked whether it was there
 
         return reader
 

@@ -82,6 +82,14 @@ async def test_a_wrong_password_is_tried_once(nursery: trio.Nursery) -> None:
     assert server.commands.count(b"AUTHINFO PASS wrong") == 1
 
 
+async def test_nobody_has_a_login(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, SPOOL, flavour=LOGIN)
+    async with session(server) as many:
+        results = await Crowd(many, server).fetch_all(range(1, 21))
+    assert set(results.values()) == {"LoginRequired"}
+    assert (server.connections, server.violations) == (1, [])
+
+
 async def test_the_next_answer_behind_a_smuggling_article_is_right(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with session(server) as one:

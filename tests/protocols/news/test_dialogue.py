@@ -371,7 +371,7 @@ def test_heads_are_asked_for_a_window_at_a_time() -> None:
 )
 def test_whether_a_group_is_certain(selected: bytes | None, owed: list[Command], certain: bool) -> None:
     link = used(selected)
-    link.owed.extend(owed)
+    link.owe(tuple(owed))
     assert link.selects(b"a.b") is certain
 
 
