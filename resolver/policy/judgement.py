@@ -94,16 +94,24 @@ def _judge_scheme(case: Case, gateways: Mapping[str, str]) -> Iterable[Ruling]:
         return ()
     if scheme in gateways:
         return _judge_gateway(case, gateways)
-    meant = registry.RESERVED.get(scheme)
-    what = "unknown" if meant is None else f"reserved ({meant})"
     return (
         Ruling(
             rule="S19",
             action="refuse",
-            detail=f"scheme {scheme!r} is {what} and has no handler",
+            detail=_no_handler(scheme),
             flag=f"--gateway {scheme}=URL",
             position=0,
         ),
+    )
+
+
+def _no_handler(scheme: str) -> str:
+    meant = registry.RESERVED.get(scheme)
+    if meant is None:
+        return f"scheme {scheme!r} is unknown and has no handler"
+    return (
+        f"scheme {scheme!r} is reserved for {meant} (RFC 1738 section 4) and has no handler;"
+        " a gateway of your choice could serve it"
     )
 
 
