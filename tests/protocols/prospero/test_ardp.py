@@ -1,0 +1,368 @@
+"""The machine of one exchange, driven with a clock of the test's own (protocol page, section 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from fixtures.prospero import Weather
+from fixtures.prospero.transport import (
+    Manner,
+    Transport,
+    redirect_packet,
+    refusal_packet,
+    version_packet,
+    wait_packet,
+)
+from protocols.connection import Line
+from protocols.errors import Declined, LimitExceeded, Refused, ResolveError, TimedOut
+from protocols.prospero.ardp import MOST_REDIRECTS, Exchange, Timing, Turn
+
+PEER = "192.0.2.1"
+ID = 0x1234
+
+
+def exchange(
+    request: bytes = b"x",
+    *,
+    patience: float = 100.0,
+    most: int = 1_000_000,
+    connection: int = ID,
+    timing: Timing | None = None,
+) -> Exchange:
+    message = Line(request, request)
+    return Exchange(message, connection, PEER, patience=patience, most=most, timing=timing or Timing())
+
+
+def begun(request: bytes = b"x", *, patience: float = 100.0, most: int = 1_000_000) -> Exchange:
+    machine = exchange(request, patience=patience, most=most)
+    machine.begin(0.0)
+    return machine
+
+
+def octets(actions: list[Line | Turn]) -> list[bytes]:
+    return [action.octets for action in actions if isinstance(action, Line)]
+
+
+def numbered(number: int, total: int = 0, text: bytes = b"", connection: int = ID, flags: int = 0) -> bytes:
+    header = b"".join(each.to_bytes(2) for each in (connection, number, total))
+    if flags:
+        return b"\x0c" + header + b"\0\1\0\0" + bytes((flags,)) + text
+    return b"\x07" + header + text
+
+
+def control(packet: bytes, connection: int = ID) -> bytes:
+    return packet[:1] + connection.to_bytes(2) + packet[3:]
+
+
+SINGLE = b"\x03\x12\x34reply"
+REQUEST = b"\x09\x12\x34\0\1\0\1\0\0x"
+ACKNOWLEDGED = b"\x09\x12\x34\0\0\0\0"
+
+
+def test_a_request_and_a_reply_of_one_packet() -> None:
+    machine = exchange()
+    assert octets(machine.begin(10.0)) == [REQUEST]
+    assert (machine.complete, machine.deadline) == (False, 14.0)
+    assert machine.take(SINGLE, PEER, 10.1) == []
+    assert (machine.complete, machine.pieces) == (True, [b"reply"])
+
+
+def test_a_long_request_is_cut_and_numbered() -> None:
+    request = bytes(range(256)) * 10
+    packets = octets(exchange(request).begin(0.0))
+    assert [packet[:9].hex() for packet in packets] == [f"091234{number:04x}00030000" for number in (1, 2, 3)]
+    assert [len(packet) - 9 for packet in packets] == [1250, 1250, 60]
+    assert b"".join(packet[9:] for packet in packets) == request
+
+
+def test_nothing_is_sent_beyond_the_window_before_it_is_acknowledged() -> None:
+    request = bytes(20 * 1250)
+    machine = exchange(request)
+    first = octets(machine.begin(0.0))
+    assert [packet[3:5] for packet in first] == [number.to_bytes(2) for number in range(1, 17)]
+    assert [packet[0] for packet in first] == [9] * 15 + [12]  # the last one asks to be acknowledged
+    assert first[-1][11] == 0x80
+    more = octets(machine.take(b"\x09\x12\x34\0\0\0\0\0\x03", PEER, 1.0))
+    assert [packet[4] for packet in more] == [17, 18, 19]
+    assert machine.deadline == 5.0
+    rest = octets(machine.take(b"\x09\x12\x34\0\0\0\0\0\x10", PEER, 2.0))
+    assert [packet[4] for packet in rest] == [20]
+    assert rest[0][0] == 9
+
+
+def test_the_schedule_without_an_answer() -> None:
+    """At 0, 4, 12 and 28 seconds, and failed at 60 (4.3)."""
+    machine = exchange()
+    machine.begin(0.0)
+    deadlines = []
+    for _ in range(3):
+        deadlines.append(machine.deadline)
+        assert machine.wake(machine.deadline - 0.1) == []
+        assert octets(machine.wake(machine.deadline)) == [REQUEST]
+    assert [*deadlines, machine.deadline] == [4.0, 12.0, 28.0, 60.0]
+    with pytest.raises(TimedOut):
+        machine.wake(60.0)
+
+
+def test_packets_in_any_order_and_twice() -> None:
+    machine = begun()
+    for packet in (numbered(3, 3, b"c"), numbered(1, 0, b"a"), numbered(1, 0, b"no"), numbered(3, 0, b"no")):
+        assert machine.take(packet, PEER, 0.0) == []
+        assert not machine.complete
+    machine.take(numbered(2, 0, b"b"), PEER, 0.0)
+    assert (machine.complete, machine.pieces) == (True, [b"a", b"b", b"c"])
+
+
+def test_an_empty_reply_is_complete() -> None:
+    machine = begun()
+    machine.take(b"\x03\x12\x34", PEER, 0.0)
+    assert (machine.complete, machine.pieces) == (True, [b""])
+
+
+def test_a_control_packet_with_a_number_takes_it_and_says_nothing() -> None:
+    machine = begun()
+    machine.take(numbered(1, 0, b"a"), PEER, 0.0)
+    machine.take(numbered(2, 0, b"secret", flags=0x40), PEER, 0.0)
+    machine.take(numbered(3, 3, b"c"), PEER, 0.0)
+    assert machine.pieces == [b"a", b"", b"c"]
+
+
+def test_an_acknowledgement_leaves_when_all_that_waited_was_read() -> None:
+    machine = begun()
+    machine.take(numbered(1, 0, b"a", flags=0x80), PEER, 0.0)
+    assert machine.deadline == float("-inf")
+    assert machine.take(numbered(2, 0, b"b"), PEER, 0.0) == []
+    assert octets(machine.wake(0.0)) == [ACKNOWLEDGED + b"\0\2"]
+    assert machine.deadline == 4.0
+    assert machine.wake(0.1) == []
+
+
+def test_a_reply_that_asks_is_acknowledged_before_it_is_used() -> None:
+    machine = begun()
+    assert octets(machine.take(numbered(1, 1, b"a", flags=0x80), PEER, 0.0)) == [ACKNOWLEDGED + b"\0\1"]
+    assert machine.complete
+
+
+def test_a_gap_makes_the_request_go_out_again_with_what_has_come() -> None:
+    machine = begun()
+    machine.take(numbered(1, 0, b"a"), PEER, 0.5)
+    machine.take(numbered(3, 3, b"c"), PEER, 0.6)
+    assert machine.deadline == 4.5
+    assert octets(machine.wake(4.5)) == [b"\x09\x12\x34\0\1\0\1\0\1x"]
+
+
+def test_when_the_server_has_all_of_it_an_acknowledgement_is_enough() -> None:
+    machine = begun()
+    machine.take(b"\x09\x12\x34\0\1\0\3\0\1a", PEER, 0.0)
+    assert octets(machine.wake(4.0)) == [ACKNOWLEDGED + b"\0\1"]
+
+
+def test_progress_begins_the_schedule_anew() -> None:
+    machine = begun()
+    machine.wake(4.0)
+    assert machine.deadline == 12.0
+    machine.take(numbered(1, 0, b"a"), PEER, 5.0)
+    assert machine.deadline == 9.0
+    machine.take(numbered(3, 0, b"c"), PEER, 6.0)  # behind a gap: nothing new without one
+    assert machine.deadline == 9.0
+
+
+def test_only_part_of_a_request_is_sent_again() -> None:
+    machine = begun(bytes(2600))
+    machine.take(b"\x09\x12\x34\0\0\0\0\0\x01", PEER, 1.0)
+    assert [packet[4] for packet in octets(machine.wake(5.0))] == [2, 3]
+    machine.take(b"\x09\x12\x34\0\0\0\0\0\0", PEER, 6.0)  # the highest count holds
+    assert [packet[4] for packet in octets(machine.wake(13.0))] == [2, 3]
+    lowered = b"\x0d\x12\x34\0\0\0\0\0\0\0\0\0\2"  # but for option 2
+    machine.take(lowered, PEER, 14.0)
+    assert [packet[4] for packet in octets(machine.wake(29.0))] == [1, 2, 3]
+
+
+def test_a_wait_sets_the_timer() -> None:
+    machine = begun()
+    machine.take(control(wait_packet(20, (3, 20))), PEER, 1.0)
+    assert machine.deadline == 21.0
+    machine.wake(21.0)
+    assert machine.deadline == 61.0
+    machine.take(control(wait_packet(2)), PEER, 22.0)  # never less than the usual
+    assert machine.deadline == 26.0
+    machine.take(control(wait_packet(0)), PEER, 23.0)
+    assert machine.deadline == 27.0
+    machine.take(control(wait_packet(0)), PEER, 24.0)  # says nothing new
+    assert machine.deadline == 27.0
+
+
+def test_a_wait_does_not_wear_out_patience() -> None:
+    """Some servers ask for 900 seconds as a matter of course."""
+    machine = begun(patience=60.0)
+    machine.take(control(wait_packet(900, (3, 20))), PEER, 1.0)
+    assert machine.deadline == 60.0
+    for second in range(2, 60):
+        machine.take(control(wait_packet(900 + second)), PEER, float(second))
+    with pytest.raises(TimedOut, match=r"asked to wait 959 s \(place 3 in the queue, 20 s to go\)"):
+        machine.wake(60.0)
+
+
+def test_a_peer_that_never_pauses_does_not_hold_the_timers() -> None:
+    machine = begun(patience=10.0)
+    assert machine.take(b"junk", PEER, 3.9) == []
+    assert octets(machine.take(b"junk", "198.51.100.1", 4.0)) == [REQUEST]
+    with pytest.raises(TimedOut):
+        machine.take(control(wait_packet(900)), PEER, 10.0)
+
+
+#: What ends an exchange at once.
+ENDS: list[tuple[bytes, type[ResolveError], str]] = [
+    (control(refusal_packet()), Declined, "refused the request"),
+    (control(version_packet(1)), Declined, "version 0 of ARDP, only 1"),
+    (b"\0\1\2", Declined, "version 0 of ARDP, only 1, 2"),
+    (b"\0", Declined, "does not speak version 0 of ARDP"),
+]
+
+
+@pytest.mark.parametrize(("packet", "error", "words"), ENDS)
+def test_a_server_may_refuse(packet: bytes, error: type[ResolveError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        begun().take(packet, PEER, 0.0)
+
+
+def test_a_redirect_is_followed_with_the_same_packets() -> None:
+    machine = begun()
+    turn, *packets = machine.take(control(redirect_packet("192.0.2.9", 1600)), PEER, 1.0)
+    assert turn == Turn("192.0.2.9", 1600, lasting=False)
+    assert octets(packets) == [REQUEST]
+    assert machine.deadline == 5.0
+    assert machine.take(SINGLE, PEER, 1.0) == []
+    assert not machine.complete  # the old place is not believed any more
+    machine.take(SINGLE, "192.0.2.9", 1.0)
+    assert machine.complete
+
+
+def test_a_lasting_redirect_says_so() -> None:
+    actions = begun().take(control(redirect_packet("192.0.2.9", 1600, lasting=True)), PEER, 1.0)
+    assert actions[0] == Turn("192.0.2.9", 1600, lasting=True)
+
+
+def test_only_what_is_not_acknowledged_goes_to_the_new_place() -> None:
+    machine = begun(bytes(2600))
+    machine.take(b"\x09\x12\x34\0\0\0\0\0\x02", PEER, 0.0)
+    redirect = control(redirect_packet("192.0.2.9", 1600))
+    actions = machine.take(redirect[:7] + b"\0\2" + redirect[9:], PEER, 1.0)
+    assert [packet[4] for packet in octets(actions)] == [3]
+
+
+def test_a_redirect_without_a_place_means_nothing() -> None:
+    assert begun().take(b"\x0d\x12\x34" + bytes(9) + b"\4", PEER, 0.0) == []
+
+
+def test_redirects_are_counted() -> None:
+    machine = begun()
+    for turn in range(MOST_REDIRECTS):
+        machine.take(control(redirect_packet("192.0.2.1", 1600 + turn)), PEER, 0.0)
+    with pytest.raises(Refused, match="redirects") as raised:
+        machine.take(control(redirect_packet("192.0.2.1", 1600)), PEER, 0.0)
+    assert (raised.value.rule, raised.value.exit_code) == ("S10", 15)
+
+
+#: Datagrams that are not believed: their source address, and the octets.
+NOT_BELIEVED = [
+    ("192.0.2.2", SINGLE),
+    (PEER, b"\x03\x12\x35reply"),
+    (PEER, b"\x03\0\0reply"),  # id 0 is for requests that say VERSION 1
+    (PEER, b"\x01reply"),
+    (PEER, b""),
+    (PEER, b"\x81\0\0\0\x0b\x12\x34\0\1\0\1reply"),
+    (PEER, b"Vreply"),
+    ("192.0.2.2", b"\0\1"),
+]
+
+
+@pytest.mark.parametrize(("address", "datagram"), NOT_BELIEVED)
+def test_what_has_another_source_or_id_is_not_believed(address: str, datagram: bytes) -> None:
+    machine = begun()
+    assert machine.take(datagram, address, 0.0) == []
+    assert (machine.complete, machine.deadline) == (False, 4.0)
+
+
+def test_an_id_with_its_octets_swapped_is_ours() -> None:
+    """Little-endian servers swap it in what they send from store (page 11, 8)."""
+    machine = begun()
+    machine.take(numbered(1, 2, b"a"), PEER, 0.0)
+    machine.take(numbered(2, 2, b"b", connection=0x3412), PEER, 0.0)
+    assert machine.pieces == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("connection", [1, 0x100, 0x1111, 0xFFFF])
+def test_any_id_serves(connection: int) -> None:
+    machine = exchange(connection=connection)
+    assert octets(machine.begin(0.0))[0][1:3] == connection.to_bytes(2)
+    assert machine.cancel().octets == b"\x0d" + connection.to_bytes(2) + bytes(9) + b"\1"
+    machine.take(b"\x03" + connection.to_bytes(2), PEER, 0.0)
+    assert machine.complete
+
+
+def test_a_reply_is_bounded() -> None:
+    machine = begun(most=10)
+    machine.take(numbered(2, 0, b"12345"), PEER, 0.0)
+    machine.take(numbered(2, 0, b"12345"), PEER, 0.0)  # what came before does not count again
+    machine.take(numbered(9, 0, b"12345"), PEER, 0.0)
+    with pytest.raises(LimitExceeded) as raised:
+        machine.take(numbered(1, 0, b"1"), PEER, 0.0)
+    assert (raised.value.limit, raised.value.exit_code) == ("body", 14)
+
+
+def deliver(weather: Weather, request: bytes, reply: bytes, timing: Timing) -> tuple[bytes | None, float]:
+    """Carry one exchange through the weather, with a server of the recorded kind at the other end: the
+    reply, None if nobody heard of the other in time, and how long it took."""
+    server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
+    machine = exchange(request, patience=600.0, timing=timing)
+    now = 0.0
+    waiting = machine.begin(now)
+    try:
+        while not machine.complete:
+            arrived = weather.carry(octets(waiting))
+            back = [octets_ for datagram in arrived for octets_ in server.receive(datagram, "us")]
+            waiting = []
+            for datagram in weather.carry(back):
+                if not machine.complete:
+                    waiting += machine.take(datagram, PEER, now)
+            if not machine.complete and not waiting:
+                now = max(now, machine.deadline)
+                waiting = machine.wake(now)
+    except TimedOut:
+        return None, now
+    assert server.violations == []
+    return b"".join(machine.pieces), now
+
+
+REPLY = bytes(range(256)) * 250  # 52 packets, four windows
+
+
+def test_without_loss_nothing_waits_for_a_timer() -> None:
+    assert deliver(Weather(), bytes(40 * 1250), REPLY, Timing()) == (REPLY, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_third_of_all_datagrams_lost_still_delivers(seed: int) -> None:
+    """Each way; with others doubled and out of order. Where the schedule of the page ends before anybody
+    has heard of the other, the request is put again, as a retrieval does after `TimedOut`."""
+    weather = Weather(lost=0.3, doubled=0.1, shuffled=True, seed=seed)
+    for request in (b"x", bytes(3000)):
+        for reply in (b"short", REPLY):
+            tries = [deliver(weather, request, reply, Timing())]
+            while tries[-1][0] is None and len(tries) < 5:
+                tries.append(deliver(weather, request, reply, Timing()))
+            assert tries[-1][0] == reply
+
+
+def test_most_exchanges_survive_that_loss_at_the_first_try() -> None:
+    outcomes = [deliver(Weather(lost=0.3, seed=seed), b"x", b"y", Timing())[0] for seed in range(300)]
+    assert outcomes.count(b"y") > 270
+
+
+def test_any_datagrams_end_in_a_reply_or_an_error() -> None:
+    """However a window is cut off, what was put together is what was sent."""
+    weather = Weather(lost=0.6, doubled=0.3, shuffled=True, seed=5)
+    outcomes = [deliver(weather, b"x", REPLY, Timing(retries=12))[0] for _ in range(20)]
+    assert set(outcomes) <= {REPLY, None}
+    assert REPLY in outcomes
