@@ -14,6 +14,7 @@ from tests.servers.ftp_servers import FtpServer, FtpSite, proftpd, pure_ftpd, vs
 from tests.servers.ftp_tree import write_ftp_tree
 from tests.servers.gopher_servers import GopherServer, gophernicus, pygopherd
 from tests.servers.gopher_tree import write_gopher_tree
+from tests.servers.http_servers import HttpServer, nginx, write_http_tree
 from tests.servers.namespace import write_accounts
 
 
@@ -83,3 +84,11 @@ def ftp_server(request: pytest.FixtureRequest) -> FtpServer:
     """Each of the three in turn."""
     server: FtpServer = request.getfixturevalue(request.param)
     return server
+
+
+@pytest.fixture(scope="session", name="nginx")
+def _nginx(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    tree = tmp_path_factory.mktemp("http_tree")
+    write_http_tree(tree)
+    with nginx(tree, tmp_path_factory.mktemp("nginx"), certificates) as server:
+        yield server

@@ -51,7 +51,7 @@ unpack() {
     echo "$server: $root/$server"
 }
 
-[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd
+[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx
 for server in "$@"; do
     unpack "$server"
 done

@@ -1,0 +1,113 @@
+"""nginx from Debian's package, serving `http_tree` plain and inside TLS."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers.certificates import Certificates
+from tests.servers.packages import find
+from tests.servers.service import LOOPBACK, daemon, reserved_port
+
+ABOUT = b"A text of two lines.\nThe second one.\n"
+LONG = b"".join(b"line %d of a long text\n" % number for number in range(10_000))
+DATA = bytes(range(256)) * (1 << 15)
+
+TREE: dict[str, bytes] = {
+    "about.txt": ABOUT,
+    "empty.txt": b"",
+    "long.txt": LONG,
+    "data.bin": DATA,
+    "names/a b{c}.txt": ABOUT,
+    "private/secret.txt": b"A secret.\n",
+}
+
+_MARK = b"GET /nothing?mark"
+
+
+@dataclass(frozen=True)
+class HttpServer:
+    """A running server. `log` has a line a request: connection, request line, status, Range."""
+
+    port: int
+    tls_port: int
+    authority: Path
+    log: Path
+
+    def url(self, path: str, scheme: str = "http", user: str = "") -> str:
+        port = self.port if scheme == "http" else self.tls_port
+        return f"{scheme}://{user}{LOOPBACK}:{port}{path}"
+
+    def requests(self) -> list[list[str]]:
+        """The fields of each line of the log so far. nginx writes a line when it has done with a request,
+        which the client may know before: one more request, and all lines before it are there."""
+        with socket.create_connection((LOOPBACK, self.port)) as asking:
+            asking.sendall(_MARK + b" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            while asking.recv(4096):
+                pass
+        lines = [line.split("\t") for line in self.log.read_text().splitlines()]
+        return [fields for fields in lines if not fields[1].startswith(_MARK.decode())]
+
+
+def write_http_tree(tree: Path) -> None:
+    for name, octets in TREE.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(octets)
+
+
+@contextmanager
+def nginx(tree: Path, folder: Path, certificates: Certificates) -> Iterator[HttpServer]:
+    """One process of its own: as whoever runs the tests, with nothing written outside `folder`."""
+    program = "usr/sbin/nginx"
+    files = find("nginx", program)
+    (folder / "passwords").write_text("user:{PLAIN}password\n")
+    configuration = folder / "nginx.conf"
+    with reserved_port() as port, reserved_port() as tls_port:
+        configuration.write_text(
+            _NGINX.format(port=port, tls_port=tls_port, tree=tree, folder=folder, tls=certificates)
+        )
+        command = [str(files.path(program)), "-e", "stderr", "-p", str(folder), "-c", str(configuration)]
+        with daemon(command, files.environment(), folder / "nginx.log", ready=r"\[notice\].* OS: "):
+            yield HttpServer(port, tls_port, certificates.authority, folder / "access.log")
+
+
+_NGINX = """\
+daemon off;
+master_process off;
+pid {folder}/nginx.pid;
+error_log stderr notice;
+events {{}}
+http {{
+    log_format tests "$connection\\t$request\\t$status\\t$http_range";
+    access_log {folder}/access.log tests;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    types {{ text/plain txt; application/octet-stream bin; }}
+    charset utf-8;
+    gzip on;
+    gzip_types text/plain;
+    gzip_min_length 1000;
+    server {{
+        listen 127.0.0.1:{port};
+        listen 127.0.0.1:{tls_port} ssl;
+        ssl_certificate {tls.chain};
+        ssl_certificate_key {tls.key};
+        root {tree};
+        merge_slashes off;
+        location /private/ {{ auth_basic "example"; auth_basic_user_file {folder}/passwords; }}
+        location = /moved {{ return 302 about.txt; }}
+        location = /moved/round {{ return 302 /moved/round; }}
+        location = /moved/mail {{ return 301 http://127.0.0.1:25/; }}
+        location = /teapot {{ return 418; }}
+        location = /busy {{ return 503; }}
+        location = /nothing {{ return 204; }}
+    }}
+}}
+"""
