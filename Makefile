@@ -2,7 +2,7 @@
 #
 #   make demo      resolve one URL of every scheme against the bundled servers and show what was sent
 #   make test      check format, lint and types, then run the tests
-#   make bench     measure what start-up costs, and http beside httpx
+#   make bench     measure start-up, http, news and ftp, the last three beside what a user would pick instead, and http beside httpx
 #   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make clean     remove what these targets made
 #
@@ -28,6 +28,8 @@ test: $(VENV)/.installed
 bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.startup
 	@$(RUN) -m tests.benchmarks.http
+	@$(RUN) -m tests.benchmarks.news
+	@$(RUN) -m tests.benchmarks.ftp
 
 servers:
 	tests/servers/unpack.sh

@@ -62,6 +62,9 @@ class Attempts:
         return "; ".join(f"{address}: {why}" for address, why in self.failures.items())
 
     async def _race(self, addresses: list[str], port: int) -> None:
+        if len(addresses) == 1:  # nobody to race with: which a small transfer notices
+            await self._attempt(addresses[0], port, trio.Event(), trio.CancelScope())
+            return
         async with trio.open_nursery() as nursery:
             for address in addresses:
                 failed = trio.Event()
