@@ -53,9 +53,7 @@ def compare(folder: Path) -> None:
         for _ in range(RUNS):
             ours.append(timed(lambda: trio.run(with_resolver, server)))
             theirs.append(timed(lambda: with_curl(server)))
-    print(
-        f"{FILES} files of 1,000 octets from one vsftpd, {RUNS} runs of each in turn (fastest, median, slowest):"
-    )
+    print(f"{FILES} files of 1,000 octets from one vsftpd, {RUNS} runs in turn: fastest, median, slowest")
     print(f"  resolver, one pooled connection  {figures(ours)}")
     print(f"  curl, one connection             {figures(theirs)}")
 
