@@ -33,7 +33,8 @@ from __future__ import annotations
 class ResolveError(Exception):
     """Anything that keeps a URL from being resolved.
 
-    `url` is the redacted URL, filled in by the retrieval that failed; `None` until then.
+    `url` is the redacted URL, filled in by the retrieval that failed; `None` until then. `attempts` is
+    how many tries ended this way, the last one with this error.
     `retryable` says whether the same request may succeed later without any change.
     """
 
@@ -44,6 +45,7 @@ class ResolveError(Exception):
         super().__init__(message)
         self.message = message
         self.url = url
+        self.attempts = 1
 
 
 class InvalidUrl(ResolveError):

@@ -18,7 +18,9 @@ class Limits:
     """How much a peer may send and how long it may take (rule S16). Octets, counts, seconds.
 
     `body` bounds a body collected in memory; streams and files are unbounded unless `body_everywhere`
-    is set, which is what a `--max-size` or `--limit body=N` of the caller's own does.
+    is set, which is what a `--max-size` or `--limit body=N` of the caller's own does. `total` is for all
+    tries of one URL. A body that brings fewer than `min_rate` octets a second, averaged over some seconds
+    of waiting for it, is given up.
     """
 
     line: int = 65_536
@@ -31,6 +33,7 @@ class Limits:
     connect: float = 30.0
     idle: float = 60.0
     total: float | None = None
+    min_rate: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,14 @@ class Validators:
         both know differs; nothing in common is no objection."""
         pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
         return all(then == found for then, found in pairs if then is not None and found is not None)
+
+    def completed_by(self, now: Validators) -> Validators:
+        """What is known now, and of what is not said now, what was known before."""
+        return Validators(
+            size=self.size if now.size is None else now.size,
+            modified=now.modified or self.modified,
+            etag=now.etag or self.etag,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

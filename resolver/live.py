@@ -1,19 +1,14 @@
 """What is alive: a reply on its connection, with a body that can be taken once.
 
-Here a living `Reply` is bounded and watched: the time for all of it, the octets of a body, progress, and
-the URL on every error. A handler does none of that. `LiveReply` is what `stream` hands to its caller.
-
-No cancel scope stays open across a yield: each is opened and closed inside one call.
+`LiveReply` is what `stream` hands to its caller: the facts of a `Reply`, its body under the limits of the
+retrieval, and its listing as entries that say where they were found.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-
-import trio
 
 from protocols.contract import (
     Body,
@@ -24,110 +19,15 @@ from protocols.contract import (
     Kind,
     Referrer,
     Reply,
-    Sink,
     Url,
     Validators,
 )
-from protocols.errors import Declined, InvalidUrl, LimitExceeded, ResolveError, TimedOut
-from resolver.events import OnEvent, Progress
+from protocols.errors import Declined, InvalidUrl
+from resolver.clock import Clock
 from resolver.gate import Passage
 from resolver.hops import Request
 from resolver.url import parse
-
-_SKIPPED_AT_ONCE = 1_048_576
-
-
-class Clock:
-    """The time limit for all of a retrieval: one deadline, applied to one call at a time."""
-
-    def __init__(self, total: float | None) -> None:
-        self._total = total
-        self.started = trio.current_time()
-        self._deadline = float("inf") if total is None else self.started + total
-
-    @property
-    def elapsed(self) -> float:
-        return trio.current_time() - self.started
-
-    @contextmanager
-    def bound(self) -> Iterator[None]:
-        """Whatever is awaited inside ends at the deadline with `TimedOut`."""
-        with trio.move_on_at(self._deadline) as scope:
-            yield
-        if scope.cancelled_caught:
-            raise TimedOut(f"not finished within the limit of {self._total:g} s in all")
-
-
-class WatchedBody:
-    """A body under the limits of its retrieval. Iterate it, or drain it, or take some and drain the rest;
-    once. `received` counts from the beginning of the object, wherever the body begins."""
-
-    def __init__(self, reply: Reply, url: str, clock: Clock, most: int | None, on_event: OnEvent) -> None:
-        self._body = reply.body
-        self._url = url
-        self._clock = clock
-        self._most = most
-        self._expected = reply.size
-        self._on_event = on_event
-        self._ahead = b""
-        self.received = reply.start
-
-    def __aiter__(self) -> WatchedBody:
-        return self
-
-    async def __anext__(self) -> bytes:
-        octets, self._ahead = self._ahead, b""
-        if octets:
-            return octets
-        with named(self._url), self._clock.bound():
-            octets = await anext(self._body)
-        self._count(len(octets))
-        return octets
-
-    async def take(self, count: int) -> bytes:
-        """The next `count` octets; fewer only when there are no more."""
-        pieces: list[bytes] = []
-        while count > 0:
-            octets = await anext(self, b"")
-            if not octets:
-                break
-            pieces.append(octets[:count])
-            self._ahead = octets[count:]
-            count -= len(pieces[-1])
-        return b"".join(pieces)
-
-    async def skip(self, count: int) -> None:
-        """Pass over the next `count` octets, without keeping them."""
-        while count > 0 and (octets := await self.take(min(count, _SKIPPED_AT_ONCE))):
-            count -= len(octets)
-
-    async def drain(self, sink: Sink) -> int:
-        """Move what is left into `sink`, in bulk where no limit has to be watched; how many octets."""
-        if self._most is not None:
-            return await self._write_all(sink)
-        ahead, self._ahead = self._ahead, b""
-        sink.write(ahead)
-        with named(self._url), self._clock.bound():
-            moved = await self._body.drain(sink)
-        self._count(moved)
-        return len(ahead) + moved
-
-    async def _write_all(self, sink: Sink) -> int:
-        written = 0
-        async for octets in self:
-            sink.write(octets)
-            written += len(octets)
-        return written
-
-    def _count(self, octets: int) -> None:
-        self.received += octets
-        if self._most is not None and self.received > self._most:
-            raise LimitExceeded(
-                "body",
-                f"the body is larger than the limit of {self._most} octets (--max-size)",
-                url=self._url,
-            )
-        self._on_event(Progress(self._url, self.received, self._expected))
+from resolver.watching import WatchedBody
 
 
 class EntryStream:
@@ -293,20 +193,3 @@ class LiveReply:
     def untouched(self, content: bytes) -> bytes | None:
         """The body before the protocol's quoting was undone, made again from the whole of it."""
         return None if self._reply.untouched is None else self._reply.untouched(content)
-
-
-@contextmanager
-def named(url: str) -> Iterator[None]:
-    """Every error of ours that passes says which URL it is about."""
-    try:
-        yield
-    except ResolveError as error:
-        if error.url is None:
-            error.url = url
-        raise
-
-
-async def collect(body: AsyncIterator[bytes]) -> bytes:
-    """All octets of a bounded body."""
-    pieces = [octets async for octets in body]
-    return b"".join(pieces)

@@ -13,16 +13,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import trio
-
 from protocols.contract import Finding, Options, Referrer
 from protocols.errors import ChecksumMismatch, ResolveError
+from resolver.clock import Clock
 from resolver.gate import Door
 from resolver.gate.sink import Sink
 from resolver.hops import Request
-from resolver.live import Clock, LiveReply, collect
+from resolver.live import LiveReply
 from resolver.naming import beside, last_part
 from resolver.retrieval import Retrieval
+from resolver.watching import collect
 
 _LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
@@ -76,7 +76,7 @@ class Proof:
             wanted = await self._published(reply)
         if wanted is None:
             return set()
-        digest = await trio.to_thread.run_sync(sink.digest, wanted.algorithm)
+        digest = await sink.digest(wanted.algorithm)
         if digest != wanted.digest:
             raise ChecksumMismatch(
                 f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}", url=reply.url

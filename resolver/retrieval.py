@@ -21,12 +21,14 @@ from protocols.errors import (
     UnsupportedScheme,
 )
 from resolver import registry
+from resolver.clock import Clock
 from resolver.events import Finished, Started, Warned
 from resolver.gate import Door, Passage
 from resolver.gateways import through_gateway
 from resolver.hops import Request as Request
 from resolver.hops import next_request
-from resolver.live import Clock, LiveReply, WatchedBody, named
+from resolver.live import LiveReply
+from resolver.watching import WatchedBody, named
 
 #: What no other way could mend: a limit of the caller's, this machine, octets that have begun to come.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
@@ -173,7 +175,8 @@ class Retrieval:
             raise LimitExceeded("body", f"{reply.size} octets are announced, the limit is {self._most}")
         url = self._request.url.shown
         reply.findings[:0] = self._failures
-        body = WatchedBody(reply, url, clock, self._most, self._door.on_event)
+        limits, tell = self._door.limits, self._door.on_event
+        body = WatchedBody(reply, url, clock, self._most, limits.min_rate, tell)
         return LiveReply(self._request, reply, passage, body, clock, self._asked.url, self._earlier)
 
     async def _close(self) -> None:

@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import Literal, TypeAlias
 
-import trio
-
 from protocols.contract import Finding, Kind
 from protocols.contract import Sink as AnySink
 from protocols.errors import ChecksumMismatch
+from resolver.clock import Clock
 from resolver.gate import Door
 from resolver.gate.sink import Sink, free_name, is_there, modified_time, size_of
 from resolver.hops import Request
 from resolver.listing import listing_octets
-from resolver.live import Clock, LiveReply
+from resolver.live import LiveReply
 from resolver.proof import Checksum, Proof
 from resolver.response import Saved
 from resolver.retrieval import Retrieval
@@ -115,7 +114,7 @@ class Saver:
             except ChecksumMismatch:
                 sink.discard()
                 raise
-        digest = await trio.to_thread.run_sync(sink.digest, "sha256") if self._order.digest else None
+        digest = await sink.digest("sha256") if self._order.digest else None
         size = sink.position
         await sink.commit(reply.modified)
         return Saved(

@@ -13,18 +13,20 @@ from types import TracebackType
 
 from protocols.contract import Entry, Finding, Limits, Options, Origin, Referrer, Url, Wanted
 from protocols.errors import LimitExceeded
+from resolver.clock import Clock
 from resolver.codings import installed
 from resolver.credentials import Given, Keeper
 from resolver.events import OnEvent
 from resolver.gate import Door, Family
 from resolver.hops import Request
-from resolver.live import Clock, EntryStream, LiveReply
+from resolver.keep import Memory
+from resolver.live import EntryStream, LiveReply
 from resolver.policy import Policy
 from resolver.proof import Checksum
 from resolver.response import Response, Saved
 from resolver.retrieval import Retrieval
 from resolver.saving import Exists, Order, Saver
-from resolver.tries import Carrier, Memory, Patience
+from resolver.tries import Carrier, Patience
 from resolver.url import parse
 
 

@@ -1,30 +1,34 @@
 """Trying again: how often, how long to wait in between, and that nothing is fetched twice.
 
-A *keep* is where octets go to stay: a file, memory, standard output. `carry` brings the whole of one
-object into a keep, over as many tries as bring something new and a few that do not. Every further try
-asks for what is missing only; a few octets that are held already are asked for again and compared, so a
-peer that lies about where it begins cannot spoil what is there.
+`carry` brings the whole of one object into a keep, over as many tries as bring something new and a few
+that do not. Every further try asks for what is missing only; a few octets that are held already are asked
+for again and compared, so a peer that lies about where it begins cannot spoil what is there.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import trio
 
 from protocols.contract import Finding, Validators
-from protocols.errors import Changed, Refused, ResolveError, TryLater
+from protocols.errors import Changed, LimitExceeded, LocalError, Refused, ResolveError, TryLater
+from resolver.clock import Clock
 from resolver.events import OnEvent, Retrying
 from resolver.hops import Request
-from resolver.live import Clock, LiveReply
+from resolver.keep import Keep
+from resolver.live import LiveReply
 from resolver.retrieval import Retrieval
 
 #: Octets held already that a further try asks for again, to see that it goes on with the same object.
 OVERLAP = 4_096
 _LONGEST_DELAY = 60.0
+
+#: A peer that asks to be left alone for longer is not waited for: it has said no for now.
+_LONGEST_WAIT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,70 +48,31 @@ class Patience:
         return grown * random.uniform(0.75, 1.0)  # not all clients of a server at once
 
 
-class Keep(Protocol):
-    """Where octets stay. `position` counts them; `known` describes the object they are of. What is
-    `final` is out and cannot be taken back."""
-
-    known: Validators
-    final: bool
-
-    @property
-    def position(self) -> int: ...
-
-    def tail(self, count: int) -> bytes:
-        """The last `count` octets, or as many as are held."""
-        ...
-
-    async def remember(self, known: Validators) -> None:
-        """The octets that follow are of an object in this state."""
-        ...
-
-    def restart(self) -> None:
-        """Begin again at octet 0. Never asked of what is final."""
-        ...
-
-
-class Memory:
-    """Octets kept in memory, for a body that is bounded."""
-
-    final = False
-
-    def __init__(self) -> None:
-        self.known = Validators()
-        self._octets = bytearray()
-
-    @property
-    def position(self) -> int:
-        return len(self._octets)
-
-    def tail(self, count: int) -> bytes:
-        return bytes(self._octets[-count:]) if count else b""
-
-    async def remember(self, known: Validators) -> None:
-        self.known = known
-
-    def restart(self) -> None:
-        self._octets.clear()
-        self.known = Validators()
-
-    async def fill(self, body: AsyncIterator[bytes]) -> None:
-        """Take all that is left of a body."""
-        async for octets in body:
-            self._octets += octets
-
-    def content(self) -> bytes:
-        """All of it; the memory is empty afterwards."""
-        octets, self._octets = self._octets, bytearray()
-        return bytes(octets)
-
-
 #: Puts the octets of a reply into the keep: all of a listing, or the rest of a body.
 Fill: TypeAlias = Callable[[LiveReply], Awaitable[None]]
 
+#: What no other place and no further try could mend: our policy, a limit of the caller's, this machine.
+_FINAL = (Refused, LimitExceeded, LocalError)
+
+
+@dataclass(slots=True)
+class Place:
+    """Where the object can be had. Not `trusted`: what it sent as the middle of the object was not that."""
+
+    request: Request
+    trusted: bool = True
+    failed: ResolveError | None = None
+
 
 class Carrier:
-    """Brings one object into a keep. `requests` are the places to get it, taken in turn: the first, then
-    its mirrors. `findings` tell of starting over."""
+    """Brings one object into a keep. `requests` are the places to get it: the first, and its mirrors.
+
+    A place is kept to while it brings something new; after a try in vain the next one has its turn, and
+    one that has said no is not asked again. What is held of one place another may go on with only where
+    the size is known and `proved` says that a digest will show whether the whole is right.
+
+    `findings` tell of starting over; `resumed_from` is how much was held when the last try went on with it.
+    """
 
     def __init__(
         self,
@@ -117,81 +82,152 @@ class Carrier:
         fill: Fill,
         patience: Patience,
         on_event: OnEvent,
+        *,
+        proved: bool = False,
     ) -> None:
         self._open = open_
-        self._requests = requests
+        self._places = [Place(request) for request in requests]
+        self._first = self._held_of = self._places[0]
         self._keep = keep
         self._fill = fill
         self._patience = patience
         self._on_event = on_event
-        self._trusting = True
-        self._begun_again = 0
+        self._proved = proved
+        self._listing = False
+        self._changes = 0
+        self._furthest = keep.position
         self.attempts = 0
+        self.resumed_from = 0
         self.findings: list[Finding] = []
 
     async def carry(self, clock: Clock) -> LiveReply:
         """All tries, within the one time limit. The reply of the last, whose facts stay readable.
 
-        Raises what the last try raised; `Changed` when the object is no longer the one that octets of are
-        out already.
+        Raises what the last try raised, or, where every place said no, what the first of them said;
+        `Changed` when the object is no longer the one that octets of are out already.
         """
-        fruitless, furthest = 0, self._keep.position
+        fruitless = 0
         while True:
             self.attempts += 1
             try:
                 return await self._try(clock)
             except ResolveError as error:
-                fruitless = 1 if self._keep.position > furthest else fruitless + 1
-                furthest = max(furthest, self._keep.position)
-                if not error.retryable or fruitless >= self._patience.tries:
+                error.attempts = self.attempts
+                if isinstance(error, _FINAL) or clock.is_over:
                     raise
-                await self._wait(clock, fruitless, error)
+                if isinstance(error, Changed) and error.retryable:
+                    continue  # `_begin_anew` counts these
+                brought = self._keep.position > self._furthest
+                self._furthest = max(self._furthest, self._keep.position)
+                fruitless = 1 if brought else fruitless + 1
+                if not error.retryable:
+                    self._drop(error)
+                elif fruitless >= self._patience.tries:
+                    raise
+                else:
+                    await self._wait(clock, fruitless, error)
+                    if not brought:
+                        self._places.append(self._places.pop(0))
+
+    def _drop(self, error: ResolveError) -> None:
+        """This place will not give it. Raises what the first one said when it was the last."""
+        place = self._places.pop(0)
+        place.failed = error
+        if not self._places:
+            assert self._first.failed is not None
+            self._first.failed.attempts = self.attempts
+            raise self._first.failed
+        self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {error.message}"))
 
     async def _wait(self, clock: Clock, fruitless: int, error: ResolveError) -> None:
+        """Raises the error itself where the peer asks for more patience than anybody has."""
         pause = self._patience.pause(fruitless, error)
-        self._on_event(Retrying(self._request().url.shown, error, pause))
+        if pause > _LONGEST_WAIT:
+            raise error
+        self._on_event(Retrying(self._places[0].request.url.shown, error, pause))
         with clock.bound():
             await trio.sleep(pause)
 
-    def _request(self) -> Request:
-        return self._requests[(self.attempts - 1) % len(self._requests)]
-
     async def _try(self, clock: Clock) -> LiveReply:
-        keep, request = self._keep, self._request()
-        start = max(0, keep.position - OVERLAP) if self._trusting else 0
-        options = replace(request.options, start=start, known=keep.known)
-        async with self._open(replace(request, options=options), clock, self.attempts) as reply:
+        keep, place = self._keep, self._places[0]
+        known = self._known_at(place)
+        start = self._start_at(place)
+        request = replace(place.request, options=replace(place.request.options, start=start, known=known))
+        async with self._open(request, clock, self.attempts) as reply:
+            self._listing = reply.lists
             if keep.position:
-                await self._align(reply)
-            await keep.remember(reply.validators)
+                await self._align(reply, place, known, start)
+            self.resumed_from = keep.position if reply.start else 0
+            self._held_of = place
+            await keep.remember(self._described(reply, place, known))
             await self._fill(reply)
+            self._check_end(reply, place)
         return reply
 
-    async def _align(self, reply: LiveReply) -> None:
+    def _known_at(self, place: Place) -> Validators:
+        """What can be known of the object at this place. Times and tags hold where they were given."""
+        return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
+
+    def _described(self, reply: LiveReply, place: Place, known: Validators) -> Validators:
+        """What is to be remembered of the object. What a mirror says of it but its size means nothing to
+        the first place, where a later run asks again."""
+        told = reply.validators if place is self._first else Validators(size=reply.size)
+        return known.completed_by(told) if self._keep.position else told
+
+    def _start_at(self, place: Place) -> int:
+        """The octet to go on from; 0 where the peer has no offsets that could be believed."""
+        elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
+        if self._listing or not place.trusted or elsewhere:
+            return 0
+        return max(0, self._keep.position - OVERLAP)
+
+    async def _align(self, reply: LiveReply, place: Place, known: Validators, asked: int) -> None:
         """Bring the reply to where the keep is, or the keep to where the reply begins."""
         keep = self._keep
-        same = keep.known.agree(reply.validators)
+        same = known.agree(reply.validators)
         if reply.start == 0 and not keep.final:
-            self._start_over("the object has changed" if not same else "the peer cannot go on in the middle")
+            if not same:
+                self._begin_anew("the object has changed")
+            elif asked:
+                self._start_over("the peer cannot go on in the middle")
+            else:
+                keep.restart()
             return
         if not same:
             raise Changed("the object has changed, and what is out of it cannot be taken back")
         await reply.body.skip(max(0, keep.position - OVERLAP) - reply.start)
         held = keep.tail(min(OVERLAP, keep.position - reply.start))
         if await reply.body.take(len(held)) != held:
-            if keep.final:
-                raise Changed("the peer goes on with other octets than those that are out already")
-            self._trusting = False
-            self._start_over("the peer goes on with other octets than those held")
-            raise Changed("what came last is not what the peer has there", again=True)
+            self._distrust(place, "the peer goes on with other octets than those held")
+
+    def _check_end(self, reply: LiveReply, place: Place) -> None:
+        """What went on in the middle has to end where it should: octets too many are from elsewhere, or of
+        another state of the object."""
+        if reply.start and reply.size is not None and self._keep.position != reply.size:
+            held = self._keep.position
+            self._distrust(place, f"{held} octets came of an object of {reply.size} that was gone on with")
+
+    def _distrust(self, place: Place, why: str) -> NoReturn:
+        """Nothing in the middle is asked of this place again. Raises `Changed`."""
+        if self._keep.final:
+            raise Changed(f"{why}, and what is out cannot be taken back")
+        place.trusted = False
+        self._begin_anew(why)
+        raise Changed(why, again=True)
+
+    def _begin_anew(self, why: str) -> None:
+        """Start over with what is another object now. Not for ever: a peer that is never the same twice is
+        given up."""
+        self._changes += 1
+        self._furthest = 0
+        self._start_over(why)
+        if self._changes > self._patience.tries:
+            raise Changed(f"{why}, again and again")
 
     def _start_over(self, why: str) -> None:
-        """Drop what is held. Not for ever: a peer that is never the same twice is given up."""
-        self._begun_again += 1
+        """Drop what is held, and say so."""
         self._keep.restart()
         self.findings.append(Finding("save:restarted", "warn", f"{why}: started over"))
-        if self._begun_again > self._patience.tries:
-            raise Changed(f"{why}, again and again")
 
 
 def refuse_pointer(reply: LiveReply) -> None:

@@ -29,13 +29,15 @@ def guess_media_type(name: bytes) -> str | None:
 
 
 class FileBody:
-    """The octets of a file from `start` until its end. `Truncated` when there are fewer than it had when it
-    was opened; more are no error, for files grow. `verified` gets `length` when it is exactly those."""
+    """The octets of a file from `start` until its end, counted from there. `Truncated` when there are fewer
+    than it had when it was opened; more are no error, for files grow. `verified` gets `length` when it is
+    exactly those."""
 
     def __init__(self, file: LocalFile, start: int, verified: set[str]) -> None:
         self._file = file
         self._verified = verified
-        self.received = start
+        self._announced = None if file.status.size is None else file.status.size - start
+        self.received = 0
 
     def __aiter__(self) -> FileBody:
         return self
@@ -55,7 +57,7 @@ class FileBody:
         return moved
 
     def _finish(self) -> None:
-        size = self._file.status.size
+        size = self._announced
         if size is None:
             return
         if self.received < size:

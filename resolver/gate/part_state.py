@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,30 +19,40 @@ _MOST = 1_048_576  # a URL of 65,536 characters in JSON, and the validators
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """`url` is what was asked for, without a password. `complete` says that every octet was there and
-    checked, and only the renaming was left."""
+    """`url` is what was asked for, without a password. `complete` is the number (inode) of the file once
+    every octet was there and checked, and only the renaming was left."""
 
     url: str
     known: Validators
-    complete: bool = False
+    complete: int | None = None
 
 
 def read_state(name: str, directory: int) -> PartState | None:
     """The state in the file `name`, or None where there is none that makes sense."""
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     except OSError:
         return None
     try:
-        record = json.loads(os.read(fd, _MOST))
-        size, modified, etag = record["size"], record["modified"], record["etag"]
-        moment = None if modified is None else datetime.fromtimestamp(float(modified), UTC)
-        known = Validators(size=size, modified=moment, etag=etag)
-        return PartState(str(record["url"]), known, record["complete"] is True)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+        return _read(json.loads(os.read(fd, _MOST)))
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     finally:
         os.close(fd)
+
+
+def _read(record: dict[str, object]) -> PartState | None:
+    match record:
+        case {
+            "url": str(url),
+            "size": (int() | None) as size,
+            "modified": (int() | float() | None) as modified,
+            "etag": (str() | None) as etag,
+            "complete": (int() | None) as complete,
+        }:
+            moment = None if modified is None else datetime.fromtimestamp(modified, UTC)
+            return PartState(url, Validators(size=size, modified=moment, etag=etag), complete)
+    return None
 
 
 def write_state(name: str, directory: int, state: PartState) -> None:
@@ -55,10 +66,19 @@ def write_state(name: str, directory: int, state: PartState) -> None:
         "complete": state.complete,
     }
     fresh = f"{name}.new"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    forget(fresh, directory)  # of a run that was killed
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(fresh, flags, 0o666, dir_fd=directory)
     try:
-        os.write(fd, json.dumps(record).encode())
-    finally:
-        os.close(fd)
-    os.replace(fresh, name, src_dir_fd=directory, dst_dir_fd=directory)
+        with open(fd, "wb") as file:
+            file.write(json.dumps(record).encode())
+        os.replace(fresh, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError:
+        forget(fresh, directory)
+        raise
+
+
+def forget(name: str, directory: int) -> None:
+    """Remove a file of ours if it is there."""
+    with suppress(OSError):
+        os.unlink(name, dir_fd=directory)

@@ -16,25 +16,30 @@ import stat
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import trio
 
+from protocols.contract import Sink as AnySink
 from protocols.contract import Validators
 from protocols.errors import LocalError
+from resolver.gate.directory import Directory
 from resolver.gate.faults import writing_fault
 from resolver.gate.part_state import PartState, read_state, write_state
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 #: What to do about a file that has the name already: `fail` before anything is fetched, or `replace`.
 Existing: TypeAlias = Literal["fail", "replace"]
 
 _PIECE = 1_048_576
 
-# For reading too, for the digest is taken from the file itself. Not blocking, should it be a pipe.
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+#: Octets hashed without a look at whether anybody still wants the digest: some 0.1 s.
+_HASHED_AT_ONCE = 67_108_864
 
-# What a file system says that has no second name for a file (FAT, some network ones).
-_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+# What a file system says that has no locks: then there are none.
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
 def is_there(path: str) -> bool:
@@ -58,6 +63,14 @@ def size_of(path: str) -> int:
         return 0
 
 
+def position_of(sink: AnySink) -> int | None:
+    """Octets in a file so far, those moved in bulk included; None for what has no position."""
+    try:
+        return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
+    except OSError:
+        return None
+
+
 def free_name(path: str) -> str:
     """`path`, or the first of `path.1`, `path.2`, … that nothing has."""
     names = itertools.chain((path,), (f"{path}.{number}" for number in itertools.count(1)))
@@ -69,12 +82,13 @@ class Sink:
     to do.
 
     Entering creates the file, or takes up the one that an earlier run left for the same `source` (a URL
-    without a password): then `position` and `known` say how far that came and of what. Leaving without
-    `commit` keeps what arrived if a later run could go on with it, and removes it if not. A file that
-    another process is writing, or that is none of ours, is left alone.
+    without a password): then `position` and `known` say how far that came and of what; `displaced` is the
+    source of one that was begun for another. Leaving without `commit` keeps what arrived if a later run
+    could go on with it, and removes it if not. A file that another process is writing, or that is none of
+    ours, is left alone. `finished`: the file has its name already, and only what tells of that was left.
 
-    With `adopt`, a file that has the final name already counts as begun. With `make_directory` the
-    directory is made first.
+    With `adopt`, a file that has the final name already counts as begun; it gets that name back when
+    nothing comes of it. With `make_directory` the directory is made first.
     """
 
     final = False
@@ -91,11 +105,12 @@ class Sink:
         self.path = path
         self.known = Validators()
         self.finished = False
+        self.displaced: str | None = None
         self._exists = exists
         self._source = source
         self._adopt = adopt
-        self._make_directory = make_directory
-        self._directory = -1
+        self._adopted: int | None = None
+        self._directory = Directory(os.path.dirname(path) or ".", make=make_directory)
         self._fd = -1
         self._name = os.path.basename(path)
         self._part = f"{self._name}.part"
@@ -115,7 +130,13 @@ class Sink:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._fd != -1 and self.position and self.known != Validators():
+        if self._fd == -1:
+            self._close()
+        elif self._adopted is not None and self.position == self._adopted:
+            with suppress(OSError, LocalError):
+                self._give_back()
+            self._close()
+        elif self._adopted is not None or (self.position and self.known != Validators()):
             self.keep()
         else:
             self.discard()
@@ -123,47 +144,66 @@ class Sink:
     def _open(self) -> None:
         if self._name in ("", ".", ".."):
             raise LocalError(f"cannot write {self.path!r}: this is the name of a directory")
-        where = os.path.dirname(self.path) or "."
-        if self._make_directory:
-            os.makedirs(where, exist_ok=True)
-        self._directory = os.open(where, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
-        state = read_state(self._state, self._directory)
-        if self._is_there():
-            self._meet_the_finished(state)
+        self._directory.hold()
+        state = read_state(self._state, self._directory.fd)
+        there = self._directory.status_of(self._name)
+        if there is not None:
+            state = self._meet_the_finished(there, state)
         if not self.finished:
             self._take_part(state)
 
-    def _meet_the_finished(self, state: PartState | None) -> None:
+    def _meet_the_finished(self, there: os.stat_result, state: PartState | None) -> PartState | None:
         """There is a file of the final name: ours from a run that was killed at the very end, or not."""
-        if state is not None and state.complete and state.url == self._source:
-            self.finished = True
-            self._forget(self._part)
-            self._forget(self._state)
-        elif self._adopt:
-            os.rename(self._name, self._part, src_dir_fd=self._directory, dst_dir_fd=self._directory)
-            write_state(self._state, self._directory, PartState(self._source, Validators()))
-        elif self._exists == "fail":
+        if state is not None and state.url == self._source and state.complete == there.st_ino:
+            if self._directory.names(self._part, there):
+                self._directory.forget(self._part)
+            self._directory.forget(self._state)
+            self.finished = self._exists == "fail" and not self._adopt
+            state = None
+        if self._adopt:
+            return self._begin_with(there)
+        if self._exists == "fail" and not self.finished:
             raise self._taken()
+        return state
+
+    def _begin_with(self, there: os.stat_result) -> PartState:
+        """The file of the final name becomes NAME.part. The state is written first, and names it ours."""
+        if not stat.S_ISREG(there.st_mode):
+            raise self._taken()
+        if self._directory.names(self._part, there):  # a run was killed between two steps
+            self._directory.forget(self._part)
+        elif self._directory.status_of(self._part) is not None:
+            raise self._foreign()
+        state = PartState(self._source, Validators())
+        write_state(self._state, self._directory.fd, state)
+        self._directory.replace(self._name, self._part)
+        self._adopted = there.st_size
+        return state
+
+    def _give_back(self) -> None:
+        """Nothing came behind what had the final name before: it has that name again."""
+        self._check_part()
+        self._name_it()
+        self._adopted = None
+        self._directory.forget(self._state)
 
     def _take_part(self, state: PartState | None) -> None:
         try:
-            self._fd = os.open(self._part, _FLAGS | os.O_EXCL, 0o666, dir_fd=self._directory)
+            self._fd = self._directory.create(self._part)
         except FileExistsError:
-            self._take_up(read_state(self._state, self._directory) if self._adopt else state)
+            self._take_up(state)
         else:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock()
 
     def _take_up(self, state: PartState | None) -> None:
         """Go on with a file of an earlier run. An empty one is ours too: the state is written next."""
         try:
-            self._fd = os.open(self._part, _FLAGS, dir_fd=self._directory)
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LocalError(f"{self.path + '.part'!r} is being written by another transfer") from error
+            self._fd = self._directory.open(self._part)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
                 raise
             raise self._foreign() from error
+        self._lock()
         found = os.fstat(self._fd)
         if not stat.S_ISREG(found.st_mode) or (state is None and found.st_size):
             raise self._foreign()
@@ -171,19 +211,28 @@ class Sink:
             self.known = state.known
             os.lseek(self._fd, 0, os.SEEK_END)
         else:
+            self.displaced = None if state is None else state.url
             self.restart()
+
+    def _lock(self) -> None:
+        """Keep others out. Whoever had the file before may have given it its final name meanwhile."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise self._busy() from error
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        if not self._directory.names(self._part, os.fstat(self._fd)):
+            raise self._busy()
+
+    def _busy(self) -> LocalError:
+        return LocalError(f"{self.path + '.part'!r} is being written by another transfer")
 
     def _foreign(self) -> LocalError:
         return LocalError(
             f"{self.path + '.part'!r} exists and is no transfer that could go on; remove it to start anew"
         )
-
-    def _is_there(self) -> bool:
-        try:
-            os.stat(self._name, dir_fd=self._directory, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return True
 
     def _taken(self) -> LocalError:
         return LocalError(f"{self.path!r} exists already and is left as it is (--exists chooses otherwise)")
@@ -194,20 +243,31 @@ class Sink:
         await self._note(complete=False)
 
     async def _note(self, *, complete: bool) -> None:
-        state = PartState(self._source, self.known, complete)
+        state = PartState(self._source, self.known, os.fstat(self._fd).st_ino if complete else None)
         try:
-            await trio.to_thread.run_sync(write_state, self._state, self._directory, state)
+            await trio.to_thread.run_sync(write_state, self._state, self._directory.fd, state)
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
     def restart(self) -> None:
-        """Begin again at octet 0: what was there is of another state of the object."""
+        """Begin again at octet 0: what was there is of another state of the object. What had the final
+        name before has it again, until the new file takes its place."""
         try:
+            if self._adopted is not None:
+                self._put_back()
             os.ftruncate(self._fd, 0)
             os.lseek(self._fd, 0, os.SEEK_SET)
         except OSError as error:
             raise writing_fault(error, self.path) from error
         self.known = Validators()
+
+    def _put_back(self) -> None:
+        """The file that was adopted stays as it was; what comes now goes into one of its own."""
+        self._give_back()
+        os.close(self._fd)
+        self._fd = -1
+        self._exists = "replace"
+        self._take_part(None)
 
     def tail(self, count: int) -> bytes:
         """The last `count` octets."""
@@ -229,17 +289,25 @@ class Sink:
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
-    def digest(self, algorithm: str) -> str:
-        """The digest of what is in the file, in hex. Reads all of it: call it in a worker thread."""
+    async def digest(self, algorithm: str) -> str:
+        """The digest of what is in the file, in hex. It is read in a worker thread, piece by piece, so that
+        a cancellation is heeded soon."""
         digest = hashlib.new(algorithm)
         offset = 0
+        while count := await trio.to_thread.run_sync(self._add_to, digest, offset):
+            offset += count
+        return digest.hexdigest()
+
+    def _add_to(self, digest: Hash, offset: int) -> int:
+        """Some more of the file; how many octets."""
+        count = 0
         try:
-            while octets := os.pread(self._fd, _PIECE, offset):
+            while count < _HASHED_AT_ONCE and (octets := os.pread(self._fd, _PIECE, offset + count)):
                 digest.update(octets)
-                offset += len(octets)
+                count += len(octets)
         except OSError as error:
             raise LocalError(f"cannot read back {self.path!r}: {error.strerror}") from error
-        return digest.hexdigest()
+        return count
 
     async def commit(self, modified: datetime | None = None) -> None:
         """Bring the file to the disk, set its time, give it its name. In a worker thread, for a disk may
@@ -257,41 +325,22 @@ class Sink:
         os.fsync(self._fd)
         self._check_part()
         if self._exists == "replace":
-            os.replace(self._part, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+            self._directory.replace(self._part, self._name)
         else:
-            self._name_new()
-        self._forget(self._state)
+            self._name_it()
+        self._directory.forget(self._state)
         self._close()
 
     def _check_part(self) -> None:
         """Is NAME.part still the file that we wrote? Others may be able to write to the directory."""
-        try:
-            named = os.stat(self._part, dir_fd=self._directory, follow_symlinks=False)
-        except FileNotFoundError:
-            named = None
-        if named is None or not os.path.samestat(named, os.fstat(self._fd)):
+        if not self._directory.names(self._part, os.fstat(self._fd)):
             raise LocalError(f"{self.path + '.part'!r} was removed or replaced while it was written")
 
-    def _name_new(self) -> None:
-        """Rename without overwriting: rename(2) would replace what is there, a second name never does."""
+    def _name_it(self) -> None:
         try:
-            os.link(self._part, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+            self._directory.rename(self._part, self._name)
         except FileExistsError as error:
             raise self._taken() from error
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            self._name_reserved()
-        else:
-            os.unlink(self._part, dir_fd=self._directory)
-
-    def _name_reserved(self) -> None:
-        """Without links: take the name with an empty file of our own, then replace that."""
-        try:
-            os.close(os.open(self._name, _FLAGS | os.O_EXCL, 0o666, dir_fd=self._directory))
-        except FileExistsError as error:
-            raise self._taken() from error
-        os.replace(self._part, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
 
     def keep(self) -> None:
         """Close, and leave NAME.part where it is: what arrived can be continued."""
@@ -302,16 +351,12 @@ class Sink:
         if self._fd != -1:
             with suppress(OSError, LocalError):
                 self._check_part()
-                os.unlink(self._part, dir_fd=self._directory)
-            self._forget(self._state)
+                self._directory.forget(self._part)
+            self._directory.forget(self._state)
         self._close()
 
-    def _forget(self, name: str) -> None:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=self._directory)
-
     def _close(self) -> None:
-        for fd in (self._fd, self._directory):
-            if fd != -1:
-                os.close(fd)
-        self._fd = self._directory = -1
+        if self._fd != -1:
+            os.close(self._fd)
+        self._fd = -1
+        self._directory.close()

@@ -37,7 +37,7 @@ async def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
         sink.write(memoryview(b"two"))
         assert sink.position == 7
         assert os.listdir(tmp_path) == ["got.part"]
-        assert sink.digest("sha256") == hashlib.sha256(b"one two").hexdigest()
+        assert await sink.digest("sha256") == hashlib.sha256(b"one two").hexdigest()
         assert sink.position == 7
         await sink.commit(WHEN)
         assert os.listdir(tmp_path) == ["got"]

@@ -1,0 +1,86 @@
+"""A directory that files of ours go to: held open, so that renaming it cannot send them elsewhere (S14).
+
+Names are those in the directory. No call follows a link, and none gives a name that something has
+already, but for `replace`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+#: For reading too, for a digest is taken from the file itself. Not blocking, should it be a pipe.
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+#: What a file system says that has no second name for a file (FAT, some network ones).
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+class Directory:
+    """Raises `OSError`. Nothing else may be asked before `hold`."""
+
+    def __init__(self, path: str, *, make: bool) -> None:
+        self._path = path
+        self._make = make
+        self.fd = -1
+
+    def hold(self) -> None:
+        """Open it, and make it before if that was asked for."""
+        if self._make:
+            os.makedirs(self._path, exist_ok=True)
+        self.fd = os.open(self._path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        if self.fd != -1:
+            os.close(self.fd)
+        self.fd = -1
+
+    def status_of(self, name: str) -> os.stat_result | None:
+        """Of what has the name, be it a link; None where nothing has."""
+        try:
+            return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def names(self, name: str, file: os.stat_result) -> bool:
+        """Is it this file that has the name?"""
+        found = self.status_of(name)
+        return found is not None and os.path.samestat(found, file)
+
+    def create(self, name: str) -> int:
+        """A new file, open; `FileExistsError` where something has the name."""
+        return self.open(name, os.O_EXCL)
+
+    def open(self, name: str, flags: int = 0) -> int:
+        """A file of that name, which is made if there is none."""
+        return os.open(name, _FLAGS | flags, 0o666, dir_fd=self.fd)
+
+    def forget(self, name: str) -> None:
+        """Remove a file of ours, if it is there and can be removed."""
+        with suppress(OSError):
+            os.unlink(name, dir_fd=self.fd)
+
+    def replace(self, old: str, new: str) -> None:
+        """Rename, over whatever has the new name."""
+        os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename; `FileExistsError` where something has the new name. rename(2) would replace what is
+        there, a second name never does."""
+        try:
+            os.link(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self._rename_without_links(old, new)
+        else:
+            with suppress(FileNotFoundError):  # another run saw that this one was done
+                os.unlink(old, dir_fd=self.fd)
+
+    def _rename_without_links(self, old: str, new: str) -> None:
+        """Take the name with an empty file of our own, then replace that."""
+        os.close(self.create(new))
+        self.replace(old, new)
