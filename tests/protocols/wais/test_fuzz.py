@@ -26,7 +26,7 @@ from protocols.wire import Buffer
 from resolver.url import parse
 from tests.protocols.wais.captures import capture, names
 
-DIALOGUES = int(os.environ.get("WAIS_FUZZ", "2000"))
+DIALOGUES = int(os.environ.get("WAIS_FUZZ", "1000"))
 HEADER = 25
 
 URLS = [
