@@ -7,8 +7,7 @@ The steps come from the scheme's own dialogue, driven with the answers of a will
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias, assert_never, cast
+from typing import NamedTuple, TypeAlias, assert_never, cast
 
 from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import Action, Finding, JsonValue, Origin, Referrer, Url
@@ -45,8 +44,7 @@ from resolver.url import parse, redact
 PlanStep: TypeAlias = "dict[str, JsonValue]"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """A verdict and the steps that would follow from it: none when it is `refuse`.
 
     `error` is what a retrieval would raise, None where it would go ahead.

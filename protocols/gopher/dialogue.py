@@ -7,11 +7,9 @@ way to somewhere else: a link, a telnet session, a phone book.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, Refused
-from protocols.gopher.framing import Ending, Header, read_header, read_promised_header
-from protocols.gopher.item import build_session, check_linked, linked_url
-from protocols.gopher.item_types import find_type
 from protocols.gopher.refinement import with_gopherplus
 from protocols.gopher.request import (
     SAFE_REQUEST,
@@ -24,7 +22,10 @@ from protocols.gopher.request import (
 from protocols.gopher.url import GopherUrl, build
 from protocols.location import JsonValue, Kind
 from protocols.step import Connect, Dialogue, HandOver, Note, Say, hear
-from protocols.wire import Reader
+
+if TYPE_CHECKING:
+    from protocols.gopher.framing import Header
+    from protocols.wire import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,13 @@ def _exchange(url: GopherUrl) -> Dialogue[object]:
     yield Say((request,))
     if command_in(url).ask is Ask.PLAIN:
         return (yield Handed("the reply, until the server closes"))
+    return (yield from _hand_over_framed(url))
+
+
+def _hand_over_framed(url: GopherUrl) -> Dialogue[object]:
+    """Hear the header line that a Gopher+ reply has, then hand over what it promises."""
+    from protocols.gopher.framing import Ending, Header, read_header, read_promised_header  # few URLs ask so
+
     reader: Reader[Header | None] = read_promised_header if url.gopherplus else read_header
     willing: Header | None = Header(Ending.PERIOD)
     header = yield from hear(reader, "the header line of a Gopher+ reply", willing)
@@ -86,6 +94,8 @@ def _exchange(url: GopherUrl) -> Dialogue[object]:
 
 
 def _promise(header: Header) -> str:
+    from protocols.gopher.framing import Ending  # loaded by now
+
     what = "an error text" if header.refused else "the reply"
     match header.ending:
         case Ending.COUNT:
@@ -99,22 +109,37 @@ def _promise(header: Header) -> str:
 def find_pointer(url: GopherUrl) -> Pointer | None:
     """Where an item leads that is not fetched; None for one that is. Raises `Refused` (S20) for a link
     of a kind that is never offered."""
-    target = linked_url(url.selector) if url.gophertype == "h" else None
-    if target is not None:
-        try:
-            return Pointer(Kind.LINK, check_linked(target), {})
-        except InvalidUrl as error:
-            raise Refused("S20", error.message) from error
+    if url.gophertype == "h":
+        return _find_link(url.selector)
+    if url.gophertype in ("2", "8", "T"):
+        return _find_service(url)
+    return None
+
+
+def _find_link(selector: bytes) -> Pointer | None:
+    from protocols.gopher.item import check_linked, linked_url  # also below: most items are fetched
+
+    target = linked_url(selector)
+    if target is None:
+        return None
+    try:
+        return Pointer(Kind.LINK, check_linked(target), {})
+    except InvalidUrl as error:
+        raise Refused("S20", error.message) from error
+
+
+def _find_service(url: GopherUrl) -> Pointer:
+    from protocols.gopher.item import build_session
+    from protocols.gopher.item_types import find_type
+
     place: dict[str, JsonValue] = {
         "service": find_type(url.gophertype).what,
         "host": url.host,
         "port": url.effective_port,
     }
-    if url.gophertype in ("8", "T"):
-        session = build_session(url.gophertype, url.host, url.effective_port, url.selector)
-        login = url.selector.decode("latin-1") or None
-        return Pointer(Kind.SERVICE, session, {**place, "login": login})
     if url.gophertype == "2":
         phone_book = replace(url, selector=b"", search=None, gopherplus=None, fragment=None)
         return Pointer(Kind.SERVICE, build(phone_book), place)
-    return None
+    session = build_session(url.gophertype, url.host, url.effective_port, url.selector)
+    login = url.selector.decode("latin-1") or None
+    return Pointer(Kind.SERVICE, session, {**place, "login": login})

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from protocols.connection import Line
 from protocols.errors import Refused
-from protocols.gopher.item import display_text
 from protocols.gopher.url import GopherUrl
 from protocols.wire import encode_block, encode_line
 
@@ -51,6 +50,8 @@ class Command:
     @property
     def attributes(self) -> tuple[str, ...]:
         """`names` as attribute blocks have them."""
+        from protocols.gopher.item import display_text  # what is sent needs nothing of what comes
+
         return tuple(display_text(name) for name in self.names)
 
     @property
