@@ -16,6 +16,7 @@ from protocols.prospero.url import Field, ProsperoUrl, build
 DEFAULT_PORT = 1525
 USUAL_TYPE = b"ASCII"
 
+_BLANKS = re.compile(rb"[ \t]+")
 _VERSION = re.compile(rb"[0-9]{1,10}")
 _VERSION_NAMES = (b"OBJECT-VERSION", b"VERSION")
 
@@ -101,7 +102,7 @@ def _selects(name: bytes) -> bool:
 
 def _selection(name: bytes, value: bytes) -> tuple[bytes, ...]:
     """An identifier is a type and words; the value of anything else is one token (6.5)."""
-    words = value.split() if name == b"ID" else [value]
+    words = _BLANKS.split(value.strip(b" \t")) if name == b"ID" else [value]
     return (b"OBJECT", b"FIELD", name, b"SEQUENCE", *words)
 
 
