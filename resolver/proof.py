@@ -11,18 +11,19 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from protocols.contract import Finding, Options, Referrer
-from protocols.errors import ChecksumMismatch, ResolveError
+from protocols.contract import Finding, Referrer, Validators
+from protocols.errors import ChecksumMismatch, NetworkError, ResolveError, TryLater
 from resolver.clock import Clock
 from resolver.gate import Door
 from resolver.gate.sink import Sink
 from resolver.hops import Request
+from resolver.keep import Memory
 from resolver.live import LiveReply
 from resolver.naming import beside, last_part
 from resolver.retrieval import Retrieval
-from resolver.watching import collect
+from resolver.tries import Carrier, Patience
 
 _LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
@@ -60,10 +61,11 @@ class Checksum:
 class Proof:
     """Checks one file, once or, after a mismatch, again."""
 
-    def __init__(self, door: Door, wanted: Checksum | None, clock: Clock) -> None:
+    def __init__(self, door: Door, wanted: Checksum | None, clock: Clock, patience: Patience) -> None:
         self._door = door
         self._wanted = wanted
         self._clock = clock
+        self._patience = patience
         self.findings: list[Finding] = []
 
     async def check(self, sink: Sink, reply: LiveReply) -> set[str]:
@@ -84,13 +86,19 @@ class Proof:
         return {"digest"}
 
     async def _published(self, reply: LiveReply) -> Checksum | None:
-        """What the object's own place says of it; a warning if it says nothing."""
-        found = next(header_checksums(reply.meta), None)
+        """What the object's own place says of it; a warning if it says nothing, or does not answer."""
+        found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
+        why = "its place publishes no digest"
         if found is None and reply.request.url.scheme in _PUBLISHING:
-            found = await self._beside(reply)
+            try:
+                found = await self._beside(reply)
+            except (NetworkError, TryLater) as error:
+                if self._clock.is_over:
+                    raise
+                why = f"no digest could be had: {error.message}"
         if found is None:
             self.findings.append(
-                Finding("save:no-checksum", "warn", "its place publishes no digest: nothing to check against")
+                Finding("save:no-checksum", "warn", f"{why}; there is nothing to check against")
             )
         return found
 
@@ -110,19 +118,37 @@ class Proof:
         return None
 
     async def _sibling(self, reply: LiveReply, name: bytes) -> str | None:
-        """A small text beside the object; None where there is none that can be had."""
+        """A small text beside the object; None where there is none. Raises `NetworkError` and `TryLater`."""
         request = Request(
             beside(reply.request.url, name),
             origin="derived",
             referrer=Referrer(reply.url, reply.peer),
-            options=Options(login=reply.request.options.login),
+            options=replace(reply.request.options, want="content", start=0, known=Validators()),
+        )
+        memory = Memory()
+        carrier = Carrier(
+            self._open,
+            (request,),
+            memory,
+            lambda found: memory.fill(found.body),
+            self._patience,
+            self._door.on_event,
         )
         try:
-            async with Retrieval(self._door, request, most=_MOST_SIDECAR, clock=self._clock) as found:
-                same_place = found.chain == ()
-                return (await collect(found.body)).decode("utf-8", "replace") if same_place else None
+            found = await carrier.carry(self._clock)
+        except (NetworkError, TryLater):
+            raise
         except ResolveError:
             return None
+        return memory.content().decode("utf-8", "replace") if found.chain == () else None
+
+    def _open(self, request: Request, clock: Clock, attempt: int) -> Retrieval:
+        return Retrieval(self._door, request, most=_MOST_SIDECAR, clock=clock, attempt=attempt)
+
+
+def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:
+    """Are the digests of the headers those of other octets than the file's? (RFC 9530 3)"""
+    return any(name.lower() == "content-encoding" and value.lower() != "identity" for name, value in meta)
 
 
 def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:

@@ -14,17 +14,18 @@ from typing import Literal, TypeAlias
 
 from protocols.contract import Finding, Kind
 from protocols.contract import Sink as AnySink
-from protocols.errors import ChecksumMismatch
+from protocols.errors import ChecksumMismatch, ResolveError
 from resolver.clock import Clock
 from resolver.gate import Door
 from resolver.gate.sink import Sink, free_name, is_there, modified_time, size_of
 from resolver.hops import Request
+from resolver.keep import Keep, Memory
 from resolver.listing import listing_octets
 from resolver.live import LiveReply
 from resolver.proof import Checksum, Proof
 from resolver.response import Saved
 from resolver.retrieval import Retrieval
-from resolver.tries import Carrier, Patience, refuse_pointer
+from resolver.tries import Carrier, Fill, Patience, refuse_pointer
 
 #: What to do about a file that has the name already.
 Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
@@ -56,6 +57,8 @@ class Saver:
         self._clock = Clock(door.limits.total)
         self._path = order.path
         self._findings: list[Finding] = []
+        self._attempts = 0
+        self._resumed_from = 0
 
     async def run(self) -> Saved:
         """Raises any `ResolveError`; then there is nothing under the final name that was not there before,
@@ -90,30 +93,18 @@ class Saver:
     async def _is_newer(self) -> bool:
         """Is the peer's object later than the file? Where that is unknown, it is fetched."""
         asked = replace(self._first, options=replace(self._first.options, want="facts"))
-        async with Retrieval(self._door, asked, most=None, clock=self._clock) as reply:
-            modified = reply.modified
+        carrier = self._carrier((asked,), Memory(), leave)
+        modified = (await carrier.carry(self._clock)).modified
         if modified is None:
             return True
         held = modified_time(self._path)
         return modified.replace(tzinfo=modified.tzinfo or UTC) > held + _CLOCKS_DIFFER
 
     async def _fetch(self, sink: Sink) -> Saved:
-        resumed_from = sink.position
-        proof = Proof(self._door, self._order.checksum, self._clock)
-        reply, attempts = await self._carry(sink)
-        verified = set(reply.verified)
-        try:
-            verified |= await proof.check(sink, reply)
-        except ChecksumMismatch:
-            sink.restart()  # whatever it was, it is asked for once more from the beginning
-            resumed_from = 0
-            reply, more = await self._carry(sink)
-            attempts += more
-            try:
-                verified = {*reply.verified, *await proof.check(sink, reply)}
-            except ChecksumMismatch:
-                sink.discard()
-                raise
+        if sink.displaced is not None:
+            self._tell("save:restarted", f"what was there was begun for {sink.displaced}: started over")
+        proof = Proof(self._door, self._order.checksum, self._clock, self._patience)
+        reply, verified = await self._bring(sink, proof)
         digest = await sink.digest("sha256") if self._order.digest else None
         size = sink.position
         await sink.commit(reply.modified)
@@ -122,33 +113,62 @@ class Saver:
             requested_url=self._first.url.shown,
             path=self._path,
             bytes=size,
-            resumed_from=resumed_from,
+            resumed_from=self._resumed_from,
             kind=reply.kind,
             media_type=reply.media_type,
             modified=reply.modified,
             digest=None if digest is None else f"sha256:{digest}",
             findings=(*reply.findings, *self._findings, *proof.findings),
             verified=tuple(sorted(verified)),
-            attempts=attempts,
+            attempts=self._attempts,
             elapsed=self._clock.elapsed,
             peer=reply.peer,
             chain=reply.chain,
         )
 
-    async def _carry(self, sink: Sink) -> tuple[LiveReply, int]:
-        carrier = Carrier(
+    async def _bring(self, sink: Sink, proof: Proof) -> tuple[LiveReply, set[str]]:
+        """The whole of it, with the right digest. Whatever has a wrong one is asked for once more, from the
+        beginning."""
+        reply = await self._carry(sink)
+        try:
+            return reply, {*reply.verified, *await proof.check(sink, reply)}
+        except ChecksumMismatch as error:
+            self._tell("save:mismatch", f"{error.message}: asked for once more")
+            sink.restart()
+        reply = await self._carry(sink)
+        try:
+            return reply, {*reply.verified, *await proof.check(sink, reply)}
+        except ChecksumMismatch as error:
+            error.attempts = self._attempts
+            sink.discard()
+            raise
+
+    async def _carry(self, sink: Sink) -> LiveReply:
+        carrier = self._carrier(self._order.requests, sink, lambda reply: fill(reply, sink))
+        try:
+            return await carrier.carry(self._clock)
+        except ResolveError as error:
+            error.attempts += self._attempts
+            raise
+        finally:
+            self._attempts += carrier.attempts
+            self._resumed_from = carrier.resumed_from
+            self._findings += carrier.findings
+
+    def _carrier(self, requests: Sequence[Request], keep: Keep, fill: Fill) -> Carrier:
+        checksum = self._order.checksum
+        return Carrier(
             self._retrieval,
-            self._order.requests,
-            sink,
-            lambda reply: fill(reply, sink),
+            requests,
+            keep,
+            fill,
             self._patience,
             self._door.on_event,
+            proved=checksum is not None and checksum.algorithm != "auto",
         )
-        try:
-            reply = await carrier.carry(self._clock)
-        finally:
-            self._findings += carrier.findings
-        return reply, carrier.attempts
+
+    def _tell(self, rule: str, detail: str) -> None:
+        self._findings.append(Finding(rule, "warn", detail))
 
     def _retrieval(self, request: Request, clock: Clock, attempt: int) -> Retrieval:
         return Retrieval(self._door, request, most=self._most, clock=clock, attempt=attempt)
@@ -177,6 +197,10 @@ class Saver:
 def octets_to_keep(reply: LiveReply) -> AsyncIterator[bytes]:
     """What a file or standard output gets: the lines of a listing, else the body as it is."""
     return listing_octets(reply.entries()) if reply.lists else reply.body
+
+
+async def leave(reply: LiveReply) -> None:
+    """Only the facts are wanted."""
 
 
 async def fill(reply: LiveReply, sink: AnySink) -> None:

@@ -6,7 +6,7 @@ every now and then at how far it has come.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -153,9 +153,3 @@ def named(url: str) -> Iterator[None]:
         if error.url is None:
             error.url = url
         raise
-
-
-async def collect(body: AsyncIterator[bytes]) -> bytes:
-    """All octets of a bounded body."""
-    pieces = [octets async for octets in body]
-    return b"".join(pieces)
