@@ -1,29 +1,43 @@
-"""telnet and telnets URLs (RFC 1738 3.8)."""
-
-from __future__ import annotations
+"""telnet URLs are announced: where, and as whom. Nothing is connected to."""
 
 import pytest
+import trio
 
-from protocols.telnet import TelnetUrl, build
-from tests.protocols.url_rows import Good, check_good
-
-GOOD = [
-    Good("telnet://h", {"host": "h", "port": None, "default_port": 23}),
-    Good("telnets://h/", {"host": "h", "default_port": 992}),
-    Good("telnet://u:p@h:24/", {"user": "u", "password": "p", "port": 24}),
-    Good("telnet://h/#f", {"fragment": "f"}),
-    Good("telnet://h//", {"host": "h"}, "telnet-path"),
-    Good("telnet://h/x", {"host": "h"}, "telnet-path"),
-    Good("telnet://h/?x", {"host": "h"}, "telnet-path"),
-    Good("telnet://h/~;", {"host": "h"}, "telnet-path"),  # dropped, so not looked at
-]
+import resolver
+from protocols.contract import Kind
+from resolver import Refused
 
 
-@pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_telnet_urls_are_read(row: Good) -> None:
-    check_good(row)
+async def test_a_service_is_announced_and_nothing_is_connected_to() -> None:
+    with trio.socket.socket() as listening:
+        await listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        response = await resolver.fetch(f"telnet://guest:secret@127.0.0.1:{port}/")
+        with trio.move_on_after(0) as nobody_came:
+            await listening.accept()
+    assert nobody_came.cancelled_caught
+    assert (response.kind, response.content) == (Kind.SERVICE, b"")
+    assert response.target == f"telnet://guest@127.0.0.1:{port}/"
+    assert response.extra == {"service": "telnet", "host": "127.0.0.1", "port": port, "login": "guest"}
+    assert "secret" not in repr(response)
 
 
-def test_telnet_urls_are_written() -> None:
-    assert build(TelnetUrl(scheme="telnet", host="h", port=23, default_port=23)) == "telnet://h/"
-    assert build(TelnetUrl(scheme="telnets", host="h", user=b"", password=b":")) == "telnets://:%3A@h/"
+async def test_there_is_nothing_to_save(tmp_path: object) -> None:
+    with pytest.raises(Refused) as refused:
+        await resolver.save("telnet://h.example/", f"{tmp_path}/x")
+    assert (refused.value.rule, refused.value.exit_code) == ("S10", 15)
+
+
+async def test_a_menu_does_not_open_a_session() -> None:
+    with pytest.raises(Refused) as refused:
+        await resolver.fetch(
+            "telnets://h.example/", origin="derived", referrer=("gopher://h.example/", "192.0.2.1")
+        )
+    assert refused.value.rule == "S10"
+
+
+def test_the_plan_says_that_nothing_is_sent() -> None:
+    plan = resolver.explain("telnet://h.example/")
+    assert [step["action"] for step in plan.steps] == ["note"]
+    assert plan.verdict == "allow"

@@ -1,7 +1,4 @@
-"""telnet and telnets: RFC 1738 3.8 (the URL), RFC 854.
-
-User and password are advice for the person at the terminal; they are never sent.
-"""
+"""The telnet URL's own part (RFC 1738 3.8): there is none; it says where a service is."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from dataclasses import dataclass
 
 from protocols.authority import build_login, parse_login
 from protocols.location import HostUrl, UrlText
-from protocols.scheme import Scheme
 from protocols.syntax import build_url
 
 
@@ -29,9 +25,3 @@ def parse(text: UrlText) -> TelnetUrl:
 def build(url: TelnetUrl) -> str:
     """The URL as text, with its password."""
     return build_url(url, f"{build_login(url)}/")
-
-
-_NAMES = "interactive service"
-
-TELNET = Scheme(name="telnet", names=_NAMES, default_port=23, parse=parse, build=build)
-TELNETS = Scheme(name="telnets", names=_NAMES, default_port=992, parse=parse, build=build, tls=True)
