@@ -9,9 +9,8 @@ from __future__ import annotations
 import codecs
 import re
 
-_DRIVING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+#: Compiled by the first text that is escaped: what goes to a file or a pipe is not.
+_DRIVING = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 #: Octets that were no UTF-8, as the decoder left them, and the ISO 8859-1 characters they are read as.
 _LATIN = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
 #: Codecs that are no character sets, or that need the whole text at once.
@@ -20,12 +19,12 @@ _NO_CHARSETS = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined",
 
 def escape(text: str) -> str:
     """`text` fit for a terminal and for standard error. Line feeds and tabs stay."""
-    return _DRIVING.sub(_shown, text.replace("\r\n", "\n"))
+    return re.sub(_DRIVING, _shown, text.replace("\r\n", "\n"))
 
 
 def escape_line(text: str) -> str:
     """`text` fit to be one line of a terminal: line ends in it are shown too."""
-    return _DRIVING.sub(_shown, text).replace("\n", "\\x0a")
+    return re.sub(_DRIVING, _shown, text).replace("\n", "\\x0a")
 
 
 def _shown(match: re.Match[str]) -> str:
