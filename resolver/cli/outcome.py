@@ -36,7 +36,7 @@ def done(saved: Saved, scheme: str) -> dict[str, JsonValue]:
 def failed(error: ResolveError, target: Target, elapsed: float) -> dict[str, JsonValue]:
     """The outcome of a retrieval that ended in `error`: what is not known is null."""
     refused = error.exit_code in (9, 12, 13, 15)
-    reason: dict[str, JsonValue] = {"code": type(error).__name__, "message": error.message}
+    reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
     rule = getattr(error, "rule", None)
     if rule is not None:
         reason["rule"] = rule
@@ -66,3 +66,9 @@ def _scheme_of(text: str) -> str | None:
         return parse(text).scheme
     except InvalidUrl:
         return None
+
+
+def class_name(error: ResolveError) -> str:
+    """The public class of an error: a scheme may have a finer one of its own."""
+    public = ResolveError.__module__
+    return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == public)
