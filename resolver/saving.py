@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from protocols.contract import Finding, Kind
 from protocols.contract import Sink as AnySink
 from protocols.errors import ChecksumMismatch, ResolveError
+from resolver.checksum import Checksum
 from resolver.clock import Clock
 from resolver.gate import Door
 from resolver.gate.sink import Sink, free_name, is_there, modified_time, size_of
@@ -22,7 +23,7 @@ from resolver.hops import Request
 from resolver.keep import Keep, Memory
 from resolver.listing import listing_octets
 from resolver.live import LiveReply
-from resolver.proof import Checksum, Proof
+from resolver.proof import Proof
 from resolver.response import Saved
 from resolver.retrieval import Retrieval
 from resolver.tries import Carrier, Fill, Patience, refuse_pointer

@@ -13,20 +13,20 @@ from types import TracebackType
 
 from protocols.contract import Entry, Finding, Limits, Options, Origin, Referrer, Url, Wanted
 from protocols.errors import LimitExceeded
+from resolver.checksum import Checksum
 from resolver.clock import Clock
 from resolver.codings import installed
 from resolver.credentials import Given, Keeper
 from resolver.events import OnEvent
 from resolver.gate import Door, Family
 from resolver.hops import Request
-from resolver.keep import Memory
+from resolver.keep import Keep, Memory
 from resolver.live import EntryStream, LiveReply
 from resolver.policy import Policy
-from resolver.proof import Checksum
 from resolver.response import Response, Saved
 from resolver.retrieval import Retrieval
 from resolver.saving import Exists, Order, Saver
-from resolver.tries import Carrier, Patience
+from resolver.tries import Carrier, Fill, Patience
 from resolver.url import parse
 
 
@@ -87,8 +87,7 @@ class Resolver:
 
         Unbounded in size unless the limits say `body_everywhere`.
         """
-        most = self.limits.body if self.limits.body_everywhere else None
-        return Retrieval(self._door, self._request(url, origin, referrer), most=most)
+        return Retrieval(self._door, self._request(url, origin, referrer), most=self._most)
 
     async def fetch(
         self,
@@ -102,18 +101,33 @@ class Resolver:
         Raises only `ResolveError`: what is not complete is an error, never a shorter body.
         """
         memory = Memory()
-        carrier = Carrier(
-            lambda request, clock, attempt: Retrieval(
-                self._door, request, most=self.limits.body, clock=clock, attempt=attempt
-            ),
-            (self._request(url, origin, referrer, prompt=True),),
-            memory,
-            lambda reply: memory.fill(reply.body),
-            self._patience,
-            self._door.on_event,
-        )
+        request = self._request(url, origin, referrer, prompt=True)
+        carrier = self._carrier(request, memory, lambda reply: memory.fill(reply.body), self.limits.body)
         reply = await carrier.carry(Clock(self.limits.total))
         return self._finished(reply, memory.content(), carrier.findings)
+
+    def carrier(
+        self,
+        url: str | Url,
+        keep: Keep,
+        fill: Fill,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> Carrier:
+        """What brings the object into a keep of the caller's own, try after try; see `Carrier.carry`."""
+        return self._carrier(self._request(url, origin, referrer), keep, fill, self._most)
+
+    def _carrier(self, request: Request, keep: Keep, fill: Fill, most: int | None) -> Carrier:
+        def open_(request: Request, clock: Clock, attempt: int) -> Retrieval:
+            return Retrieval(self._door, request, most=most, clock=clock, attempt=attempt)
+
+        return Carrier(open_, (request,), keep, fill, self._patience, self._door.on_event)
+
+    @property
+    def _most(self) -> int | None:
+        """Octets that a stream or a file may have: unbounded unless the caller set it."""
+        return self.limits.body if self.limits.body_everywhere else None
 
     def _finished(self, reply: LiveReply, content: bytes, findings: list[Finding]) -> Response:
         return Response(
@@ -193,7 +207,7 @@ class Resolver:
         exists: Exists = "fail",
         make_directory: bool = False,
         digest: bool = False,
-        checksum: str | None = None,
+        checksum: str | Checksum | None = None,
         mirrors: Sequence[str] = (),
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
@@ -217,10 +231,9 @@ class Resolver:
             exists=exists,
             make_directory=make_directory,
             digest=digest,
-            checksum=None if checksum is None else Checksum.parse(checksum),
+            checksum=Checksum.parse(checksum) if isinstance(checksum, str) else checksum,
         )
-        most = self.limits.body if self.limits.body_everywhere else None
-        return await Saver(self._door, order, self._patience, most).run()
+        return await Saver(self._door, order, self._patience, self._most).run()
 
     def _request(
         self,

@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"conversation", "body"}),
     ),
     "resolver": (
-        frozenset({"version", "events", "terminal", "iri", "clock", "keep"}),
+        frozenset({"version", "events", "terminal", "iri", "checksum", "clock", "keep"}),
         frozenset({"registry", "records"}),
         frozenset({"url", "response", "listing"}),
         frozenset({"extraction", "gateways", "reference"}),

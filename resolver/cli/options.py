@@ -48,12 +48,14 @@ def seconds(text: str) -> float:
     return value
 
 
-def checksum(text: str) -> str:
-    """`auto` or `ALG:HEX`: looked at here, read again by what computes it."""
-    algorithm, colon, digest = text.partition(":")
-    if text != "auto" and not (algorithm and colon and digest):
-        raise argparse.ArgumentTypeError(f"auto or ALG:HEX is needed, not {text!r}")
-    return text
+def checksum(text: str) -> object:
+    """`auto` or `ALG:HEX`."""
+    from resolver.checksum import Checksum  # few command lines have one
+
+    try:
+        return Checksum.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 class Option(NamedTuple):
