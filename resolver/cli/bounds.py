@@ -38,7 +38,7 @@ def _header(text: str) -> tuple[bytes, bytes]:
 
 def limits_of(found: argparse.Namespace) -> Limits:
     """The limits that were set; the short forms win over `--limit`. Raises `UsageError`."""
-    limits = Limits(total=found.max_time)
+    limits = Limits(total=found.max_time, min_rate=found.min_rate)
     for text in found.limit:
         limits = _limit(limits, *pair(text, "--limit"))
     if found.connect_timeout is not None:

@@ -54,7 +54,7 @@ def failed(error: ResolveError, target: Target, elapsed: float) -> dict[str, Jso
         "modified": None,
         "digest": None,
         "verified": [],
-        "attempts": 0 if refused else 1,
+        "attempts": 0 if refused else error.attempts,
         "elapsed": round(elapsed, 6),
         "peer": None,
         "findings": [] if rule is None else [{"rule": rule, "action": "refuse", "detail": error.message}],

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import trio
@@ -13,16 +12,14 @@ from protocols.contract import Finding, JsonValue, Url
 from protocols.errors import Refused, ResolveError
 from resolver.cli import outcome, streams
 from resolver.cli.arguments import Command
+from resolver.cli.output import Output
 from resolver.cli.targets import Target
+from resolver.clock import Clock
 from resolver.listing import listing_line
-from resolver.live import LiveReply
 from resolver.naming import local_file_name
 from resolver.plan import opens_anything
 from resolver.records import entry_record, instant
-from resolver.response import Saved, is_textual, looks_like_text
-from resolver.saving import octets_to_keep
 from resolver.session import Resolver
-from resolver.terminal import TerminalText
 
 Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[None]]
 
@@ -71,76 +68,19 @@ def _path(url: Url, command: Command) -> str:
 async def cat(session: Resolver, target: Target, command: Command) -> None:
     """The body to standard output; what is a listing, as its lines; the target of a link."""
     started = trio.current_time()
+    output = Output(hashed=command.json, checksum=command.found.checksum, raw=session.policy.allow_raw)
     try:
-        async with session.stream(
-            target.parsed(command), origin=target.origin, referrer=target.referrer
-        ) as reply:
-            output = _Output(hashed=command.json, raw=session.policy.allow_raw)
-            await output.take(reply)
-            if command.json:
-                streams.note_record(outcome.done(output.saved(reply), reply.request.url.scheme))
-            _tell_oddities(reply.findings, command)
+        url = target.parsed(command)
+        carrier = session.carrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
+        reply = await carrier.carry(Clock(session.limits.total))
+        saved = output.saved(reply, carrier)
     except ResolveError as error:
         if command.json:
             streams.note_record(outcome.failed(error, target, trio.current_time() - started))
         raise
-
-
-class _Output:
-    """Standard output as the place of a body: counted, and hashed if the outcome is wanted."""
-
-    def __init__(self, *, hashed: bool, raw: bool) -> None:
-        self._raw = raw
-        self._hash = hashlib.sha256() if hashed else None
-        self._count = 0
-
-    async def take(self, reply: LiveReply) -> None:
-        pointing = reply.points and reply.target is not None
-        octets = _one_line(reply.target or "") if pointing else octets_to_keep(reply)
-        if streams.output_is_terminal() and not self._raw:
-            octets = self._escaped(reply, octets)
-        async for piece in octets:
-            self._count += len(piece)
-            if self._hash is not None:
-                self._hash.update(piece)
-            await trio.to_thread.run_sync(streams.write_through, piece, abandon_on_cancel=True)
-
-    async def _escaped(self, reply: LiveReply, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        known = is_textual(reply.media_type) or reply.lists or reply.target is not None
-        text = TerminalText(reply.charset)
-        async for piece in octets:
-            if not known and not (reply.media_type is None and looks_like_text(piece)):
-                raise Refused(
-                    "S15",
-                    f"{reply.media_type or 'this'} is not text, and a terminal takes text only; try -O FILE",
-                    flag="--allow-raw",
-                    url=reply.url,
-                )
-            known = True
-            yield text.feed(piece).encode()
-        yield text.finish().encode()
-
-    def saved(self, reply: LiveReply) -> Saved:
-        return Saved(
-            url=reply.url,
-            requested_url=reply.request.url.shown,
-            path=None,
-            bytes=self._count,
-            resumed_from=0,
-            kind=reply.kind,
-            media_type=reply.media_type,
-            modified=reply.modified,
-            digest=None if self._hash is None else f"sha256:{self._hash.hexdigest()}",
-            findings=reply.findings,
-            verified=reply.verified,
-            attempts=1,
-            elapsed=reply.elapsed,
-            peer=reply.peer,
-        )
-
-
-async def _one_line(text: str) -> AsyncIterator[bytes]:
-    yield f"{text}\n".encode()
+    if command.json:
+        streams.note_record(outcome.done(saved, reply.request.url.scheme))
+    _tell_oddities(saved.findings, command)
 
 
 async def ls(session: Resolver, target: Target, command: Command) -> None:

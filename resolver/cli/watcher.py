@@ -20,9 +20,11 @@ class Watcher:
         self._quiet = quiet
 
     def watch(self, event: Event) -> None:
-        """Tell a warning; write down what belongs to the dialogue, if somebody reads it."""
+        """Tell a warning, and a try that follows; write down the dialogue, if somebody reads it."""
         if isinstance(event, Warned) and not self._quiet:
             complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
+        if isinstance(event, Retrying) and not self._quiet:
+            complain(f"{event.url}: {event.error}; again in {event.delay:.1f} s")
         if self._trace is not None and (line := _line(event)) is not None:
             self._trace.line(line)
 

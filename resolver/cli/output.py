@@ -1,0 +1,120 @@
+"""Standard output as the place of a body: what is out cannot be taken back, only gone on with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+
+import trio
+
+from protocols.contract import Finding, Validators
+from protocols.errors import ChecksumMismatch, Refused, ResolveError
+from resolver.checksum import Checksum
+from resolver.cli import streams
+from resolver.live import LiveReply
+from resolver.response import Saved, is_textual, looks_like_text
+from resolver.saving import octets_to_keep
+from resolver.terminal import TerminalText
+from resolver.tries import OVERLAP, Carrier
+
+
+class Output:
+    """See `resolver.keep.Keep`. Octets are counted, and hashed where a digest is wanted. A body that is
+    shown as it came can be gone on with by another try; a listing, and what a terminal gets, cannot."""
+
+    final = True
+
+    def __init__(self, *, hashed: bool, checksum: Checksum | None, raw: bool) -> None:
+        self.known = Validators()
+        self.position = 0
+        self._raw = raw
+        self._checksum = checksum
+        wanted = {"sha256"} if hashed else set()
+        if checksum is not None and checksum.algorithm != "auto":
+            wanted.add(checksum.algorithm)
+        self._hashes = {name: hashlib.new(name) for name in wanted}
+        self._tail = b""
+
+    def tail(self, count: int) -> bytes:
+        """The last `count` octets, at most `OVERLAP`."""
+        return self._tail[-count:] if count else b""
+
+    async def remember(self, known: Validators) -> None:
+        self.known = known
+
+    def restart(self) -> None:
+        raise AssertionError("what is out is final")
+
+    async def take(self, reply: LiveReply) -> None:
+        """All of a reply, or what is left of it: a listing as its lines, a link as its target."""
+        octets = octets_to_keep(reply) if reply.target is None else _one_line(reply.target)
+        escaped = streams.output_is_terminal() and not self._raw
+        try:
+            async for piece in _escaped(reply, octets) if escaped else octets:
+                await self._put(piece)
+        except ResolveError as error:
+            if self.position and (escaped or reply.lists):
+                error.retryable = False
+            raise
+
+    async def _put(self, piece: bytes) -> None:
+        for hash_ in self._hashes.values():
+            hash_.update(piece)
+        self.position += len(piece)
+        self._tail = (self._tail + piece[-OVERLAP:])[-OVERLAP:]
+        await trio.to_thread.run_sync(streams.write_through, piece, abandon_on_cancel=True)
+
+    def check(self) -> tuple[set[str], tuple[Finding, ...]]:
+        """What was proved of the octets that are out, and what was not. Raises `ChecksumMismatch`."""
+        wanted = self._checksum
+        if wanted is None:
+            return set(), ()
+        if wanted.algorithm == "auto":
+            detail = "auto needs a file: what is on standard output was not compared"
+            return set(), (Finding("save:no-checksum", "warn", detail),)
+        digest = self._hashes[wanted.algorithm].hexdigest()
+        if digest != wanted.digest:
+            raise ChecksumMismatch(f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}")
+        return {"digest"}, ()
+
+    def saved(self, reply: LiveReply, carrier: Carrier) -> Saved:
+        """What became of it. Raises `ChecksumMismatch`."""
+        proved, findings = self.check()
+        return Saved(
+            url=reply.url,
+            requested_url=reply.requested_url,
+            path=None,
+            bytes=self.position,
+            resumed_from=carrier.resumed_from,
+            kind=reply.kind,
+            media_type=reply.media_type,
+            modified=reply.modified,
+            digest=f"sha256:{self._hashes['sha256'].hexdigest()}" if "sha256" in self._hashes else None,
+            findings=(*reply.findings, *carrier.findings, *findings),
+            verified=tuple(sorted({*reply.verified, *proved})),
+            attempts=carrier.attempts,
+            elapsed=reply.elapsed,
+            peer=reply.peer,
+            chain=reply.chain,
+        )
+
+
+async def _escaped(reply: LiveReply, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """As a terminal may get it (S15). Raises `Refused` for what is not text."""
+    known = is_textual(reply.media_type) or reply.lists or reply.target is not None
+    text = TerminalText(reply.charset)
+    async for piece in octets:
+        if not known and not (reply.media_type is None and looks_like_text(piece)):
+            raise Refused(
+                "S15",
+                f"{reply.media_type or 'this'} is not text, and a terminal takes text only; try -O FILE",
+                flag="--allow-raw",
+                url=reply.url,
+            )
+        known = True
+        yield text.feed(piece).encode()
+    yield text.finish().encode()
+
+
+async def _one_line(text: str) -> AsyncIterator[bytes]:
+    yield f"{text}\n".encode()
