@@ -1,0 +1,193 @@
+"""Messages and datagrams that say anything: a value or a typed error, within limits, and never a hang.
+
+`PROSPERO_FUZZ=100000` plays so many of each; the default is a sample of them. Each number is its own seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+from fixtures.prospero.transport import Manner, Transport, redirect_packet, refusal_packet, wait_packet
+from protocols.connection import Line
+from protocols.contract import Limits
+from protocols.errors import (
+    Declined,
+    LimitExceeded,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+)
+from protocols.prospero.access_method import ways_of
+from protocols.prospero.ardp import Exchange, Turn
+from protocols.prospero.contents import join_contents
+from protocols.prospero.entries import LinkReader, name_lines
+from protocols.prospero.link import pointer_to
+from protocols.prospero.reply import Answer, join_packets, parse_reply
+from protocols.prospero.resolution import Resolution, resolve
+from protocols.prospero.target import Target
+from protocols.prospero.union import Member, splice
+from resolver.url import parse
+from tests.protocols.prospero.captures import exchanges, names, reply_of
+
+ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "1200"))
+LIMITS = Limits(line=2_500, lines=30)
+ASKED = Target("h.example", 15251, b"AFTP/pub/x")
+PEER = "192.0.2.1"
+#: Turns that one exchange takes at most: each brings something new, or time passes.
+MOST_TURNS = 500
+REPLIES = [reply_of(packets) for name in names() for packets in exchanges(name)[:3]]
+REPLIES = sorted({reply[:6000] for reply in REPLIES if reply})
+PIECES = [
+    *(b"'", b"''", b"\n", b"\r", b" ", b"\0", b"\xff", b"/", b"(", b")", b"(0)", b"(99999)", b"%", b"\t"),
+    *(b"LINK ", b"ATTRIBUTE ", b"ATTRIBUTE> ", b"FORWARDED ", b"FAILURE ", b"NONE-FOUND\n", b"UNRESOLVED "),
+    *(b"FIELD ", b"INTRINSIC ", b"SEQUENCE ", b"ACCESS-METHOD ", b"CONTENTS ", b"DATA ", b"TAGGED "),
+    *(b"AFTP ", b"GOPHER ", b"WAIS ", b"TELNET ", b"LOCAL ", b"PROSPERO-CONTENTS ", b"WAIS-GW/a(1)/b/c/%z"),
+    *(b"INTERNET-D ", b"EXTERNAL ", b"U ", b"I ", b"a" * 3000, b"x " * 600, b"''" * 500),
+]
+
+
+def mutate(chance: random.Random, octets: bytes) -> bytes:
+    """One change: an octet, a piece put in, a stretch taken out or repeated, or nothing left."""
+    at = chance.randrange(len(octets) + 1)
+    to = min(len(octets), at + chance.randrange(40))
+    match chance.randrange(8):
+        case 0:
+            return octets[:at] + bytes((chance.randrange(256),)) + octets[at + 1 :]
+        case 1 | 2 | 3:
+            return octets[:at] + chance.choice(PIECES) + octets[at:]
+        case 4:
+            return octets[:at] + octets[to:]
+        case 5:
+            return octets[:to] + octets[at:to] * chance.randrange(4) + octets[to:]
+        case 6:
+            return octets[:at]
+        case _:
+            return octets[at:]
+
+
+def some_reply(chance: random.Random) -> bytes:
+    text = chance.choice(REPLIES)
+    for _ in range(chance.randrange(5)):
+        text = mutate(chance, text)
+    return text
+
+
+def use(answer: Answer) -> None:
+    """Everything that is made of an answer; what is a URL parses."""
+    members = [Member(link, ASKED) for link in answer.links]
+    body = name_lines(members)
+    entries = list(LinkReader(members, {}).feed(body))
+    assert len(entries) == len(members) == body.count(b"\n")
+    for entry in entries:
+        if entry.url is not None:
+            assert parse(entry.url).scheme in ("prospero", "ftp", "gopher", "wais", "telnet")
+    for way in ways_of(answer.attributes, pointer_to(ASKED), ASKED):
+        assert (way.lead is not None) + (way.target is not None) + bool(way.unusable) == 1
+        if way.url is not None:
+            parse(way.url)
+    join_contents(answer.attributes)
+
+
+def test_any_message() -> None:
+    outcomes: dict[str, int] = {}
+    for number in range(ROUNDS):
+        text = some_reply(random.Random(number))
+        try:
+            use(parse_reply(text, LIMITS))
+        except ProtocolError as error:
+            outcomes[type(error).__name__] = outcomes.get(type(error).__name__, 0) + 1
+        else:
+            outcomes["value"] = outcomes.get("value", 0) + 1
+    assert set(outcomes) == {"value", "ProtocolError", "LimitExceeded"}
+    assert outcomes["value"] > ROUNDS / 3
+
+
+def test_any_server() -> None:
+    """Whole resolutions against a server that answers anything to any question, unions and all."""
+    outcomes: dict[str, int] = {}
+    for number in range(ROUNDS):
+        chance = random.Random(number)
+        try:
+            found = _carry(resolve(ASKED, chance.choice(("content", "content", "facts"))), chance)
+            listing = getattr(found, "listing", None)
+            if listing is not None:
+                _carry(splice(found), chance)  # type: ignore[arg-type]
+            outcome = type(found).__name__
+        except ResolveError as error:
+            outcome = type(error).__name__
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    assert {"Document", "Directory", "Leads", "NotFound", "ProtocolError"} <= set(outcomes)
+
+
+def _carry(resolution: Resolution[object], chance: random.Random) -> object:
+    """Answer every question; their number is bounded by the resolution itself."""
+    advance = resolution.send
+    answer: Answer = None  # type: ignore[assignment]
+    for _ in range(1000):
+        try:
+            advance(answer)
+        except StopIteration as done:
+            return done.value
+        try:
+            answer = parse_reply(some_reply(chance), LIMITS)
+            advance = resolution.send
+        except ProtocolError as error:
+            answer, advance = error, resolution.throw  # type: ignore[assignment]
+    raise AssertionError("the questions do not end")
+
+
+def some_datagrams(chance: random.Random, honest: list[bytes]) -> list[bytes]:
+    """What comes in place of honest datagrams: mutated, dropped, doubled, out of order, and others."""
+    arriving = [mutate(chance, each) if chance.random() < 0.3 else each for each in honest]
+    arriving = [each for each in arriving if chance.random() > 0.2]
+    others = [
+        bytes(chance.randrange(256) for _ in range(chance.randrange(40))),
+        chance.choice((refusal_packet(), wait_packet(chance.randrange(65_536)), redirect_packet(PEER, 1))),
+        b"\x09\x12\x34" + bytes(chance.randrange(256) for _ in range(6)),
+        b"\x0c\x12\x34" + bytes(chance.randrange(256) for _ in range(9)) + b"text",
+        b"\x1f\x12\x34" + bytes(chance.randrange(256) for _ in range(28)),
+    ]
+    arriving += [each[:1] + b"\x12\x34" + each[3:] for each in others if chance.random() < 0.08]
+    if chance.random() < 0.3:
+        chance.shuffle(arriving)
+    return arriving
+
+
+def test_any_datagrams() -> None:
+    outcomes: dict[str, int] = {}
+    reply = bytes(range(256)) * 60
+    for number in range(ROUNDS):
+        outcome = _play(random.Random(number), reply)
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    assert {"honest", "TimedOut", "Declined"} <= set(outcomes)
+    assert outcomes["honest"] > ROUNDS / 20
+
+
+def _play(chance: random.Random, reply: bytes) -> str:
+    reply = reply[: chance.choice((0, 10, 1250, 3000, len(reply)))]
+    server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
+    message = Line(b"x" * chance.choice((1, 3000)), b"")
+    machine = Exchange(message, 0x1234, PEER, patience=60.0, most=20_000)
+    now, turns = 0.0, 0
+    try:
+        actions = machine.begin(now)
+        while not machine.complete:
+            turns += 1
+            assert turns < MOST_TURNS, "it does not end"
+            out = [each.octets for each in actions if not isinstance(each, Turn)]
+            actions = []
+            back = [each for packet in out for each in server.receive(packet, "us")]
+            for datagram in some_datagrams(chance, back):
+                if not machine.complete:
+                    actions += machine.take(datagram, PEER, now)
+            if not machine.complete and not actions:
+                now = max(now, machine.deadline)
+                actions = machine.wake(now)
+    except (Declined, LimitExceeded, Refused, TimedOut) as error:
+        return type(error).__name__
+    text = join_packets(machine.pieces)
+    assert len(text) <= 20_000
+    assert now <= 60.0 * (1 + len(reply) // 1250 + 4)
+    return "honest" if text == reply else "other"
