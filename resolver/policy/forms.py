@@ -15,12 +15,11 @@ from resolver.policy.octets import position_in
 from resolver.policy.verdict import Ruling
 
 _ENDS = frozenset(b"\0\t\n\r")
-_FORM = re.compile(
+_FORM = (  # compiled by the first form
     rb"\+ [^\x00-\x1f\x7f]* \t 1 \r\n"
     rb"\+-1 \r\n"
     rb"(?: (?!\.\r\n) [^\x00\r\n]* \r\n )*"
-    rb"\. \r\n",
-    re.VERBOSE,
+    rb"\. \r\n"
 )
 
 
@@ -31,7 +30,7 @@ def judge_form(case: Case) -> Iterator[Ruling]:
         return
     if _ENDS.isdisjoint(gopherplus):
         return
-    if _FORM.fullmatch(gopherplus):
+    if re.fullmatch(_FORM, gopherplus, re.VERBOSE):
         yield from _judge_port(case)
         yield from _judge_submission(case)
     else:

@@ -19,9 +19,10 @@ Name: TypeAlias = Literal["default", "cautious", "untrusted"]
 
 _NONE: frozenset[str] = frozenset()
 _NEVER_FOLLOWED = frozenset({"file", "telnet", "telnets", "mailto"})  # S10: no override for these
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-_HOST = re.compile(r"[a-z0-9._:-]+")
-_ADDRESS = re.compile(r"[!-~]+")
+# Compiled by the first policy that has such an override.
+_SCHEME = r"[a-z][a-z0-9+.-]*"
+_HOST = r"[a-z0-9._:-]+"
+_ADDRESS = r"[!-~]+"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Policy:
         _fix(self, "allow_forward", _each("allow_forward", self.allow_forward, _host))
         if self.file_root is not None:
             _fix(self, "file_root", _root(self.file_root))
-        if self.ftp_email is not None and not _ADDRESS.fullmatch(self.ftp_email):
+        if self.ftp_email is not None and not re.fullmatch(_ADDRESS, self.ftp_email):
             raise ValueError(f"ftp_email: {self.ftp_email!r} is not a mail address in graphic ASCII")
 
     @classmethod
@@ -123,14 +124,14 @@ def _network(field: str, text: str) -> str:
 
 def _host(field: str, text: str) -> str:
     host = text.lower().removeprefix("[").removesuffix("]").removesuffix(".")
-    if not _HOST.fullmatch(host):
+    if not re.fullmatch(_HOST, host):
         raise ValueError(f"{field}: {text!r} is not a host name")
     return host
 
 
 def _followed(field: str, text: str) -> str:
     scheme = text.lower()
-    if not _SCHEME.fullmatch(scheme):
+    if not re.fullmatch(_SCHEME, scheme):
         raise ValueError(f"{field}: {text!r} is not a scheme")
     if scheme in _NEVER_FOLLOWED:
         raise ValueError(f"{field}: {scheme} is never followed (S10)")
