@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from protocols.contract import Limits
+from protocols.options import Limits
 from protocols.prospero.ardp import Timing
 from protocols.prospero.packet import MOST_TEXT, encode_piece
 from protocols.prospero.reply import Answer, parse_reply

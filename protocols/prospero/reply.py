@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from protocols.contract import Limits
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -20,6 +19,7 @@ from protocols.errors import (
     ProtocolError,
     TryLater,
 )
+from protocols.options import Limits
 from protocols.prospero.attribute import Attribute, parse_attribute
 from protocols.prospero.link import Link, Pointer, parse_link, parse_pointer, with_belongings
 from protocols.prospero.token import Words, read_lines, read_text

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from protocols.connection import Line
-from protocols.contract import Wanted
 from protocols.errors import (
     Declined,
     InvalidUrl,
@@ -21,6 +20,7 @@ from protocols.errors import (
     Refused,
     ResolveError,
 )
+from protocols.options import Wanted
 from protocols.prospero.access_method import Way, ways_of
 from protocols.prospero.attribute import Attribute, read_size
 from protocols.prospero.contents import NAME as CONTENTS
