@@ -47,7 +47,7 @@ class Output:
 
     async def take(self, reply: LiveReply) -> None:
         """All of a reply, or what is left of it: a listing as its lines, a link as its target."""
-        octets = octets_to_keep(reply) if reply.target is None else _one_line(reply.target)
+        octets = _one_line(reply.target or "") if reply.points else octets_to_keep(reply)
         escaped = streams.output_is_terminal() and not self._raw
         try:
             async for piece in _escaped(reply, octets) if escaped else octets:
@@ -101,7 +101,7 @@ class Output:
 
 async def _escaped(reply: LiveReply, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """As a terminal may get it (S15). Raises `Refused` for what is not text."""
-    known = is_textual(reply.media_type) or reply.lists or reply.target is not None
+    known = is_textual(reply.media_type) or reply.lists or reply.points
     text = TerminalText(reply.charset)
     async for piece in octets:
         if not known and not (reply.media_type is None and looks_like_text(piece)):
