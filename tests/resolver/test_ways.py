@@ -1,0 +1,196 @@
+"""Several ways to one object: gone in their order, each judged, and back to where they were named."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pytest
+
+import protocols.gopher
+from protocols.body import Octets
+from protocols.contract import Gate, Kind, Limits, Moved, Referrer, Reply
+from protocols.errors import (
+    LimitExceeded,
+    NotFound,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TryLater,
+    Unreachable,
+)
+from protocols.gopher import GopherUrl
+from resolver.events import Event, Finished
+from resolver.policy import Policy
+from resolver.session import Resolver
+
+H = "gopher://h.example/0"
+
+
+@dataclass(frozen=True)
+class Here:
+    """A way that leads to octets at the same place, or fails."""
+
+    content: bytes | ResolveError
+
+    def __call__(self) -> AbstractAsyncContextManager[Reply]:
+        return self._open()
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[Reply]:
+        if isinstance(self.content, ResolveError):
+            raise self.content
+        yield Reply(kind=Kind.DOCUMENT, body=Octets(self.content))
+
+
+Answer: TypeAlias = "bytes | ResolveError | Moved"
+
+
+class World:
+    """What gopher URLs of one letter answer; `opened` are those asked, in order, and how many are open."""
+
+    def __init__(self, answers: Mapping[str, Answer]) -> None:
+        self.answers = answers
+        self.opened: list[str] = []
+        self.open = 0
+
+    @asynccontextmanager
+    async def __call__(self, url: GopherUrl, gate: Gate) -> AsyncIterator[Reply]:
+        name = url.selector.decode()
+        self.opened.append(name)
+        answer = self.answers[name]
+        if isinstance(answer, ResolveError):
+            raise answer
+        self.open += 1
+        try:
+            if isinstance(answer, Moved):
+                yield Reply(kind=Kind.LINK, body=Octets(), moved=answer)
+            else:
+                yield Reply(kind=Kind.DOCUMENT, body=Octets(answer))
+        finally:
+            self.open -= 1
+
+
+@pytest.fixture
+def build(monkeypatch: pytest.MonkeyPatch) -> type[World]:
+    """Worlds that gopher URLs are opened in."""
+
+    class Opened(World):
+        def __init__(self, answers: Mapping[str, Answer]) -> None:
+            super().__init__(answers)
+            row = protocols.gopher.GOPHER._replace(open=self)
+            monkeypatch.setattr(protocols.gopher, "GOPHER", row)
+
+    return Opened
+
+
+def to(*ways: str | Here) -> Moved:
+    first, *others = (f"{H}{way}" if isinstance(way, str) and len(way) == 1 else way for way in ways)
+    assert isinstance(first, str)
+    return Moved(first, "code", tuple(others))
+
+
+NO, LATER = NotFound("no"), TryLater("later")
+
+#: What is there, what was asked in order, and the octets or the error that came of it.
+ROUTES: list[tuple[dict[str, Answer], str, bytes | type[ResolveError]]] = [
+    ({"a": to("b", "c"), "b": b"B"}, "ab", b"B"),
+    ({"a": to("b", "c"), "b": NO, "c": b"C"}, "abc", b"C"),
+    ({"a": to("b", "c"), "b": LATER, "c": NO}, "abc", TryLater),
+    ({"a": to("b", "c", "d"), "b": Unreachable("x"), "c": ProtocolError("x"), "d": b"D"}, "abcd", b"D"),
+    # back to where it was named, and not to what a way that failed had named
+    ({"a": to("b", "e"), "b": to("c", "d"), "c": NO, "d": LATER, "e": b"E"}, "abcde", b"E"),
+    ({"a": to("b", "e"), "b": to("c", "d"), "c": NO, "d": LATER, "e": LATER}, "abcde", NotFound),
+    ({"a": to("b"), "b": to("c", "d"), "c": to("e"), "e": NO, "d": b"D"}, "abced", b"D"),
+    # in a circle is a way that fails
+    ({"a": to("b", "c"), "b": to("a"), "c": b"C"}, "abc", b"C"),
+    ({"a": to("b"), "b": to("a")}, "ab", Refused),
+    # so is what the policy refuses, and what is no URL
+    ({"a": to("file:///x", "c"), "c": b"C"}, "ac", b"C"),
+    ({"a": to("gopher://h.example:25/0x", "c"), "c": b"C"}, "ac", b"C"),
+    ({"a": to("gopher://a b/", "c"), "c": b"C"}, "ac", b"C"),
+    ({"a": to("x-none:y", "c"), "c": b"C"}, "ac", b"C"),
+    ({"a": to("file:///x", "gopher://h.example:25/0x")}, "a", Refused),
+    # what no other way mends
+    ({"a": to("b", "c"), "b": LimitExceeded("body", "x"), "c": b"C"}, "ab", LimitExceeded),
+    # octets of the place itself
+    ({"a": to("b", Here(b"here")), "b": NO}, "ab", b"here"),
+    ({"a": to("b", Here(LATER), "c"), "b": NO, "c": b"C"}, "abc", b"C"),
+    ({"a": to("b", Here(LATER)), "b": NO}, "ab", NotFound),
+    ({"a": NO}, "a", NotFound),
+]
+
+
+@pytest.mark.parametrize(("answers", "asked", "outcome"), ROUTES)
+async def test_the_ways_that_are_gone(
+    answers: dict[str, Answer], asked: str, outcome: bytes | type[ResolveError], build: type[World]
+) -> None:
+    world = build(answers)
+    async with Resolver() as session:
+        if isinstance(outcome, bytes):
+            assert (await session.fetch(f"{H}a")).content == outcome
+        else:
+            with pytest.raises(outcome) as raised:
+                await session.fetch(f"{H}a")
+            assert type(raised.value) is outcome
+    assert "".join(world.opened) == asked
+    assert world.open == 0
+
+
+async def test_what_is_told_of_the_way_that_led_there(build: type[World]) -> None:
+    build({"a": to("b", "d"), "b": to("c"), "c": NO, "d": b"D"})
+    events: list[Event] = []
+    async with Resolver(on_event=events.append) as session:
+        response = await session.fetch(f"{H}a")
+    assert (response.url, response.chain, response.requested_url) == (f"{H}d", (f"{H}a",), f"{H}a")
+    assert [tuple(finding) for finding in response.findings] == [
+        ("gopher:failed", "warn", f"{H}c: no"),
+    ]
+    assert [event.url for event in events if isinstance(event, Finished)] == [f"{H}a"]
+
+
+async def test_octets_of_the_place_itself_are_its_own(build: type[World]) -> None:
+    build({"a": to("b", Here(b"here")), "b": NO})
+    async with Resolver() as session:
+        response = await session.fetch(f"{H}a")
+    assert (response.url, response.chain) == (f"{H}a", ())
+
+
+async def test_an_error_names_the_url_that_failed_first(build: type[World]) -> None:
+    build({"a": to("b", "c"), "b": NotFound("no"), "c": NotFound("no")})
+    async with Resolver() as session:
+        with pytest.raises(NotFound) as raised:
+            await session.fetch(f"{H}a")
+    assert raised.value.url == f"{H}b"
+
+
+async def test_ways_together_are_as_many_as_hops(build: type[World]) -> None:
+    tree: dict[str, Answer] = {
+        letter: to(*(chr(ord(letter) + step) for step in (1, 2, 3))) for letter in "abcdefg"
+    }
+    world = build({**tree, **{letter: NotFound("no") for letter in "hijklmn"}})
+    async with Resolver(limits=Limits(hops=8)) as session:
+        with pytest.raises(ResolveError):
+            await session.fetch(f"{H}a")
+    assert len(world.opened) == 9
+
+
+async def test_each_way_is_judged_by_what_had_it(build: type[World]) -> None:
+    """Where that is not the URL asked, it is said with the ways (S08)."""
+    private = "gopher://10.0.0.1/0b"
+    told = Moved(private, "code", (), Referrer(f"{H}z", "10.0.0.9"))
+    world = build({"a": told, "b": b"B"})
+    async with Resolver() as session:
+        assert (await session.fetch(f"{H}a")).content == b"B"
+    world = build({"a": Moved(private, "code"), "b": b"B"})
+    async with Resolver() as session:
+        with pytest.raises(Refused, match="S08") as raised:
+            await session.fetch(f"{H}a")
+    assert raised.value.exit_code == 15
+    assert world.opened == ["a"]
+    strict = Policy.cautious()
+    async with Resolver(policy=strict) as session:
+        with pytest.raises(Refused):
+            await session.fetch(f"{H}a")
