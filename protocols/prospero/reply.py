@@ -26,6 +26,8 @@ from protocols.prospero.token import Words, read_lines, read_text
 
 #: Warnings and oddities of one reply that are kept.
 _MOST_TOLD = 10
+#: Lines that a link and what belongs to it have, about: a reply has so many for each link there may be.
+_LINES_OF_AN_ENTRY = 10
 #: Results that carry nothing a client needs.
 _IDLE = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
 _REFUSALS = (b"FAILURE", b"ERROR", b"VERSION-NOT-SUPPORTED")
@@ -105,7 +107,8 @@ def join_packets(texts: list[bytes]) -> bytes:
 
 def parse_reply(text: bytes, limits: Limits) -> Answer:
     """Any octets give an answer, or raise `ProtocolError` (`LimitExceeded`): a quote that stays open, a
-    line beyond `limits.line` that holds no contents, a link with more lines than `limits.lines`."""
+    line beyond `limits.line` that holds no contents, more lines about one object than `limits.lines`, more
+    links than `limits.entries`."""
     reader = _Reader(limits)
     for words in read_lines(text):
         reader.take(words)
@@ -123,6 +126,8 @@ class _Reader:
         self._lost = False
         self._ids: list[tuple[bytes, ...]] = []
         self._attributes: list[Attribute] = []
+        self._lines = 0
+        self._lines_of_one = 0
 
     def finish(self) -> Answer:
         self._close_link()
@@ -131,21 +136,33 @@ class _Reader:
     def take(self, words: Words) -> None:
         keyword, *rest = words.tokens
         tokens = tuple(rest)
-        if len(words.raw) > self._limits.line and b"CONTENTS" not in tokens[:3]:
+        is_contents = b"CONTENTS" in tokens[:3]
+        if len(words.raw) > self._limits.line and not is_contents:
             raise LimitExceeded("line", f"a line of the reply is longer than {self._limits.line} octets")
+        self._count(is_contents)
         if keyword == b"ATTRIBUTE":
             self._take_attribute(tokens)
         elif keyword == b"LINK":
             self._take_link(tokens, words.raw)
         elif keyword == b"ID":
             self._ids.append(tokens)
-            self._bound(self._ids)
         elif not _NESTED.fullmatch(keyword):  # an attribute of an attribute's value means nothing here
             self._close_link()
             self._take_result(keyword, tokens)
 
+    def _count(self, is_contents: bool) -> None:
+        """Nothing of a reply means anything before its end has come, so all of it is kept."""
+        self._lines += 1
+        self._lines_of_one += not is_contents
+        if self._lines_of_one > self._limits.lines:
+            raise LimitExceeded("lines", f"more than {self._limits.lines} lines about one object")
+        most = self._limits.entries * _LINES_OF_AN_ENTRY
+        if self._lines > most:
+            raise LimitExceeded("entries", f"more than {most} lines in one reply")
+
     def _take_link(self, tokens: tuple[bytes, ...], raw: bytes) -> None:
         self._close_link()
+        self._lines_of_one = 1
         self._link = parse_link(tokens, raw)
         self._lost = self._link is None
         if self._lost:
@@ -155,22 +172,15 @@ class _Reader:
         attribute = parse_attribute(tokens)
         if attribute is None:
             self._pass_over(b"ATTRIBUTE")
-        elif self._link is None and self._lost:
-            return
-        elif self._link is None:
-            self._answer.attributes.append(attribute)
-            if attribute.name != b"CONTENTS":
-                self._bound(self._answer.attributes)
-        else:
+        elif self._link is not None:
             self._attributes.append(attribute)
-            self._bound(self._attributes)
-
-    def _bound(self, lines: list[Attribute] | list[tuple[bytes, ...]]) -> None:
-        if len(lines) > self._limits.lines:
-            raise LimitExceeded("lines", f"more than {self._limits.lines} lines about one object")
+        elif not self._lost:
+            self._answer.attributes.append(attribute)
 
     def _close_link(self) -> None:
         if self._link is not None:
+            if len(self._answer.links) == self._limits.entries:
+                raise LimitExceeded("entries", f"more than {self._limits.entries} links in one reply")
             self._answer.links.append(with_belongings(self._link, self._ids, self._attributes))
         self._link, self._ids, self._attributes, self._lost = None, [], [], False
 

@@ -7,6 +7,7 @@ also a URL, by which it is judged before anything is sent. The name is opaque: n
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from protocols.errors import Declined
@@ -60,7 +61,7 @@ class Target:
             hsoname=self.hsoname,
             fields=tuple(fields),
         )
-        return build(url)
+        return build(url).replace("'", "%27")  # 8.5 has quotes encoded, although any URL may hold them
 
 
 def target_of(url: ProsperoUrl) -> Target:
@@ -79,7 +80,7 @@ def target_of(url: ProsperoUrl) -> Target:
         hsoname=url.hsoname,
         hsoname_type=_first(fields, (b"HSONAME-TYPE",)) or USUAL_TYPE,
         version=_version(_first(fields, _VERSION_NAMES)),
-        selections=tuple(_selection(name, value) for name, value in fields if _selects(name)),
+        selections=tuple(_selections(fields)),
     )
 
 
@@ -95,15 +96,16 @@ def _version(value: bytes | None) -> int:
     return int(value)
 
 
-def _selects(name: bytes) -> bool:
-    """Does a field of that name narrow the request to an object that has this attribute?"""
-    return name not in (b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES)
-
-
-def _selection(name: bytes, value: bytes) -> tuple[bytes, ...]:
-    """An identifier is a type and words; the value of anything else is one token (6.5)."""
-    words = _BLANKS.split(value.strip(b" \t")) if name == b"ID" else [value]
-    return (b"OBJECT", b"FIELD", name, b"SEQUENCE", *words)
+def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]]:
+    """What narrows the request (6.5): every identifier, a type and words, and of any other name the first
+    field, its value one token."""
+    done = {b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES}
+    for name, value in fields:
+        if name == b"ID":
+            yield b"OBJECT", b"FIELD", name, b"SEQUENCE", *_BLANKS.split(value.strip(b" \t"))
+        elif name not in done:
+            yield b"OBJECT", b"FIELD", name, b"SEQUENCE", value
+            done.add(name)
 
 
 def read_version(token: bytes) -> int:

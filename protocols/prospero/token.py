@@ -17,9 +17,10 @@ from protocols.errors import LimitExceeded, ProtocolError, Refused
 MOST_TOKENS = 4096
 
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
+_GAP = re.compile(rb"[ \t\r\n]*+")
+_LINE = re.compile(rb"[^'\r\n]*+(?:'(?:[^']++|'')*+'[^'\r\n]*+)*+")
 _TOKEN = re.compile(rb"(?:[^ \t\r\n']++|'(?:[^']++|'')*+')++")
 _PART = re.compile(rb"([^']++)|'((?:[^']++|'')*+)'")
-_GAP = re.compile(rb"[ \t]*+")
 #: What makes a kind server believe that the client is of the oldest sort (6.1), and the same in quotes.
 _OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
 
@@ -43,7 +44,7 @@ def quote(token: bytes) -> bytes:
 
 
 class Words(NamedTuple):
-    """The tokens of one line, never none, and the line as it stood between its line ends."""
+    """The tokens of one line, never none, and the line as it stood from the first of them to its end."""
 
     tokens: tuple[bytes, ...]
     raw: bytes
@@ -52,36 +53,31 @@ class Words(NamedTuple):
 def read_lines(text: bytes) -> Iterator[Words]:
     """The lines of a message that have tokens. Raises `ProtocolError` for a quote that is never closed,
     and `LimitExceeded` for a line of more than `MOST_TOKENS`."""
-    at, start, tokens = 0, 0, list[bytes]()
-    while True:
-        gap = _GAP.match(text, at)
-        assert gap is not None
-        at = gap.end()
-        if at < len(text) and text[at] not in b"\r\n":
-            token, at = _read_token(text, at)
-            tokens.append(token)
-            if len(tokens) > MOST_TOKENS:
-                raise LimitExceeded("line", f"a line of the reply has more than {MOST_TOKENS} tokens")
-            continue
-        if tokens:
-            yield Words(tuple(tokens), text[start:at])
-            tokens = []
-        if at == len(text):
-            return
-        at += 1
-        start = at
+    start = _end(_GAP, text, 0)
+    while start < len(text):
+        end = _end(_LINE, text, start)
+        if text[end : end + 1] == b"'":
+            raise ProtocolError("the reply ends inside quotes")
+        raw = text[start:end]
+        tokens = _TOKEN.findall(raw)
+        if len(tokens) > MOST_TOKENS:
+            raise LimitExceeded("line", f"a line of the reply has more than {MOST_TOKENS} tokens")
+        yield Words(tuple(_unquote(token) if b"'" in token else token for token in tokens), raw)
+        start = _end(_GAP, text, end)
 
 
-def _read_token(text: bytes, at: int) -> tuple[bytes, int]:
-    found = _TOKEN.match(text, at)
-    end = at if found is None else found.end()
-    if text[end : end + 1] == b"'":
-        raise ProtocolError("the reply ends inside quotes")
-    written = text[at:end]
-    if b"'" not in written:
-        return written, end
-    parts = (part[1] or (part[2] or b"").replace(b"''", b"'") for part in _PART.finditer(written))
-    return b"".join(parts), end
+def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
+    """Where what matches from `start` on ends; the patterns match nothing too."""
+    found = pattern.match(text, start)
+    assert found is not None
+    return found.end()
+
+
+def _unquote(token: bytes) -> bytes:
+    if b"''" not in token or token == b"''":
+        return token.replace(b"'", b"")
+    parts = (part[1] or (part[2] or b"").replace(b"''", b"'") for part in _PART.finditer(token))
+    return b"".join(parts)
 
 
 def read_text(token: bytes) -> str:

@@ -134,7 +134,7 @@ ROWS: dict[str, Row] = {
     ),
     "list_odd_names": one(
         f"L FILE 'plus+comma,name' {HERE}AFTP/pub/odd%20names/plus+comma,name",
-        f"L FILE \"it's a file\" {HERE}AFTP/pub/odd%20names/it's%20a%20file",
+        f'L FILE "it\'s a file" {HERE}AFTP/pub/odd%20names/it%27s%20a%20file',
     ),
     "list_one": one(SMALL[2]),
     "list_small": one(*SMALL),

@@ -123,7 +123,7 @@ def test_a_directory_is_listed() -> None:
         ("all.bin", "document", "prospero://h/AFTP/pub/all.bin"),
         ("more", "directory", "prospero://h//example/more"),
         ("nothing", "directory", "prospero://h//example/nothing"),
-        ("it's a file", "document", "prospero://h/AFTP/pub/it's%20a%20file"),
+        ("it's a file", "document", "prospero://h/AFTP/pub/it%27s%20a%20file"),
         ("moved", "document", "prospero://h//example/old"),
         ("readme", "document", "ftp://ftp.example.org/pub/readme;type=a"),
         ("library", "service", "telnet://opac.example.org:2323/"),

@@ -137,6 +137,7 @@ def test_idle_results_say_nothing() -> None:
 
 
 LINK = b"LINK L FILE n INTERNET-D h ASCII x 0\n"
+CONTENTS = b"ATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA x\n"
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,11 @@ LINK = b"LINK L FILE n INTERNET-D h ASCII x 0\n"
         (LINK + b"ATTRIBUTE LINK FIELD A a\n" * 6, Limits(lines=5), "lines"),
         (LINK + b"ID A a\n" * 6, Limits(lines=5), "lines"),
         (b"ATTRIBUTE OBJECT FIELD A a\n" * 6, Limits(lines=5), "lines"),
+        (LINK + b"ATTRIBUTE> LINK FIELD A a\n" * 6, Limits(lines=5), "lines"),
+        (b"NONE-FOUND\n" * 6, Limits(lines=5), "lines"),
+        (LINK * 6, Limits(entries=4), "entries"),
+        ((LINK + b"ATTRIBUTE LINK FIELD A a\n" * 90) * 3, Limits(entries=20), "entries"),
+        (CONTENTS * 60, Limits(entries=5), "entries"),
         (b"A " * 5000, Limits(), "line"),
     ],
 )

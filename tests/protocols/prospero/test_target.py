@@ -50,6 +50,10 @@ ASKED: list[tuple[str, bytes]] = [
         b"ASCII x 0\nSELECT OBJECT FIELD COLOUR SEQUENCE dark' blue'\n",
     ),
     ("prospero://h/x;a'b%20c=", b"ASCII x 0\nSELECT OBJECT FIELD A'''B C' SEQUENCE ''\n"),
+    (
+        "prospero://h/x;c=1;C=2;d=",
+        b"ASCII x 0\nSELECT OBJECT FIELD C SEQUENCE 1\nSELECT OBJECT FIELD D SEQUENCE ''\n",
+    ),
     ("prospero://h/x;;=y;z", b"ASCII x 0\n"),  # without a name or a value a field says nothing
     ("prospero://h/a/VERSION%201", b"ASCII a'/VERSIO'N' 1' 0\n"),
     ("prospero://h/VERSION;VERSION=1", b"ASCII 'VERSION' 1\n"),
@@ -126,7 +130,7 @@ POINTERS: list[tuple[tuple[bytes, ...], str]] = [
     ((b"INTERNET-D", b"h", b"B;C", b"x", b"1"), "prospero://h/x;OBJECT-VERSION=1;HSONAME-TYPE=B%3BC"),
     (
         (b"INTERNET-D", b"h", b"ASCII", b"a/b;c%d e'f\"=?:@&~\xff"),
-        "prospero://h/a/b%3Bc%25d%20e'f%22=?:@&%7E%FF",
+        "prospero://h/a/b%3Bc%25d%20e%27f%22=?:@&%7E%FF",
     ),
 ]
 
