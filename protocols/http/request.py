@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from protocols.errors import NotConfigured, Refused
-from protocols.http.part import range_headers
 from protocols.http.url import HttpUrl
 from protocols.location import HostUrl
 from protocols.options import Credentials, Options
@@ -88,6 +87,8 @@ def compose(
         b"Accept-Encoding": ", ".join(codings).encode("ascii") or b"identity",
     }
     if options.start and options.want != "facts":
+        from protocols.http.part import range_headers  # few retrievals begin behind what is held
+
         headers |= {b"Accept-Encoding": b"identity", **range_headers(options.start, options.known)}
     if credentials is not None:
         headers[b"Authorization"] = encode_basic(credentials)
