@@ -9,6 +9,7 @@ from protocols.errors import Declined
 from protocols.prospero.dialogue import converse
 from protocols.prospero.url import ProsperoUrl
 from protocols.step import Connect, Hear, Note, Say, rehearse
+from protocols.wire import run_reader
 from resolver.url import parse
 
 
@@ -37,6 +38,12 @@ def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
     assert "DIRECTORY ASCII '/pub/x' 0 / LIST ATTRIBUTES COMPONENTS" in notes
     assert "4, 8, 16, 32 seconds" in notes
     assert "at random" in notes
+
+
+def test_an_answer_is_read_when_it_is_whole() -> None:
+    steps = rehearse(converse(url("prospero://h/x")))
+    hear = next(step for step in steps if isinstance(step, Hear))
+    assert run_reader(hear.reader, b"NONE-", b"FOUND\n").none_found
 
 
 def test_a_long_question_is_several_packets() -> None:

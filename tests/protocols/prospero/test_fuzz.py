@@ -31,7 +31,7 @@ from protocols.prospero.union import Member, splice
 from resolver.url import parse
 from tests.protocols.prospero.captures import exchanges, names, reply_of
 
-ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "1200"))
+ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "800"))
 LIMITS = Limits(line=2_500, lines=30)
 ASKED = Target("h.example", 15251, b"AFTP/pub/x")
 PEER = "192.0.2.1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from protocols.errors import Refused
 from protocols.prospero.packet import (
     KnownVersions,
     Option,
@@ -15,7 +16,7 @@ from protocols.prospero.packet import (
     encode_cancel,
     encode_piece,
 )
-from protocols.wire import encode_commands
+from protocols.wire import encode_commands, encode_datagram, split_message
 
 #: A datagram in hex, and what it says: the shapes that occur (2.2), then fields that are cut off.
 DECODED: list[tuple[str, Packet]] = [
@@ -146,3 +147,19 @@ def test_packets_are_written_in_the_shapes_of_a_client() -> None:
     )
     assert encode_acknowledgement(0x1104, 16).octets == bytes.fromhex("09 1104 0000 0000 0010")
     assert encode_cancel(0x78A6).octets == bytes.fromhex("0d 78a6 0000 0000 0000 0000 00 01")
+
+
+def test_a_message_is_lines_of_words_and_goes_out_in_pieces() -> None:
+    message = encode_commands((b"VERSION", b"5", b"x"), (b"LIST", b"''"))
+    assert message.octets == message.shown == b"VERSION 5 x\nLIST ''\n"
+    pieces = split_message(message, 9)
+    assert [piece.octets for piece in pieces] == [b"VERSION 5", b" x\nLIST '", b"'\n"]
+    assert encode_datagram(b"\x01", pieces[2]).octets == b"\x01'\n"
+    assert encode_datagram(b"\x01").octets == b"\x01"
+
+
+@pytest.mark.parametrize("word", [b"a\nb", b"a\rb", b"a\0b", b"'a\nb'"])
+def test_no_word_ends_a_line_even_inside_quotes(word: bytes) -> None:
+    with pytest.raises(Refused) as raised:
+        encode_commands((b"A", word))
+    assert raised.value.rule == "S02"

@@ -122,6 +122,11 @@ def test_forwarded_is_read_with_its_first_line() -> None:
     assert answer.forwarded == Pointer(b"INTERNET-D", b"h(99)", b"ASCII", b"/x y", 3)
 
 
+def test_forwarded_with_too_few_tokens_leads_nowhere() -> None:
+    answer = parse(b"FORWARDED INTERNET-D h ASCII\n")
+    assert (answer.forwarded, answer.oddities) == (None, ["a line 'FORWARDED' that makes no sense here"])
+
+
 def test_warnings_and_unknown_lines_are_told_once_and_not_without_end() -> None:
     lines = [b"WARNING MESSAGE 'be%d careful'\n" % (number % 40) for number in range(80)]
     lines += [b"NEW%d x\n" % (number % 40) for number in range(80)] + [b"ATTRIBUTE X\n", b"NONE-FOUND\n"]

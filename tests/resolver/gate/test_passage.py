@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from protocols.contract import Came, Limits, Referrer
-from protocols.errors import Refused, TimedOut, Unreachable, UnsupportedScheme
+from protocols.errors import InvalidUrl, Refused, TimedOut, Unreachable, UnsupportedScheme
 from protocols.wire import encode_line
 from resolver.events import Connected, Event
 from resolver.gate import Door, Family
@@ -232,3 +232,37 @@ async def test_where_a_url_leads_counts_with_where_it_came_from(nursery: trio.Nu
         assert stream.peer == HERE
     with pytest.raises(Refused, match="S08"):
         door().admit(url, origin="derived", referrer=Referrer("http://h.example/", "192.0.2.1"))
+
+
+async def test_a_passage_leads_on_as_nobodys_choice() -> None:
+    """Judged as `derived`, by the address that the first one was answered from; a no is a redirect's."""
+    passage = admit("prospero://10.0.0.1/x")
+    with pytest.raises(Refused, match="S08") as raised:
+        passage.elsewhere("prospero://10.0.0.2/y")  # nobody has answered yet
+    assert raised.value.exit_code == 15
+    async with passage.open_datagrams() as datagrams:
+        assert datagrams.peer == "10.0.0.1"
+    there = passage.elsewhere("prospero://10.0.0.2/y")
+    async with there.open_datagrams() as datagrams:
+        assert datagrams.peer == "10.0.0.2"
+    assert (passage.peer, there.peer) == ("10.0.0.1", "10.0.0.2")
+    for location, rule in (
+        ("prospero://127.0.0.1/y", "S08"),
+        ("prospero://10.0.0.2:1570/y", "S04"),
+        ("prospero://10.0.0.2/a%0Ab", "S02"),
+        ("file:///etc/passwd", "S10"),
+        ("telnet://10.0.0.2/", "S10"),
+    ):
+        with pytest.raises(Refused, match=rule) as raised:
+            there.elsewhere(location)
+        assert raised.value.exit_code == 15
+    with pytest.raises(InvalidUrl):
+        passage.elsewhere("prospero://h h/")
+
+
+async def test_what_a_place_was_accepted_for_holds_where_it_leads_on_to_itself() -> None:
+    passage = admit("prospero://10.0.0.1:1570/x")
+    async with passage.open_datagrams():
+        there = passage.elsewhere("prospero://10.0.0.1:1570/y")
+    assert [finding.rule for finding in there.findings] == ["S04"]
+    assert there.findings == passage.findings
