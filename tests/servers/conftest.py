@@ -16,6 +16,7 @@ from tests.servers.gopher_servers import GopherServer, gophernicus, pygopherd
 from tests.servers.gopher_tree import write_gopher_tree
 from tests.servers.http_servers import HttpServer, nginx, write_http_tree
 from tests.servers.namespace import write_accounts
+from tests.servers.news_servers import NewsServer, inn
 
 
 @pytest.fixture(scope="session")
@@ -91,4 +92,10 @@ def _nginx(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory)
     tree = tmp_path_factory.mktemp("http_tree")
     write_http_tree(tree)
     with nginx(tree, tmp_path_factory.mktemp("nginx"), certificates) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="inn")
+def _inn(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewsServer]:
+    with inn(tmp_path_factory.mktemp("inn"), certificates) as server:
         yield server

@@ -45,9 +45,9 @@ def write_accounts(folder: Path, tree: Path) -> list[str]:
 _PAM_RULES = (("auth", "unix"), ("account", "unix"), ("session", "permit"))
 
 
-def hashed_password() -> str:
+def hashed_password(password: str = PASSWORD) -> str:
     """The password as crypt(3) knows it (SHA-512)."""
-    made = subprocess.run(["openssl", "passwd", "-6", PASSWORD], capture_output=True, check=True, text=True)
+    made = subprocess.run(["openssl", "passwd", "-6", password], capture_output=True, check=True, text=True)
     return made.stdout.strip()
 
 

@@ -1,7 +1,8 @@
 """Start one real server under the keeper, wait until it is ready, and end it.
 
-Ports are found by the system (port 0). Inetd style the listening socket is ours from the start, so
-there is nothing to wait for; a daemon is ready when its log says so. No polling, no sleeps.
+Ports are found by the system (port 0). Inetd style, and where a daemon takes a socket over, the
+listening socket is ours from the start, so there is nothing to wait for; another daemon is ready when
+its log says so. No polling, no sleeps.
 """
 
 from __future__ import annotations
@@ -18,6 +19,15 @@ from typing import IO
 
 LOOPBACK = "127.0.0.1"
 _KEEPER = [sys.executable, "-I", str(Path(__file__).with_name("keeper.py"))]
+#: Becomes a command that finds the socket where systemd would have put it.
+_TAKE_OVER = [
+    sys.executable,
+    "-Ic",
+    "import os, sys\n"
+    "os.dup2(int(sys.argv[1]), 3)\n"
+    "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))\n"
+    "os.execvp(sys.argv[2], sys.argv[2:])\n",
+]
 #: Seconds for a daemon to come up on a busy machine, and for the keeper to end it.
 _PATIENCE = 30.0
 
@@ -38,6 +48,25 @@ def inetd(
         keeper = [*wrapper, *_KEEPER, "--listen", str(listener.fileno()), *command_for(port)]
         process = subprocess.Popen(
             keeper,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            pass_fds=[listener.fileno()],
+        )
+        listener.close()
+        with _ended(process):
+            yield port
+
+
+@contextmanager
+def activated(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[int]:
+    """Run a server that takes over a listening socket of ours the way systemd hands it over
+    (sd_listen_fds(3)); yields the port. The command must not fork, for the socket is meant for one pid."""
+    with socket.create_server((LOOPBACK, 0)) as listener, log.open("ab") as output:
+        port = listener.getsockname()[1]
+        process = subprocess.Popen(
+            [*_KEEPER, *_TAKE_OVER, str(listener.fileno()), *command],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,

@@ -15,7 +15,7 @@ from tests.servers.ftp_servers import FtpServer
 from tests.servers.gopher_servers import GopherServer
 from tests.servers.namespace import PASSWORD, USER
 from tests.servers.packages import find
-from tests.servers.service import LOOPBACK, daemon, inetd, reserved_port
+from tests.servers.service import LOOPBACK, activated, daemon, inetd, reserved_port
 
 _ECHO = "import sys; print(sys.stdin.readline().upper(), end='')"
 _STUBBORN = """
@@ -23,6 +23,12 @@ import signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("up", flush=True)
 signal.pause()
+"""
+_ACTIVATED = """
+import os, socket
+assert os.environ["LISTEN_PID"] == str(os.getpid())
+with socket.socket(fileno=3) as listener, listener.accept()[0] as connection:
+    connection.sendall(connection.recv(100).upper())
 """
 
 
@@ -46,6 +52,13 @@ def test_inetd_ends_a_server_that_is_in_the_middle_of_something(tmp_path: Path) 
         assert answer.readline() == b"up\n"
     with connection, answer:
         assert answer.read() == b"", "the server's end of the connection is closed"
+
+
+def test_a_socket_is_handed_over(tmp_path: Path) -> None:
+    with activated([sys.executable, "-c", _ACTIVATED], os.environ, tmp_path / "log") as port:
+        assert _ask(port, b"one\n") == b"ONE\n"
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((LOOPBACK, port))
 
 
 def test_a_daemon_that_fails_is_reported_with_its_words(tmp_path: Path) -> None:

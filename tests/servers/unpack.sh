@@ -51,7 +51,7 @@ unpack() {
     echo "$server: $root/$server"
 }
 
-[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx
+[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx inn
 for server in "$@"; do
     unpack "$server"
 done

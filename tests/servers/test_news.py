@@ -1,0 +1,303 @@
+"""news, nntp, snews and nntps URLs against INN: articles to the octet, listings, modes, logins, TLS."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+import trio
+
+import resolver
+from protocols.contract import JsonValue, Kind, Options
+from resolver.events import Connected, Event, Sent
+from resolver.response import Response
+from tests.servers.news_servers import PASSWORD, USER, NewsServer
+from tests.servers.news_spool import DESCRIPTIONS, GONE, GROUPS, HIDDEN, PROSE, Article
+
+LOOPBACK = "127.0.0.1"
+LOGIN = f"{USER}:{quote(PASSWORD, safe='')}@"
+LEFT = {number: article for number, article in PROSE.items() if number != GONE}
+SEEN = {name for name, *_ in GROUPS if not name.startswith("private.")}
+READING = pytest.mark.parametrize("flavour", ["plain", "transit", "implicit"])
+
+
+class Site:
+    """One flavour of the server, a `Resolver` for it, and what was sent there."""
+
+    def __init__(self, server: NewsServer, flavour: str = "plain", options: Options | None = None) -> None:
+        self.port = server.ports[flavour]
+        self.implicit = flavour == "implicit"
+        self.events: list[Event] = []
+        self.resolver = resolver.Resolver(
+            policy=resolver.Policy(allow_port={self.port}, allow_password=True),
+            options=options,
+            cafile=str(server.authority),
+            news_server=f"{LOOPBACK}:{self.port}",
+            on_event=self.events.append,
+        )
+
+    def nntp(self, rest: str, login: str = "") -> str:
+        scheme = "nntps" if self.implicit else "nntp"
+        return f"{scheme}://{login}{LOOPBACK}:{self.port}/{rest}"
+
+    def news(self, rest: str, login: str = "") -> str:
+        scheme = "snews" if self.implicit else "news"
+        return f"{scheme}://{login}{LOOPBACK}:{self.port}/{rest}"
+
+    @property
+    def sent(self) -> list[bytes]:
+        """The commands, but for the QUIT with which every connection ends."""
+        octets = b"".join(event.octets for event in self.events if isinstance(event, Sent))
+        return [line for line in octets.split(b"\r\n")[:-1] if line != b"QUIT"]
+
+    @property
+    def connections(self) -> int:
+        return sum(isinstance(event, Connected) for event in self.events)
+
+
+def fact(found: resolver.Entry | Response, name: str) -> JsonValue:
+    assert found.extra is not None
+    return found.extra[name]
+
+
+def check_article(response: Response, article: Article) -> None:
+    head, _, body = response.content.partition(b"\r\n\r\n")
+    assert body == article.body
+    assert set(article.head) <= set(head.split(b"\r\n"))
+    assert head.startswith(b"Path: news.example.test!feeder.example.test!not-for-mail\r\n")
+    assert (response.kind, response.media_type) == (Kind.ARTICLE, "message/rfc822")
+    assert "terminator" in response.verified
+    assert fact(response, "message_id") == article.message_id
+
+
+@READING
+async def test_articles_by_number(inn: NewsServer, flavour: str) -> None:
+    """Each whole, and the next answer on the same connection right, whatever lone LF and CR say."""
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        for number, article in LEFT.items():
+            check_article(await session.fetch(site.nntp(f"test.prose/{number}")), article)
+    assert site.connections == 1
+    assert site.sent.count(b"MODE READER") == (1 if flavour == "transit" else 0)
+
+
+@READING
+async def test_articles_by_message_id(inn: NewsServer, flavour: str) -> None:
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        for article in LEFT.values():
+            check_article(await session.fetch(site.news(quote(article.message_id, safe="@"))), article)
+    assert site.connections == 1
+
+
+async def test_articles_all_at_once(inn: NewsServer) -> None:
+    """Sent ahead on one connection, those in between that are not there too."""
+    site = Site(inn)
+    found: dict[int, Response | resolver.ResolveError] = {}
+
+    async def fetch(session: resolver.Resolver, number: int) -> None:
+        try:
+            found[number] = await session.fetch(site.nntp(f"test.prose/{number}"))
+        except resolver.ResolveError as error:
+            found[number] = error
+
+    async with site.resolver as session, trio.open_nursery() as nursery:
+        for number in range(len(PROSE) + 3):
+            nursery.start_soon(fetch, session, number)
+    for number, article in LEFT.items():
+        response = found.pop(number)
+        assert isinstance(response, Response)
+        check_article(response, article)
+    assert {number: type(error) for number, error in found.items()} == dict.fromkeys(
+        (0, GONE, len(PROSE) + 1, len(PROSE) + 2), resolver.NotFound
+    )
+    assert site.connections == 1
+
+
+async def test_an_article_through_the_configured_server(inn: NewsServer) -> None:
+    site = Site(inn)
+    async with site.resolver as session:
+        check_article(await session.fetch("news:lone-lf@example.test"), PROSE[3])
+        check_article(await session.fetch("news:crossposted@example.test"), PROSE[10])
+    assert site.sent == [b"ARTICLE <lone-lf@example.test>", b"ARTICLE <crossposted@example.test>"]
+
+
+async def test_a_crosspost_has_a_number_in_each_group(inn: NewsServer) -> None:
+    site = Site(inn)
+    async with site.resolver as session:
+        one = await session.fetch(site.nntp("test.prose/10"))
+        other = await session.fetch(site.nntp("test.other/500"))
+    assert one.content == other.content
+    assert ("Xref", "news.example.test test.prose:10 test.other:500") in one.meta
+
+
+@READING
+async def test_a_group(inn: NewsServer, flavour: str) -> None:
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        response = await session.fetch(site.nntp("test.prose"))
+        assert response.kind is Kind.GROUP
+        entries = {entry.name: entry for entry in response.entries or ()}
+        assert list(entries) == [str(number) for number in LEFT]
+        for number, article in LEFT.items():
+            entry = entries[str(number)]
+            assert entry.title == article.title
+            assert (entry.kind, entry.url) == (Kind.ARTICLE, site.nntp(f"test.prose/{number}"))
+            assert fact(entry, "message_id") == article.message_id
+        assert fact(entries["8"], "references") == ["<plain@example.test>", "<dots@example.test>"]
+        check_article(await session.fetch(entries["4"].url or ""), PROSE[4])
+    assert b"OVER 1-14" in site.sent
+    assert site.connections == 1
+
+
+async def test_the_newest_of_a_group(inn: NewsServer) -> None:
+    site = Site(inn, options=Options(entries=3))
+    async with site.resolver as session:
+        async with session.entries(site.news("test.prose")) as entries:
+            names = [entry.name async for entry in entries]
+        response = await session.fetch(site.news("test.prose"))
+    assert names == ["12", "14"]  # 13 is gone
+    assert "nntp:cut" in {finding.rule for finding in response.findings}
+    assert b"OVER 12-14" in site.sent
+
+
+async def test_an_empty_group(inn: NewsServer) -> None:
+    site = Site(inn)
+    async with site.resolver as session:
+        response = await session.fetch(site.nntp("test.empty"))
+        assert (response.kind, response.entries, response.content) == (Kind.GROUP, (), b"")
+        check_article(await session.fetch(site.nntp("test.prose/1")), PROSE[1])
+    assert site.sent[0] == b"GROUP test.empty"
+    assert not [line for line in site.sent if line.startswith(b"OVER")]
+
+
+@READING
+async def test_all_groups(inn: NewsServer, flavour: str) -> None:
+    """Also of innd, which knows LIST before MODE READER and hides nothing then."""
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        response = await session.fetch("news:*" if not site.implicit else site.news("*"))
+        assert response.kind is Kind.DIRECTORY
+        entries = {entry.name: entry for entry in response.entries or ()}
+        hidden = set() if flavour != "transit" else {"private.notes"}
+        assert set(entries) == SEEN | hidden
+        for name, entry in entries.items():
+            assert (entry.kind, entry.title) == (Kind.GROUP, DESCRIPTIONS.get(name))
+        assert fact(entries["test.empty"], "empty") is True
+        assert (fact(entries["test.prose"], "low"), fact(entries["test.prose"], "high")) == (1, 14)
+        plus = await session.fetch(entries["test.c++"].url or "")
+        assert [fact(entry, "message_id") for entry in plus.entries or ()] == ["plus@example.test"]
+
+
+async def test_some_groups(inn: NewsServer) -> None:
+    site = Site(inn)
+    async with site.resolver as session, session.entries("news:test.*") as entries:
+        names = {entry.name async for entry in entries}
+    assert names == {name for name in SEEN if name.startswith("test.")}
+    assert site.sent == [b"LIST ACTIVE test.*", b"LIST NEWSGROUPS test.*"]
+
+
+MISSING = {
+    "test.prose/13": "423",
+    "test.prose/99": "423",
+    "test.prose/0": "423",
+    "test.none/1": "411",
+    "test.none": "411",
+    "test.empty/1": "423",
+}
+
+
+@READING
+async def test_what_is_not_there(inn: NewsServer, flavour: str) -> None:
+    """After each the connection is still in step."""
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        for place, code in MISSING.items():
+            with pytest.raises(resolver.NotFound) as caught:
+                await session.fetch(site.nntp(place))
+            assert (caught.value.code, caught.value.exit_code) == (code, 8)
+            check_article(await session.fetch(site.nntp("test.prose/1")), PROSE[1])
+    assert site.connections == 1
+
+
+@READING
+async def test_message_ids_that_are_not_there(inn: NewsServer, flavour: str) -> None:
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        for message_id in (PROSE[GONE].message_id, "never@example.test"):
+            with pytest.raises(resolver.NotFound) as caught:
+                await session.fetch(site.news(message_id))
+            assert (caught.value.code, caught.value.exit_code) == ("430", 8)
+            check_article(await session.fetch(site.news(PROSE[1].message_id)), PROSE[1])
+    assert site.connections == 1
+
+
+async def test_facts(inn: NewsServer) -> None:
+    site = Site(inn)
+    async with site.resolver as session:
+        article = await session.info(site.nntp("test.prose/3"))
+        group = await session.info(site.nntp("test.prose"))
+        groups = await session.info("news:*")
+    assert article.kind is Kind.ARTICLE
+    assert fact(article, "message_id") == "lone-lf@example.test"
+    assert (group.kind, fact(group, "low"), fact(group, "high")) == (Kind.GROUP, 1, 14)
+    assert fact(groups, "count") == len(SEEN)
+    assert site.sent == [b"GROUP test.prose", b"HEAD 3", b"GROUP test.prose", b"LIST ACTIVE"]
+
+
+@pytest.mark.parametrize("flavour", ["plain", "transit", "implicit", "login", "secret"])
+async def test_a_login(inn: NewsServer, flavour: str) -> None:
+    """Once a connection; where it is taken only inside TLS, STARTTLS comes first."""
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        check_article(await session.fetch(site.nntp("private.notes/1", LOGIN)), HIDDEN)
+        check_article(await session.fetch(site.nntp("private.notes/1", LOGIN)), HIDDEN)
+        group = await session.fetch(site.nntp("private.notes", LOGIN))
+    assert [fact(entry, "message_id") for entry in group.entries or ()] == [HIDDEN.message_id]
+    assert site.sent.count(b"STARTTLS") == (1 if flavour == "secret" else 0)
+    assert PASSWORD.encode() not in b"".join(site.sent)
+    assert site.connections == 1
+
+
+@pytest.mark.parametrize("flavour", ["plain", "login"])
+async def test_a_login_for_a_message_id(inn: NewsServer, flavour: str) -> None:
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        check_article(await session.fetch(site.news(HIDDEN.message_id, LOGIN)), HIDDEN)
+
+
+@pytest.mark.parametrize("flavour", ["plain", "secret"])
+@pytest.mark.parametrize(
+    ("login", "error"), [("", resolver.LoginRequired), (f"{USER}:wrong@", resolver.AccessDenied)]
+)
+async def test_no_login_and_a_wrong_one(
+    inn: NewsServer, flavour: str, login: str, error: type[resolver.ResolveError]
+) -> None:
+    site = Site(inn, flavour)
+    async with site.resolver as session:
+        with pytest.raises(error) as caught:
+            await session.fetch(site.nntp("private.notes/1", login))
+    assert (type(caught.value), caught.value.exit_code) == (error, 6)
+    assert "wrong@" not in str(caught.value.url)
+    assert site.sent.count(b"AUTHINFO PASS ****") == (1 if login else 0)
+
+
+@pytest.mark.parametrize("flavour", ["plain", "transit"])
+async def test_tls_that_was_asked_for(inn: NewsServer, flavour: str) -> None:
+    """innd has no STARTTLS until MODE READER."""
+    site = Site(inn, flavour, Options(tls="require", keep=True))
+    async with site.resolver as session:
+        for number, article in LEFT.items():
+            check_article(await session.fetch(site.nntp(f"test.prose/{number}")), article)
+        check_article(await session.fetch(site.nntp("private.notes/1", LOGIN)), HIDDEN)
+    assert b"STARTTLS" in site.sent
+    assert not [line for line in site.sent[: site.sent.index(b"STARTTLS")] if b"GROUP" in line]
+
+
+@pytest.mark.parametrize("flavour", ["plain", "implicit"])
+async def test_tls_from_an_unknown_authority(inn: NewsServer, flavour: str) -> None:
+    site = Site(inn, flavour)
+    policy = resolver.Policy(allow_port={site.port})
+    async with resolver.Resolver(policy=policy, options=Options(tls="require")) as session:
+        with pytest.raises(resolver.TlsError):
+            await session.fetch(site.nntp("test.prose/1"))
