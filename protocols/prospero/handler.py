@@ -118,7 +118,6 @@ def _facts(facts: Facts) -> Reply:
 
 
 def _directory(directory: Directory, members: Members, asker: Asker) -> Reply:
-    assert directory.listing is not None
     shown = [member for member in members.members if not member.link.is_hidden]
     found_in = {
         member.found_at.identity: asker.referrer(member.found_at)
@@ -130,9 +129,9 @@ def _directory(directory: Directory, members: Members, asker: Asker) -> Reply:
     reply.media_type = "text/plain"
     reply.listing = LinkReader(shown, found_in)
     reply.verified |= frozenset() if members.gaps else _VERIFIED
-    reply.findings += _told(directory.listing)
+    reply.findings += [finding for answer in members.answers for finding in _told(answer)]
     reply.findings += [Finding("prospero:incomplete", "warn", gap) for gap in members.gaps]
-    if any(each.name == b"FILTER" for member in members.members for each in member.link.attributes):
+    if members.filtered:
         reply.findings.append(Finding("prospero:filter", "warn", "links have filters, which are not run"))
     return reply
 
@@ -148,7 +147,7 @@ def _described(
     return Reply(
         kind=kind,
         body=Octets(),
-        size=read_size(facts.attributes),
+        size=None if kind is Kind.DIRECTORY else read_size(facts.attributes),  # not that of our lines
         modified=read_modified(facts.attributes),
         meta=tuple(describe(facts.attributes)),
         target=target,

@@ -85,6 +85,11 @@ class Link:
         return self.ltype == b"I"
 
     @property
+    def has_filter(self) -> bool:
+        """Would a client have to leave out some of what it leads to?"""
+        return any(attribute.name == b"FILTER" for attribute in self.attributes)
+
+    @property
     def targets(self) -> set[bytes]:
         """The words of `target`, in no order."""
         return set(self.target.split(b"+"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from protocols.errors import LimitExceeded, ResolveError
 from protocols.prospero.link import Link
+from protocols.prospero.reply import Answer
 from protocols.prospero.resolution import Directory, Resolution, ask_following, ask_for_links
 from protocols.prospero.target import Target
 
@@ -29,16 +30,21 @@ class Member:
 
 @dataclass(slots=True)
 class Members:
-    """The links together, in their order. `gaps` says what is missing and why."""
+    """The links together, in their order. `gaps` says what is missing and why; `answers` are those that had
+    the links, `filtered` whether a link, a union's too, has a filter that a client would have to run."""
 
     members: list[Member] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    filtered: bool = False
     gaps: list[str] = field(default_factory=list)
     _names: set[bytes] = field(default_factory=set)
     _expanded: set[tuple[str, int, bytes]] = field(default_factory=set)
 
-    def add(self, links: list[Link], found_at: Target) -> None:
+    def add(self, answer: Answer, found_at: Target) -> None:
         """The links of one directory, union links left out. Its own names do not hide each other."""
-        own = [link for link in links if not link.is_union]
+        own = [link for link in answer.links if not link.is_union]
+        self.answers.append(answer)
+        self.filtered |= any(link.has_filter for link in answer.links)
         self.members += [Member(link, found_at) for link in own if link.name not in self._names]
         self._names.update(link.name for link in own if link.name)
 
@@ -58,13 +64,13 @@ def splice(directory: Directory) -> Resolution[Members]:
     assert directory.listing is not None
     members = Members()
     members.begin(directory.place, 0)
-    yield from _expand(members, directory.listing.links, directory.place, 1)
+    yield from _expand(members, directory.listing, directory.place, 1)
     return members
 
 
-def _expand(members: Members, links: list[Link], found_at: Target, level: int) -> Resolution[None]:
-    members.add(links, found_at)
-    for link in links:
+def _expand(members: Members, answer: Answer, found_at: Target, level: int) -> Resolution[None]:
+    members.add(answer, found_at)
+    for link in answer.links:
         if link.is_union:
             yield from _expand_union(members, link, found_at, level)
 
@@ -81,4 +87,4 @@ def _expand_union(members: Members, link: Link, found_at: Target, level: int) ->
     except ResolveError as error:
         members.gaps.append(f"{link.pointer.hsoname!r} on {link.pointer.host!r}: {error.message}")
         return
-    yield from _expand(members, answer.links, place, level + 1)
+    yield from _expand(members, answer, place, level + 1)

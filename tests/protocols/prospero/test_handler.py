@@ -448,6 +448,21 @@ def test_warnings_and_oddities_are_findings() -> None:
     ]
 
 
+def test_a_filter_on_a_union_is_told_and_so_are_its_warnings() -> None:
+    rule = attribute(b"LINK", b"FIELD", b"FILTER", b"FILTER", b"DIRECTORY", b"CLIENT", b"POST", b"X")
+    links = (Link(b"DIRECTORY", b"", b"u", ltype=b"U", attributes=(rule,)),)
+    warning = b"WARNING MESSAGE hello\nNONE-FOUND\n"
+    net = network({b"d": Thing(links=links), b"u": Thing()}, {b"u": Behaviour(instead=warning)})
+    assert get(net, "prospero://h/d").findings == ["prospero:warning", "prospero:filter"]
+
+
+def test_the_size_of_a_directory_is_not_that_of_its_lines() -> None:
+    tree = {b"d": Thing(links=(Link(b"FILE", b"f", b"g"),), attributes=(intrinsic(b"SIZE", b"4096 bytes"),))}
+    got = get(network(tree), "prospero://h/d")
+    assert (got.reply.size, got.body) == (None, b"f\n")
+    assert got.reply.meta == (("SIZE", "4096 bytes"),)
+
+
 FACTS = Options(want="facts")
 
 
