@@ -31,6 +31,11 @@ class Stream(Protocol):
         ...
 
     @property
+    def agreed(self) -> str | None:
+        """The protocol that the peer chose in the handshake (ALPN); None where it chose none."""
+        ...
+
+    @property
     def received(self) -> int:
         """Octets taken from this connection so far by `receive` and `move`; right after an error too."""
         ...

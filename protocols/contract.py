@@ -31,8 +31,10 @@ from protocols.location import Referrer as Referrer
 from protocols.location import Url as Url
 from protocols.location import UrlText as UrlText
 from protocols.options import Credentials as Credentials
+from protocols.options import Frames as Frames
 from protocols.options import Limits as Limits
 from protocols.options import Options as Options
+from protocols.options import Part as Part
 from protocols.options import Unpacking as Unpacking
 from protocols.options import Validators as Validators
 from protocols.options import Wanted as Wanted

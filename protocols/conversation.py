@@ -17,6 +17,7 @@ from typing import Generic, TypeVar, cast
 
 from protocols.contract import Gate, Loan, LocalFile, Seat, Stream
 from protocols.errors import Disconnected, NetworkError, ProtocolError, ResolveError, TlsError
+from protocols.step import AskAgreed as AskAgreed
 from protocols.step import AskCredentials as AskCredentials
 from protocols.step import AskPeer as AskPeer
 from protocols.step import AwaitData as AwaitData
@@ -145,6 +146,8 @@ class Conversation(Generic[R]):
                 await self._connect(tls)
             case AskPeer():
                 return self.stream.peer
+            case AskAgreed():
+                return self.stream.agreed
             case Borrow(whom=whom, tls=tls):
                 return await self._borrow(whom, tls)
             case Join():

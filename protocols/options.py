@@ -5,9 +5,9 @@ Part of the contract and imported from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime
@@ -84,7 +84,8 @@ class Options:
     `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
     without a content coding), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
     into http requests; `codings` are content codings beyond gzip and deflate that can be undone, by
-    name. `login` is what an earlier hop of this retrieval was given for this place (S11).
+    name; `http2` makes the frames of an https connection whose peer wants HTTP/2, which is offered to it
+    only where this is set. `login` is what an earlier hop of this retrieval was given for this place (S11).
 
     `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
     them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
@@ -104,11 +105,41 @@ class Options:
     headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     user_agent: bytes = b"url-resolver"
     codings: Mapping[str, Callable[[], Unpacking]] = field(default_factory=dict, repr=False)
+    http2: Callable[[int], Frames] | None = field(default=None, repr=False)
     login: Credentials | None = None
     entries: int | None = None
     login_in_clear: bool = False
     keep: bool = False
     prompt: bool = False
+
+
+class Part(NamedTuple):
+    """What a frame of HTTP/2 brought of the answer: a header section, octets of the body, its end, or in
+    words why there is no more of it."""
+
+    fields: tuple[tuple[bytes, bytes], ...] | None = None
+    octets: bytes = b""
+    ended: bool = False
+    broken: str = ""
+
+
+class Frames(Protocol):
+    """The frames of one HTTP/2 connection, one request at a time: a machine without I/O. It is made with
+    the size, in octets, that no header section of the peer's may exceed (RFC 9113 6.5.2)."""
+
+    def ask(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
+        """A request without a body, and the number of its stream. The `secrets` among its fields are never
+        put into a table. Raises `Refused` (S02) for fields that cannot be sent, `Disconnected` where the
+        peer takes no more requests here."""
+        ...
+
+    def read(self, frame: bytes) -> Part:
+        """Take one whole frame. Raises `ProtocolError` and `LimitExceeded`."""
+        ...
+
+    def unsent(self) -> bytes:
+        """What has to leave, each octet once."""
+        ...
 
 
 class Unpacking(Protocol):

@@ -172,6 +172,10 @@ class AskPeer(NamedTuple):
     text: str
 
 
+class AskAgreed(Bare):
+    """Answered with the protocol that the peer chose in the TLS handshake, None where it chose none."""
+
+
 class Note(NamedTuple):
     """A branch that the ideal case does not take, or a fact for the person who reads the plan."""
 
@@ -180,7 +184,7 @@ class Note(NamedTuple):
 
 Step: TypeAlias = (
     "Connect | Borrow | Join | TakeFloor | AwaitTurn | Keep | OpenFile | Say | Hear[Any] | StartTls"
-    " | AskCredentials | OpenData | AwaitData[Any] | CloseData | HandOver | AskPeer | Note"
+    " | AskCredentials | OpenData | AwaitData[Any] | CloseData | HandOver | AskPeer | AskAgreed | Note"
 )
 Dialogue: TypeAlias = Generator[Step, object, R]
 

@@ -83,6 +83,14 @@ def encode_payload(octets: bytes) -> Line:
     return Line(octets, octets)
 
 
+def encode_frames(frames: bytes, shown: Iterable[tuple[bytes, bytes]] | None = None) -> Line:
+    """Frames of HTTP/2: they have lengths, and no line ends that a URL could add to. With a secret in them
+    the fields of the request are `shown` in their place, one a line, as packed ones cannot be masked."""
+    if shown is None:
+        return Line(frames, frames)
+    return Line(frames, b"".join(name + b": " + value + _CRLF for name, value in shown))
+
+
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
     """Telnet's answers to `(verb, option)` pairs of a peer (RFC 854): WONT to each DO, DONT to each
     WILL; a WONT or DONT of the peer's needs no answer. No line end follows: they are no line."""

@@ -13,6 +13,7 @@ from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import Action, Finding, JsonValue, Origin, Referrer, Url
 from protocols.scheme import Scheme
 from protocols.step import (
+    AskAgreed,
     AskCredentials,
     AskPeer,
     AwaitData,
@@ -124,13 +125,13 @@ def _steps(url: Url, server: Server | None = None) -> tuple[PlanStep, ...]:
 
 
 def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
-    """None for a step that is the business of those who talk on one connection."""
+    """None for a step that is about a connection as it turns out to be."""
     match step:
         case Connect(tls=tls) | Borrow(tls=tls) | Join(tls=tls):
             return _connect_step(place, scheme, None, tls)
         case OpenData(port=port, tls=tls):
             return _connect_step(place, scheme, port, tls)
-        case TakeFloor() | AwaitTurn() | Keep():
+        case TakeFloor() | AwaitTurn() | Keep() | AskAgreed():
             return None
         case Say(lines=lines):
             return {"action": "send", "octets": b"".join(line.shown for line in lines).decode("latin-1")}

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from protocols.contract import Entry, Finding, Limits, Options, Origin, Referrer, Url, Wanted
 from protocols.errors import LimitExceeded
+from resolver import http2
 from resolver.checksum import Checksum
 from resolver.clock import Clock
 from resolver.codings import installed
@@ -55,7 +56,7 @@ class Resolver:
         self.limits = Limits() if limits is None else limits
         self._patience = Patience() if patience is None else patience
         self._strict = strict
-        self._options = replace(options or Options(keep=True), codings=installed())
+        self._options = replace(options or Options(keep=True), codings=installed(), http2=http2.installed())
         self._door = Door(
             policy=self.policy,
             limits=self.limits,

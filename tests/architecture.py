@@ -39,7 +39,7 @@ LAYERS: dict[str, tuple[frozenset[str], ...]] = {
         frozenset({"url", "response", "listing"}),
         frozenset({"extraction", "gateways", "reference"}),
         frozenset({"policy"}),
-        frozenset({"naming", "news_server", "hops", "codings", "credentials"}),
+        frozenset({"naming", "news_server", "hops", "codings", "http2", "credentials"}),
         frozenset({"plan", "gate"}),
         frozenset({"watching"}),
         frozenset({"live"}),

@@ -12,11 +12,12 @@ from typing import cast
 from protocols.errors import Disconnected
 from protocols.http.codings import ALWAYS
 from protocols.http.exchange import Exchange
+from protocols.http.framed_exchange import FramedExchange, header_section
 from protocols.http.head import Head
 from protocols.http.request import Request, compose
 from protocols.http.url import HttpUrl
-from protocols.options import Credentials, Limits, Options
-from protocols.step import AskCredentials, Borrow, Connect, Dialogue, HandOver, Note, Say, hear
+from protocols.options import Credentials, Frames, Limits, Options
+from protocols.step import AskAgreed, AskCredentials, Borrow, Connect, Dialogue, HandOver, Note, Say, hear
 
 _IDEAL = Head(200, "OK", ())
 #: What a server answers to a HEAD that it does not do.
@@ -29,7 +30,7 @@ _NO_SUCH_PART = 416
 class Answered(HandOver):
     """The head has come, what follows is the body. `exchange` has what is needed to read it."""
 
-    exchange: Exchange
+    exchange: Exchange | FramedExchange
     head: Head
 
 
@@ -40,12 +41,12 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     options, limits = options or Options(), limits or Limits()
     credentials = yield from _credentials(url, options)
     request = compose(url, options, credentials, accepted(options))
-    answered = yield from _ask(url, request, limits)
+    answered = yield from _ask(url, request, options, limits)
     if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
-        answered = yield from _ask(url, replace(request, method=b"GET"), limits)
+        answered = yield from _ask(url, replace(request, method=b"GET"), options, limits)
     if options.start and answered.head.status == _NO_SUCH_PART:
         whole = compose(url, replace(options, start=0), credentials, accepted(options))
-        answered = yield from _ask(url, whole, limits)
+        answered = yield from _ask(url, whole, options, limits)
     yield Note("a redirect would be judged by the policy and followed as a retrieval of its own")
     yield answered
 
@@ -66,23 +67,41 @@ def _credentials(url: HttpUrl, options: Options) -> Dialogue[Credentials | None]
     return Credentials(user, b"") if held is None and user is not None else held
 
 
-def _ask(url: HttpUrl, request: Request, limits: Limits) -> Dialogue[Answered]:
+def _ask(url: HttpUrl, request: Request, options: Options, limits: Limits) -> Dialogue[Answered]:
     tls = url.scheme == "https"
+    exchange = Exchange(request, limits)  # before anything is opened: it refuses what cannot be sent
+    exchange.encode_end()
+    used = yield Borrow(request.whom, tls=tls)
+    try:
+        return (yield from _talk(exchange, request, options, limits, used))
+    except Disconnected:
+        if used is None:
+            raise
     exchange = Exchange(request, limits)
     exchange.encode_end()
-    used = (yield Borrow(request.whom, tls=tls)) is not None
-    try:
-        head = yield from _hear_head(exchange)
-    except Disconnected:
-        if not used:
-            raise
-        exchange = Exchange(request, limits)
-        exchange.encode_end()
-        yield Connect(tls=tls)
-        head = yield from _hear_head(exchange)
+    yield Connect(tls=tls)
+    return (yield from _talk(exchange, request, options, limits, None))
+
+
+def _talk(
+    plain: Exchange, request: Request, options: Options, limits: Limits, used: object | None
+) -> Dialogue[Answered]:
+    """Ask and hear the head, in frames where the peer chose them or did so when it was asked first."""
+    frames = cast(Frames, used) if used not in (None, True) else None
+    if used is None and options.http2 is not None and (yield AskAgreed()) == "h2":
+        frames = options.http2(header_section(limits))
+    exchange = plain if frames is None else FramedExchange(request, limits, frames)
+    head = yield from _hear_head(exchange)
     return Answered("the body, as long as the head says", head.length, exchange=exchange, head=head)
 
 
-def _hear_head(exchange: Exchange) -> Dialogue[Head]:
-    yield Say((exchange.line,))
-    return (yield from hear(exchange.read_head, "status line and headers", _IDEAL))
+def _hear_head(exchange: Exchange | FramedExchange) -> Dialogue[Head]:
+    if isinstance(exchange, Exchange):
+        yield Say((exchange.line,))
+        return (yield from hear(exchange.read_head, "status line and headers", _IDEAL))
+    heard: Head | None = None
+    while heard is None:
+        if (line := exchange.unsent()) is not None:
+            yield Say((line,))
+        heard = yield from hear(exchange.read_head, "status and headers", None)
+    return heard

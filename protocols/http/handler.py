@@ -13,6 +13,8 @@ from protocols.http.answer import Answer
 from protocols.http.codings import ALWAYS, Decoded, choose
 from protocols.http.dates import parse_date
 from protocols.http.dialogue import Answered, retrieve
+from protocols.http.framed_answer import FramedAnswer
+from protocols.http.framed_exchange import FramedExchange
 from protocols.http.part import check_part, strong_etag
 from protocols.http.statuses import check_status
 from protocols.http.url import HttpUrl
@@ -30,13 +32,7 @@ async def open_http(url: HttpUrl, gate: Gate) -> AsyncIterator[Reply]:
     async with Conversation(retrieve(url, gate.options, gate.limits), gate) as conversation:
         answered = await conversation.run()
         assert isinstance(answered, Answered)
-        answer = Answer(
-            conversation.stream,
-            conversation.buffer,
-            answered.exchange,
-            answered.head,
-            lambda: conversation.keep(True),
-        )
+        answer = _answer(conversation, answered)
         try:
             moved = check_status(answer.head, start=_asked_start(gate.options))
         except ResolveError:
@@ -45,7 +41,19 @@ async def open_http(url: HttpUrl, gate: Gate) -> AsyncIterator[Reply]:
         yield _leading_on(answer, moved) if moved else _reply(answer, gate)
 
 
-def _leading_on(answer: Answer, moved: Moved) -> Reply:
+def _answer(conversation: Conversation[None], answered: Answered) -> Answer | FramedAnswer:
+    stream, buffer, exchange, head = (
+        conversation.stream,
+        conversation.buffer,
+        answered.exchange,
+        answered.head,
+    )
+    if isinstance(exchange, FramedExchange):
+        return FramedAnswer(stream, buffer, exchange, head, lambda: conversation.keep(exchange.frames))
+    return Answer(stream, buffer, exchange, head, lambda: conversation.keep(True))
+
+
+def _leading_on(answer: Answer | FramedAnswer, moved: Moved) -> Reply:
     answer.pass_over()
     return Reply(
         kind=Kind.LINK,
@@ -57,7 +65,7 @@ def _leading_on(answer: Answer, moved: Moved) -> Reply:
     )
 
 
-def _reply(answer: Answer, gate: Gate) -> Reply:
+def _reply(answer: Answer | FramedAnswer, gate: Gate) -> Reply:
     head, options = answer.head, gate.options
     start = _asked_start(options) if head.status == _PARTIAL else 0
     size = check_part(head, start) if start else None if head.codings else head.announced
@@ -81,7 +89,7 @@ def _asked_start(options: Options) -> int:
     return 0 if options.want == "facts" else options.start
 
 
-def _body(answer: Answer, options: Options, ratio: int) -> Body:
+def _body(answer: Answer | FramedAnswer, options: Options, ratio: int) -> Body:
     """The body, its content coding undone. Where only facts are wanted it stays where it is."""
     if options.want == "facts":
         answer.pass_over()

@@ -60,6 +60,9 @@ Family: TypeAlias = Literal["4", "6"]
 #: Gives the credentials for a scheme, host, port and user; see `protocols.contract.Gate.credentials`.
 Ask: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
 
+#: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
+_OFFERS = ("h2", "http/1.1")
+
 
 @dataclass(frozen=True, slots=True)
 class Shared:
@@ -344,6 +347,7 @@ class Passage:
             trust=self._shared.trust,
             tell=self._shared.tell,
             check_secret=self._check_secret,
+            offers=_OFFERS if self._url.scheme == "https" and self._options.http2 is not None else (),
         )
 
 

@@ -42,6 +42,10 @@ class SeatStream:
         return self._stream.secured
 
     @property
+    def agreed(self) -> str | None:
+        return self._stream.agreed
+
+    @property
     def received(self) -> int:
         return self._stream.received
 

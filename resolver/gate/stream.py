@@ -40,7 +40,8 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 class Terms:
     """What holds for every connection made for one URL. `url` is redacted, `host` is whom TLS has to
     prove, `idle` and `connect` are in seconds; `tell` is None where nobody listens. `check_secret` is
-    asked, with the peer and whether TLS stands, before a password leaves: it raises `Refused`."""
+    asked, with the peer and whether TLS stands, before a password leaves: it raises `Refused`. `offers`
+    are the protocols that the peer may choose from in the handshake (ALPN, RFC 7301)."""
 
     url: str
     host: str
@@ -49,6 +50,7 @@ class Terms:
     trust: Trust
     tell: OnEvent | None
     check_secret: Callable[[str, bool], None]
+    offers: tuple[str, ...] = ()
 
 
 class Stream:
@@ -78,6 +80,10 @@ class Stream:
     @property
     def secured(self) -> bool:
         return self._secured
+
+    @property
+    def agreed(self) -> str | None:
+        return self._sock.selected_alpn_protocol() if isinstance(self._sock, ssl.SSLSocket) else None
 
     @property
     def received(self) -> int:
@@ -187,7 +193,7 @@ class Stream:
 
     def _wrap(self) -> ssl.SSLSocket:
         # Raising on a cut is the point: an end without close_notify must not look like a proper one.
-        return self._terms.trust.context().wrap_socket(
+        return self._terms.trust.context(self._terms.offers).wrap_socket(
             self._sock,
             server_hostname=self._terms.host.rstrip("."),  # RFC 6066 section 3: without the trailing dot
             do_handshake_on_connect=False,

@@ -1,4 +1,5 @@
-"""What TLS trusts: the system's authorities and those the person adds; one context for a whole run.
+"""What TLS trusts: the system's authorities and those the person adds; one context for a whole run, and
+another one where protocols are offered.
 
 One context, because a session can be offered only within the context that it came from, which FTP's
 data connections need. TLS 1.2 is the floor (RFC 9325).
@@ -25,7 +26,8 @@ class WrappedSocket(ssl.SSLSocket):
 
 
 class Trust:
-    """Gives the one context, made on first use: loading the authorities takes some 20 ms.
+    """Gives the context for what is offered (ALPN), made on first use: loading the authorities takes
+    some 20 ms.
 
     `cafile` holds further authorities, `certfile` a certificate and key of our own (both PEM).
     """
@@ -33,13 +35,15 @@ class Trust:
     def __init__(self, cafile: str | None = None, certfile: str | None = None) -> None:
         self._cafile = cafile
         self._certfile = certfile
-        self._context: ssl.SSLContext | None = None
+        self._contexts: dict[tuple[str, ...], ssl.SSLContext] = {}
 
-    def context(self) -> ssl.SSLContext:
+    def context(self, offers: tuple[str, ...] = ()) -> ssl.SSLContext:
         """Raises `NotConfigured` when a file given cannot be used."""
-        if self._context is None:
-            self._context = self._load()
-        return self._context
+        if offers not in self._contexts:
+            self._contexts[offers] = self._load()
+            if offers:
+                self._contexts[offers].set_alpn_protocols(offers)
+        return self._contexts[offers]
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context()

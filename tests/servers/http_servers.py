@@ -1,4 +1,4 @@
-"""nginx from Debian's package, serving `http_tree` plain and inside TLS."""
+"""nginx from Debian's package, serving `http_tree` plain, inside TLS, and there in HTTP/2."""
 
 from __future__ import annotations
 
@@ -30,16 +30,21 @@ _MARK = b"GET /nothing?mark"
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A running server. `log` has a line a request: connection, request line, status, Range."""
+    """A running server. `log` has a line a request: connection, request line, status, Range. HTTP/2 is
+    spoken on a port of its own."""
 
     port: int
     tls_port: int
+    http2_port: int
     authority: Path
     log: Path
 
     def url(self, path: str, scheme: str = "http", user: str = "") -> str:
         port = self.port if scheme == "http" else self.tls_port
         return f"{scheme}://{user}{LOOPBACK}:{port}{path}"
+
+    def http2_url(self, path: str, user: str = "") -> str:
+        return f"https://{user}{LOOPBACK}:{self.http2_port}{path}"
 
     def requests(self) -> list[list[str]]:
         """The fields of each line of the log so far. nginx writes a line when it has done with a request,
@@ -66,13 +71,12 @@ def nginx(tree: Path, folder: Path, certificates: Certificates) -> Iterator[Http
     files = find("nginx", program)
     (folder / "passwords").write_text("user:{PLAIN}password\n")
     configuration = folder / "nginx.conf"
-    with reserved_port() as port, reserved_port() as tls_port:
-        configuration.write_text(
-            _NGINX.format(port=port, tls_port=tls_port, tree=tree, folder=folder, tls=certificates)
-        )
+    with reserved_port() as port, reserved_port() as tls_port, reserved_port() as http2_port:
+        ports = {"port": port, "tls_port": tls_port, "http2_port": http2_port}
+        configuration.write_text(_NGINX.format(**ports, tree=tree, folder=folder, tls=certificates))
         command = [str(files.path(program)), "-e", "stderr", "-p", str(folder), "-c", str(configuration)]
         with daemon(command, files.environment(), folder / "nginx.log", ready=r"\[notice\].* OS: "):
-            yield HttpServer(port, tls_port, certificates.authority, folder / "access.log")
+            yield HttpServer(port, tls_port, http2_port, certificates.authority, folder / "access.log")
 
 
 _NGINX = """\
@@ -97,6 +101,7 @@ http {{
     server {{
         listen 127.0.0.1:{port};
         listen 127.0.0.1:{tls_port} ssl;
+        listen 127.0.0.1:{http2_port} ssl http2;
         ssl_certificate {tls.chain};
         ssl_certificate_key {tls.key};
         root {tree};

@@ -1,0 +1,117 @@
+"""The frames of one HTTP/2 connection, made and read by h2's machine; one request at a time.
+
+Server push is turned off. Room for more is made as octets are given out, so that no more of a body is
+under way than the window. What h2 raises leaves as an error of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import (
+    DataReceived,
+    Event,
+    InformationalResponseReceived,
+    ResponseReceived,
+    StreamEnded,
+    StreamReset,
+    TrailersReceived,
+)
+from h2.exceptions import (
+    DenialOfServiceError,
+    H2Error,
+    InvalidBodyLengthError,
+    NoAvailableStreamIDError,
+    TooManyStreamsError,
+)
+from h2.exceptions import ProtocolError as FramingError
+from h2.settings import SettingCodes, Settings
+from hpack import HeaderTuple, NeverIndexedHeaderTuple
+
+from protocols.contract import Part
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
+
+#: Octets of a body that may be under way: 1 MiB, which fills 100 Mbit/s at 80 ms. 65,535 would not.
+_WINDOW = 1 << 20
+#: What a connection has from the beginning (RFC 9113 6.9.2); no setting changes it.
+_FIRST_WINDOW = 65_535
+_PADDED = 0x8
+_PREFIX = 9
+
+
+class Framing:
+    """See `protocols.contract.Frames`."""
+
+    def __init__(self, most: int) -> None:
+        self._machine = H2Connection(H2Configuration(client_side=True, header_encoding=None))
+        self._machine.local_settings = Settings(
+            client=True,
+            initial_values={
+                SettingCodes.ENABLE_PUSH: 0,
+                SettingCodes.INITIAL_WINDOW_SIZE: _WINDOW,
+                SettingCodes.MAX_HEADER_LIST_SIZE: most,
+            },
+        )
+        self._machine.decoder.max_header_list_size = most
+        self._most = most
+        self._stream = 0
+        self._machine.initiate_connection()
+        self._machine.increment_flow_control_window(_WINDOW - _FIRST_WINDOW)
+
+    def ask(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
+        packed = [
+            NeverIndexedHeaderTuple(*field) if field in secrets else HeaderTuple(*field) for field in fields
+        ]
+        try:
+            self._stream = self._machine.get_next_available_stream_id()
+            self._machine.send_headers(self._stream, packed, end_stream=True)
+        except (TooManyStreamsError, NoAvailableStreamIDError) as error:
+            raise Disconnected("the server takes no more requests on this connection") from error
+        except H2Error as error:
+            raise Refused("S02", "this cannot be sent as a request of HTTP/2") from error
+        return self._stream
+
+    def read(self, frame: bytes) -> Part:
+        try:
+            events = self._machine.receive_data(frame)
+        except InvalidBodyLengthError as error:
+            if error.actual_length < error.expected_length:
+                return Part(octets=_data_of(frame), broken="the stream ended")
+            raise ProtocolError("the body is longer than its content-length says") from error
+        except DenialOfServiceError as error:
+            message = f"the headers of the answer have more than {self._most} octets"
+            raise LimitExceeded("line", message) from error
+        except FramingError as error:  # its words may quote octets of the peer's
+            raise ProtocolError(f"this is not HTTP/2: {type(error).__name__}") from error
+        part = Part()
+        for event in events:
+            part = self._with(part, event)
+        return part
+
+    def unsent(self) -> bytes:
+        return self._machine.data_to_send()
+
+    def _with(self, part: Part, event: Event) -> Part:
+        """What one more event adds, if it is about the request under way."""
+        if getattr(event, "stream_id", None) != self._stream:
+            return part
+        match event:
+            case ResponseReceived() | InformationalResponseReceived() | TrailersReceived():
+                return part._replace(fields=tuple((bytes(n), bytes(v)) for n, v in event.headers))
+            case DataReceived():
+                self._machine.acknowledge_received_data(event.flow_controlled_length, self._stream)
+                return part._replace(octets=part.octets + bytes(event.data))
+            case StreamEnded():
+                return part._replace(ended=True)
+            case StreamReset():
+                return part._replace(broken=f"the server gave the request up (error {event.error_code})")
+            case _:
+                return part
+
+
+def _data_of(frame: bytes) -> bytes:
+    """The octets in a DATA frame that was found to be well-formed, its padding left out (RFC 9113 6.1)."""
+    padded = frame[4] & _PADDED
+    return frame[_PREFIX + 1 : len(frame) - frame[_PREFIX]] if padded else frame[_PREFIX:]

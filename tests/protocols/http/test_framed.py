@@ -1,0 +1,292 @@
+"""HTTP/2 on octets alone: every answer whole, in any pieces and with more behind it, and no octets that
+give anything but a value or an error of ours."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RemoteSettingsChanged, RequestReceived
+from hpack import Encoder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fixtures.http.framed_server import frame
+from protocols.errors import (
+    Disconnected,
+    LimitExceeded,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    Truncated,
+)
+from protocols.http.framed_exchange import FramedExchange, header_section
+from protocols.http.request import prepare
+from protocols.options import Limits
+from protocols.wire import Buffer
+from resolver.http2.framing import Framing
+from tests.protocols.in_memory import CUTTERS, Cutter, whole
+
+HOST = (b"Host", b"h.example")
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
+END_STREAM, END_HEADERS = 1, 4
+GREETING = frame(SETTINGS, 0, 0) + frame(SETTINGS, 1, 0)
+FIVE = b"five\n"
+
+
+def made(
+    method: bytes = b"GET", limits: Limits | None = None, *headers: tuple[bytes, bytes]
+) -> FramedExchange:
+    limits = limits or Limits()
+    return FramedExchange(prepare(method, b"/a?b", [HOST, *headers]), limits, Framing(header_section(limits)))
+
+
+def head(*fields: tuple[str, str], status: str = "200", flags: int = END_HEADERS) -> bytes:
+    return frame(HEADERS, flags, 1, Encoder().encode([(":status", status), *fields], huffman=False))
+
+
+def talk(exchange: FramedExchange, octets: bytes, cutter: Cutter) -> tuple[int, bytes, Buffer]:
+    """The status, the body, and what was left, where the server says `octets` and closes."""
+    buffer = Buffer()
+    pieces = iter([*cutter(GREETING + octets), b""])
+    heard = None
+    while heard is None:
+        exchange.unsent()
+        reader = exchange.read_head(buffer)
+        try:
+            while True:
+                next(reader)
+                buffer.feed(next(pieces))
+        except StopIteration as done:
+            heard = done.value
+    body = b""
+    while not exchange.ended:
+        if octets := exchange.take_data(buffer):
+            body += octets
+        elif not exchange.ended:
+            if buffer.at_end:
+                raise exchange.cut("the connection ended")
+            exchange.unsent()
+            buffer.feed(next(pieces))
+    return heard.status, body, buffer
+
+
+def test_what_is_sent() -> None:
+    exchange = made(b"GET", None, (b"X-Word", b" of \t"), (b"Authorization", b"Basic QQ=="))
+    line = exchange.unsent()
+    assert line is not None
+    server = H2Connection(H2Configuration(client_side=False, header_encoding=None))
+    events = server.receive_data(line.octets)
+    asked = next(event for event in events if isinstance(event, RequestReceived))
+    assert asked.stream_ended is not None
+    assert list(asked.headers) == [
+        (b":method", b"GET"),
+        (b":scheme", b"https"),
+        (b":authority", b"h.example"),
+        (b":path", b"/a?b"),
+        (b"x-word", b"of"),
+        (b"authorization", b"Basic QQ=="),
+    ]
+    settled = next(event for event in events if isinstance(event, RemoteSettingsChanged))
+    assert settled.changed_settings[2].new_value == 0  # ENABLE_PUSH
+    assert b"\r\nauthorization: ****\r\n" in line.shown
+    assert b"QQ==" not in line.shown
+    assert exchange.unsent() is None
+
+
+@pytest.mark.parametrize("header", [(b"bad name", b""), (b"", b""), (b"x", b"a\r\nb"), (b"x", b"\0")])
+def test_what_cannot_be_sent(header: tuple[bytes, bytes]) -> None:
+    with pytest.raises(Refused) as caught:
+        made(b"GET", None, header)
+    assert caught.value.rule == "S02"
+
+
+@pytest.mark.parametrize("cutter", CUTTERS)
+@pytest.mark.parametrize(
+    ("octets", "status", "body", "reusable"),
+    [
+        (head() + frame(DATA, END_STREAM, 1, FIVE), 200, FIVE, True),
+        (head(("content-length", "5")) + frame(DATA, END_STREAM, 1, FIVE), 200, FIVE, True),
+        (head() + frame(DATA, 0, 1, FIVE) + frame(DATA, END_STREAM, 1), 200, FIVE, True),
+        (head() + frame(DATA, 8 | END_STREAM, 1, b"\x03" + FIVE + bytes(3)), 200, FIVE, True),
+        (head(flags=END_HEADERS | END_STREAM), 200, b"", True),
+        (head(("content-length", "5"), status="304", flags=END_HEADERS | END_STREAM), 304, b"", True),
+        (head(status="103") + head() + frame(DATA, END_STREAM, 1, FIVE), 200, FIVE, True),
+        (frame(PING, 0, 0, bytes(8)) + head() + frame(DATA, END_STREAM, 1, FIVE), 200, FIVE, True),
+        (frame(0xF7, 0, 0, b"new") + head() + frame(DATA, END_STREAM, 1, FIVE), 200, FIVE, True),
+        # Who leaves after this answer still gives it (6.8).
+        (
+            frame(GOAWAY, 0, 0, bytes((0, 0, 0, 1)) + bytes(4)) + head() + frame(DATA, 1, 1, FIVE),
+            200,
+            FIVE,
+            False,
+        ),
+        (
+            head() + frame(DATA, 0, 1, FIVE) + frame(HEADERS, 5, 1, Encoder().encode([("x-sum", "1")])),
+            200,
+            FIVE,
+            True,
+        ),
+    ],
+)
+def test_answers(octets: bytes, status: int, body: bytes, reusable: bool, cutter: Cutter) -> None:
+    exchange = made()
+    got = talk(exchange, octets, cutter)
+    assert got[:2] == (status, body)
+    assert exchange.reusable == reusable
+
+
+def test_what_is_behind_remains() -> None:
+    behind = frame(PING, 0, 0, bytes(8))
+    _, _, buffer = talk(made(), head() + frame(DATA, END_STREAM, 1, FIVE) + behind, whole)
+    assert buffer.take() == behind
+
+
+def test_an_answer_to_head() -> None:
+    exchange = made(b"HEAD")
+    octets = head(("content-length", "5"), flags=END_HEADERS | END_STREAM)
+    assert talk(exchange, octets, whole)[:2] == (200, b"")
+    assert exchange.reusable
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "9" * 21, "five", "+5", ""])
+def test_a_length_that_is_none(length: str) -> None:
+    with pytest.raises(ProtocolError):
+        talk(made(b"HEAD"), head(("content-length", length), flags=END_HEADERS | END_STREAM), whole)
+
+
+BIG = head(*((f"x-{number}", "x") for number in range(1001)))
+LENGTH_10 = head(("content-length", "10"))
+IDLE: dict[str, bytes] = {
+    "ping": frame(PING, 0, 0, bytes(8)),
+    "settings": frame(SETTINGS, 0, 0),
+    "window": frame(WINDOW, 0, 0, bytes((0, 0, 0, 1))),
+    "unknown": frame(0xF7, 0, 0),
+    "priority": frame(PRIORITY, 0, 1, bytes(5)),
+}
+
+
+@pytest.mark.parametrize("cutter", CUTTERS)
+@pytest.mark.parametrize(
+    ("octets", "error"),
+    [
+        (b"", Disconnected),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError),
+        (frame(DATA, 0, 0, bytes(16_385)), ProtocolError),
+        (frame(RST_STREAM, 0, 1, bytes(4)), Disconnected),
+        (frame(GOAWAY, 0, 0, bytes(8)), Disconnected),
+        (head()[:-1], Disconnected),
+        (head(), Disconnected),
+        (head() + frame(RST_STREAM, 0, 1, bytes(4)), Disconnected),
+        (head() + frame(DATA, 0, 1, FIVE), Truncated),
+        (head() + frame(DATA, 0, 1, FIVE) + frame(RST_STREAM, 0, 1, bytes(4)), Truncated),
+        (LENGTH_10 + frame(DATA, END_STREAM, 1, FIVE), Truncated),
+        (LENGTH_10 + frame(DATA, 8 | END_STREAM, 1, b"\x02" + FIVE + bytes(2)), Truncated),
+        (LENGTH_10 + frame(DATA, END_STREAM, 1, FIVE * 3), ProtocolError),
+        (head(("content-length", "10"), flags=END_HEADERS | END_STREAM), Disconnected),
+        (head(("content-length", "10"), ("content-length", "11")), ProtocolError),
+        (head(("content-length", "-1")), ProtocolError),
+        (head(("content-length", str(1 << 64))), ProtocolError),
+        (head(("transfer-encoding", "chunked")), ProtocolError),
+        (head(("Upper", "case")), ProtocolError),
+        (head(("x", "a\0b")), ProtocolError),
+        (head(("x", "a\r\nb: c")), ProtocolError),
+        (head(status="101"), ProtocolError),
+        (head(status="2000"), ProtocolError),
+        (head(status="abc"), ProtocolError),
+        (frame(HEADERS, END_HEADERS, 1, Encoder().encode([("x", "y")])), ProtocolError),
+        (frame(HEADERS, END_HEADERS, 1, b"\xff" * 9), ProtocolError),
+        (frame(DATA, 0, 1, FIVE), ProtocolError),
+        (
+            frame(PUSH, END_HEADERS, 1, bytes((0, 0, 0, 2)) + Encoder().encode([(":path", "/")])),
+            ProtocolError,
+        ),
+        (BIG, LimitExceeded),
+        (head(status="103") * 2000, ProtocolError),
+        (frame(HEADERS, 0, 1) + frame(CONTINUATION, 0, 1) * 2000, ProtocolError),
+        (head() + frame(DATA, 0, 1) * 2000, ProtocolError),
+    ],
+)
+def test_what_is_wrong(octets: bytes, error: type[ResolveError], cutter: Cutter) -> None:
+    with pytest.raises(error) as caught:
+        talk(made(), octets, cutter)
+    if isinstance(caught.value, Truncated):
+        assert caught.value.received == len(FIVE)
+
+
+@pytest.mark.parametrize("before", [b"", head()], ids=["before the head", "in the body"])
+@pytest.mark.parametrize("name", IDLE)
+def test_floods(name: str, before: bytes) -> None:
+    """A hundred of anything are borne, and not thousands."""
+    answer = b"" if before else head()
+    good = before + IDLE[name] * 100 + answer + frame(DATA, END_STREAM, 1, FIVE)
+    assert talk(made(), good, whole)[1] == FIVE
+    with pytest.raises(ProtocolError):
+        talk(made(), before + IDLE[name] * 2000, whole)
+
+
+def test_limits() -> None:
+    with pytest.raises(LimitExceeded) as caught:
+        talk(made(b"GET", Limits(line=100)), head(("x", "y" * 100)), whole)
+    assert caught.value.limit == "line"
+    block = Encoder().encode([(":status", "200"), *[("x", "y" * 3_000)] * 30])  # one octet each but the first
+    with pytest.raises(LimitExceeded) as caught:
+        talk(made(), frame(HEADERS, END_HEADERS, 1, block), whole)
+    assert caught.value.limit == "line"
+
+
+def test_room_is_made_as_octets_are_taken() -> None:
+    """Never more under way than the window, and never a body that stands still for want of room."""
+    exchange = made()
+    server = H2Connection(H2Configuration(client_side=False))
+    server.initiate_connection()
+    server.receive_data(_octets(exchange))
+    server.send_headers(1, [(":status", "200")])
+    buffer = Buffer()
+    buffer.feed(server.data_to_send())
+    with pytest.raises(StopIteration):
+        next(exchange.read_head(buffer))
+    assert server.local_flow_control_window(1) == 1 << 20
+    for _ in range(100):  # 12 windows
+        for _ in range(8):
+            server.send_data(1, bytes(16_384))
+        buffer.feed(server.data_to_send())
+        assert len(exchange.take_data(buffer)) == 8 * 16_384
+        server.receive_data(_octets(exchange))
+    assert server.local_flow_control_window(1) > 1 << 19
+
+
+def _octets(exchange: FramedExchange) -> bytes:
+    line = exchange.unsent()
+    return b"" if line is None else line.octets
+
+
+FRAMES = st.builds(
+    frame,
+    st.sampled_from([*range(10), 0xF7]),
+    st.integers(0, 255),
+    st.sampled_from([0, 1, 2, 3, 0x8000_0001]),
+    st.one_of(st.binary(max_size=40), st.just(bytes(8)), st.just(Encoder().encode([(":status", "200")]))),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.lists(FRAMES, max_size=12).map(b"".join), st.binary(max_size=200)), st.booleans())
+def test_any_octets(octets: bytes, after_head: bool) -> None:
+    try:
+        status, body, _ = talk(made(), head() * after_head + octets, whole)
+    except ResolveError:
+        return
+    assert 200 <= status <= 999
+    assert isinstance(body, bytes)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_octet_changed(data: st.DataObject) -> None:
+    answer = bytearray(head(("content-length", "5"), ("x", "y")) + frame(DATA, END_STREAM, 1, FIVE))
+    answer[data.draw(st.integers(0, len(answer) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(ResolveError):
+        talk(made(), bytes(answer), whole)

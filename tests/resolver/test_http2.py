@@ -1,0 +1,228 @@
+"""HTTP/2 from end to end: a `Resolver` against the mock server in frames, and what reached it."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+from h2.connection import H2Connection
+
+import resolver
+from fixtures.__main__ import server_tls
+from fixtures.http import serve as serve_http1
+from fixtures.http.framed_server import FramedServer, Spoilt, frame, serve
+from fixtures.http.site import ABOUT, DATA, EXAMPLE, Page
+from protocols.contract import Kind, Limits
+from resolver import http2
+from resolver.session import Resolver
+from resolver.tries import Patience
+
+BIG = bytes(range(256)) * 20_000
+SITE = {**EXAMPLE, "/big": Page(BIG), "/big/unannounced": Page(BIG, framing="chunked")}
+ONCE = Patience(tries=1)
+
+
+@pytest.fixture(name="tls")
+def _tls(tmp_path: Path) -> tuple[ssl.SSLContext, str]:
+    context, cafile = server_tls(tmp_path)
+    return context, str(cafile)
+
+
+def head(machine: H2Connection, stream: int, *fields: tuple[str, str]) -> bytes:
+    machine.send_headers(stream, [(":status", "200"), *fields])
+    return machine.data_to_send()
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "verified"),
+    [
+        ("/about.txt", ABOUT, ("length",)),
+        ("/data", DATA, ("length",)),
+        ("/data/chunked", DATA, ("terminator",)),
+        ("/empty", b"", ("length",)),
+        ("/nothing", b"", ()),
+        ("/gzip", ABOUT * 100, ("length",)),
+        ("/moved", ABOUT, ("length",)),
+        ("/big", BIG, ("length",)),
+        ("/big/unannounced", BIG, ("terminator",)),
+    ],
+)
+async def test_documents(
+    path: str,
+    content: bytes,
+    verified: tuple[str, ...],
+    nursery: trio.Nursery,
+    tls: tuple[ssl.SSLContext, str],
+    tmp_path: Path,
+) -> None:
+    server = await serve(nursery, tls[0], SITE)
+    async with Resolver(cafile=tls[1]) as session:
+        response = await session.fetch(server.url(path))
+        saved = await session.save(server.url(path), str(tmp_path / "file"))
+    assert (response.content, response.verified) == (content, verified)
+    assert saved.verified == verified
+    if path != "/gzip":
+        assert (tmp_path / "file").read_bytes() == content
+    assert server.connections == 1
+    assert server.violations == []
+
+
+async def test_facts_and_refusals(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+    server = await serve(nursery, tls[0])
+    async with Resolver(cafile=tls[1]) as session:
+        entry = await session.info(server.url("/data"))
+        with pytest.raises(resolver.NotFound):
+            await session.fetch(server.url("/missing"))
+        await session.fetch(server.url("/about.txt"))
+    assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(DATA))
+    assert [request.method for request in server.requests] == ["HEAD", "GET", "GET"]
+
+
+async def test_a_file_that_was_begun(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], tmp_path: Path
+) -> None:
+    server = await serve(nursery, tls[0])
+    (tmp_path / "data").write_bytes(DATA[:20_000])
+    async with Resolver(cafile=tls[1]) as session:
+        saved = await session.save(server.url("/data"), str(tmp_path / "data"), exists="resume")
+    assert (tmp_path / "data").read_bytes() == DATA
+    assert saved.resumed_from == 20_000
+    assert server.violations == []
+
+
+async def test_what_is_not_to_be_seen(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+    server = await serve(nursery, tls[0])
+    events: list[object] = []
+    async with Resolver(cafile=tls[1], on_event=events.append) as session:
+        await session.fetch(server.url("/about.txt", user="user:password@"))
+    assert server.requests[0].values("authorization") == ["Basic dXNlcjpwYXNzd29yZA=="]
+    assert server.requests[0].values(":authority") == [f"127.0.0.1:{server.port}"]
+    assert "authorization: ****" in repr(events)
+    assert "dXNlcj" not in repr(events)
+
+
+def reset(machine: H2Connection, stream: int) -> bytes:
+    return frame(3, 0, stream, bytes((0, 0, 0, 7)))
+
+
+def cut(machine: H2Connection, stream: int) -> bytes:
+    return head(machine, stream, ("content-length", "10")) + frame(0, 0, stream, b"five\n")
+
+
+def short(machine: H2Connection, stream: int) -> bytes:
+    return head(machine, stream, ("content-length", "10")) + frame(0, 1, stream, b"five\n")
+
+
+def broken(machine: H2Connection, stream: int) -> bytes:
+    return cut(machine, stream) + reset(machine, stream)
+
+
+def pings(machine: H2Connection, stream: int) -> bytes:
+    return frame(6, 0, 0, bytes(8)) * 5000
+
+
+def no_http2(machine: H2Connection, stream: int) -> bytes:
+    return b"HTTP/1.1 200 OK\r\n\r\n"
+
+
+def left(machine: H2Connection, stream: int) -> bytes:
+    return frame(7, 0, 0, bytes(8))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "leaves", "error"),
+    [
+        (reset, False, resolver.Disconnected),
+        (left, True, resolver.Disconnected),
+        (cut, True, resolver.Truncated),
+        (short, False, resolver.Truncated),
+        (broken, False, resolver.Truncated),
+        (pings, False, resolver.ProtocolError),
+        (no_http2, False, resolver.ProtocolError),
+        (head, True, resolver.Disconnected),
+        (head, False, resolver.TimedOut),
+    ],
+)
+async def test_what_goes_wrong(
+    spoil: Callable[[H2Connection, int], bytes],
+    leaves: bool,
+    error: type[resolver.ResolveError],
+    nursery: trio.Nursery,
+    tls: tuple[ssl.SSLContext, str],
+) -> None:
+    spoilt: dict[str, Spoilt] = {"/data": (spoil, leaves)}
+    server = await serve(nursery, tls[0], spoilt=spoilt)
+    async with Resolver(cafile=tls[1], patience=ONCE, limits=Limits(idle=0.2)) as session:
+        with trio.fail_after(5), pytest.raises(error) as caught:
+            await session.fetch(server.url("/data"))
+        if isinstance(caught.value, resolver.Truncated):
+            assert (caught.value.received, caught.value.expected) == (5, 10)
+        assert (await session.fetch(server.url("/about.txt"))).content == ABOUT
+    assert server.connections == 2
+
+
+async def test_a_kept_connection_that_does_no_more(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
+    """The request was not done, as the server says: it is sent once more, on a new connection."""
+    server: FramedServer
+
+    def refuse(machine: H2Connection, stream: int) -> bytes:
+        server.mend("/data")
+        return left(machine, stream)
+
+    server = await serve(nursery, tls[0], spoilt={"/data": (refuse, True)})
+    async with Resolver(cafile=tls[1], patience=ONCE) as session:
+        await session.fetch(server.url("/about.txt"))
+        assert (await session.fetch(server.url("/data"))).content == DATA
+    assert server.connections == 2
+    assert [request.path for request in server.requests] == ["/about.txt", "/data", "/data"]
+
+
+async def test_who_does_not_choose_it(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+    server = await serve(nursery, tls[0], protocols=("http/1.1",))
+    async with Resolver(cafile=tls[1]) as session:
+        assert (await session.fetch(server.url("/"))).content == b"plain\n"
+
+
+async def test_without_the_extra_it_is_not_offered(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http2, "installed", lambda: None)
+    server = await serve(nursery, tls[0])
+    async with Resolver(cafile=tls[1]) as session:
+        assert (await session.fetch(server.url("/"))).content == b"plain\n"
+
+
+async def test_a_server_that_knows_nothing_of_it(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
+    server = await serve_http1(nursery, ssl_context=tls[0])
+    async with Resolver(cafile=tls[1]) as session:
+        assert (await session.fetch(server.url("/about.txt"))).content == ABOUT
+
+
+_WITHOUT = """
+import sys, trio, resolver
+from resolver.session import Resolver
+async def main():
+    async with Resolver(cafile=sys.argv[2]) as session:
+        await session.fetch(sys.argv[1])
+trio.run(main)
+print("h2" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("protocol", "loaded"), [("h2", b"True\n"), ("http/1.1", b"False\n")])
+async def test_h2_is_loaded_when_a_peer_chose_it(
+    protocol: str, loaded: bytes, nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
+    server = await serve(nursery, tls[0], protocols=(protocol,))
+    command = [sys.executable, "-c", _WITHOUT, server.url("/"), tls[1]]
+    done = await trio.run_process(command, capture_stdout=True, stderr=subprocess.DEVNULL)
+    assert done.stdout == loaded
