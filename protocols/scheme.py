@@ -22,10 +22,10 @@ class Scheme(NamedTuple):
     """One row of what we can do: facts first, behaviour last.
 
     `names` says in a few words what its URLs name. `parse` takes apart what follows the scheme's
-    colon; `build` writes a URL's components as text again. `open` resolves; None where this build has
-    no handler. `dialogue` gives, without I/O, the steps of a retrieval: `explain` drives it with the
-    answers of a willing server. `refine` puts the value of an option into a URL of this scheme:
-    `search`, `view`, ….
+    colon; `build` writes a URL's components as text again. `resumes` says that a body may begin in the
+    middle of its object. `open` resolves; None where this build has no handler. `dialogue` gives, without
+    I/O, the steps of a retrieval: `explain` drives it with the answers of a willing server. `refine` puts
+    the value of an option into a URL of this scheme: `search`, `view`, ….
 
     A scheme's `open` and `dialogue` import their modules when called: parsing needs neither.
     """
@@ -37,6 +37,7 @@ class Scheme(NamedTuple):
     build: Callable[[Any], str]
     tls: bool = False
     transport: Literal["tcp", "udp"] | None = "tcp"
+    resumes: bool = False
     open: Callable[[Any, Gate], AbstractAsyncContextManager[Reply]] | None = None
     dialogue: Callable[[Any], Dialogue] | None = None
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING

@@ -23,6 +23,7 @@ from protocols.contract import (
     Validators,
 )
 from protocols.errors import Declined, InvalidUrl
+from resolver import registry
 from resolver.clock import Clock
 from resolver.gate import Passage
 from resolver.hops import Request
@@ -131,7 +132,11 @@ class LiveReply:
 
     @property
     def validators(self) -> Validators:
-        """What tells this state of the object from another."""
+        """What tells this state of the object from another, for a later try to go on with it; nothing
+        where the scheme knows of no such thing."""
+        scheme = registry.find(self.request.url.scheme)
+        if scheme is None or not scheme.resumes:
+            return Validators()
         return Validators(size=self._reply.size, modified=self._reply.modified, etag=self._reply.etag)
 
     @property

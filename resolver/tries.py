@@ -194,7 +194,8 @@ class Carrier:
                 keep.restart()
             return
         if not same:
-            raise Changed("the object has changed, and what is out of it cannot be taken back")
+            self._begin_anew("the object has changed")
+            raise Changed("the object has changed", again=True)
         await reply.body.skip(max(0, keep.position - OVERLAP) - reply.start)
         held = keep.tail(min(OVERLAP, keep.position - reply.start))
         if await reply.body.take(len(held)) != held:
@@ -209,15 +210,15 @@ class Carrier:
 
     def _distrust(self, place: Place, why: str) -> NoReturn:
         """Nothing in the middle is asked of this place again. Raises `Changed`."""
-        if self._keep.final:
-            raise Changed(f"{why}, and what is out cannot be taken back")
         place.trusted = False
         self._begin_anew(why)
         raise Changed(why, again=True)
 
     def _begin_anew(self, why: str) -> None:
-        """Start over with what is another object now. Not for ever: a peer that is never the same twice is
-        given up."""
+        """Start over with what is another object now; `Changed` where octets of the other are out already.
+        Not for ever: a peer that is never the same twice is given up."""
+        if self._keep.final:
+            raise Changed(f"{why}, and what is out cannot be taken back")
         self._changes += 1
         self._furthest = 0
         self._start_over(why)

@@ -33,6 +33,7 @@ FILE = Scheme(
     parse=parse,
     build=build,
     transport=None,
+    resumes=True,
     open=_open,
     dialogue=_dialogue,
 )

@@ -39,6 +39,7 @@ FTP = Scheme(
     default_port=21,
     parse=parse,
     build=build,
+    resumes=True,
     open=_open,
     dialogue=_dialogue,
     refine={"type": with_typecode},

@@ -37,6 +37,7 @@ HTTP = Scheme(
     default_port=80,
     parse=parse,
     build=build,
+    resumes=True,
     open=_open,
     dialogue=_dialogue,
 )

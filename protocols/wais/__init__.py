@@ -38,6 +38,7 @@ WAIS = Scheme(
     default_port=210,
     parse=parse,
     build=build,
+    resumes=True,
     open=_open,
     dialogue=_dialogue,
     refine={"search": with_search},

@@ -1,0 +1,129 @@
+"""One cell of the matrix: a server that fails, a file to save from it, and what came of it.
+
+Where it failed for good, the same server is asked once more without its fault: what was kept must lead to
+the right file, and to nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import ssl
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import trio
+
+from fixtures.faulty import Manner, serve
+from protocols.contract import Limits
+from protocols.errors import ResolveError
+from resolver.events import Event, Started
+from resolver.policy import Policy
+from resolver.response import Saved
+from resolver.session import Resolver
+from resolver.tries import Patience
+
+#: Seconds of silence after which a peer is given up, where silence is the fault, and where it is none.
+SILENCE = 0.3
+_CALM = 10.0
+PATIENCE = Patience(tries=2, delay=0.01)
+NAME = "object.bin"
+
+
+def lines_of(size: int) -> bytes:
+    """About so many octets that any scheme carries: a head, then lines, some with a period in front."""
+    source = random.Random(size)
+    made = b"Subject: a test\r\n\r\n"
+    while len(made) < size:
+        made += source.choice((b"", b".", b"..")) + source.randbytes(30).hex().encode() + b"\r\n"
+    return made
+
+
+CONTENT = lines_of(60_000)
+SIZE = len(CONTENT)
+
+
+@dataclass
+class Came:
+    """What came of one try to save, retries included. `files` are those in the directory afterwards,
+    `sent` the octets of the object that the server has sent."""
+
+    saved: Saved | None
+    error: ResolveError | None
+    files: dict[str, bytes]
+    attempts: int
+    sent: int
+    elapsed: float
+    rules: list[str] = field(default_factory=list)
+
+    @property
+    def kept(self) -> bool:
+        return f"{NAME}.part" in self.files
+
+
+@dataclass
+class Result:
+    """A cell: what came of it, and of the run behind it, where that was needed."""
+
+    first: Came
+    after: Came | None
+
+
+async def run(
+    scheme: str,
+    manner: Manner,
+    folder: Path,
+    tls: ssl.SSLContext | None,
+    *,
+    login: str = "",
+    limits: Limits | None = None,
+    patience: Patience = PATIENCE,
+) -> Result:
+    limits = limits or _limits(manner)
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery, scheme, CONTENT, manner, tls)
+        url = server.url(login)
+
+        async def once() -> Came:
+            before = server.sent
+            came = await save(url, folder, limits, patience, server.port)
+            came.sent = server.sent - before
+            return came
+
+        first = await once()
+        after = None
+        if first.error is not None:
+            server.manner = replace(manner, fault=None, cuts=(), changes=False)
+            server.open()
+            after = await once()
+        nursery.cancel_scope.cancel()
+    return Result(first, after)
+
+
+def _limits(manner: Manner) -> Limits:
+    """Short ones where they are what is to end it."""
+    fault = manner.fault
+    silent = fault is not None and fault.kind == "silence"
+    never = fault is not None and fault.kind == "never"
+    return Limits(connect=SILENCE if silent or never else _CALM, idle=SILENCE if silent else _CALM)
+
+
+async def save(url: str, folder: Path, limits: Limits, patience: Patience, *ports: int) -> Came:
+    events: list[Event] = []
+    policy = Policy(allow_port=frozenset(ports), allow_password=True)
+    saved, error = None, None
+    began = trio.current_time()
+    async with Resolver(policy=policy, limits=limits, patience=patience, on_event=events.append) as session:
+        try:
+            saved = await session.save(url, str(folder / NAME))
+        except ResolveError as raised:
+            error = raised
+    return Came(
+        saved,
+        error,
+        {name: (folder / name).read_bytes() for name in sorted(os.listdir(folder))},
+        sum(isinstance(event, Started) for event in events),
+        0,
+        trio.current_time() - began,
+        [] if saved is None else [finding.rule for finding in saved.findings],
+    )

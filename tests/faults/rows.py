@@ -1,0 +1,283 @@
+"""The matrix as data: scheme, fault, and what has to come of it. One row a fault, once and always.
+
+`once` says what comes of it when only the first connection has the fault: nearly always the whole file,
+with the second try. `always` is the error when no connection is spared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fixtures.faulty import NOBODY, Fault, Kind, Manner, Moment, changed
+from protocols.errors import (
+    Disconnected,
+    LimitExceeded,
+    ProtocolError,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    Truncated,
+    TryLater,
+    Unreachable,
+)
+from tests.faults.cell import CONTENT, SIZE
+
+CHANGED = changed(CONTENT)
+PLAIN = ("ftp", "http", "gopher", "nntp", "wais")
+SECURED = ("ftps", "https", "gophers", "nntps")
+RESUMING = ("ftp", "ftps", "http", "https", "wais")
+
+Error = type[ResolveError]
+
+
+@dataclass(frozen=True)
+class Row:
+    """`error` is None where the file is had; `tries` is how many it takes, None where that does not matter.
+    `held` are octets of the object that stay for a later run, which goes on behind them, or behind
+    `taken_up` of them. `received`, `expected`: of `Truncated`, where
+    known. `content` is what the file has in the end, after a later run where there has to be one."""
+
+    scheme: str
+    manner: Manner
+    error: Error | None
+    tries: int | None = 2
+    held: int = 0
+    taken_up: int | None = None
+    received: int | None = None
+    expected: int | None = None
+    content: bytes = CONTENT
+    finding: str | None = None
+
+    @property
+    def name(self) -> str:
+        manner, fault = self.manner, self.manner.fault
+        words = [self.scheme, manner.framing if manner.framing != "length" else ""]
+        words.append("" if manner.offsets == "yes" else f"offsets-{manner.offsets}")
+        words += ["changes" if manner.changes else "", "" if manner.tells else "tells-nothing"]
+        if fault is not None:
+            words += [fault.kind, fault.at, str(fault.share) if fault.at == "body" else ""]
+            words.append("always" if fault.times is None else "once")
+        return " ".join(word for word in words if word)
+
+
+def both(row: Row) -> Iterator[Row]:
+    """The row, and the same with only one connection that fails."""
+    yield row
+    fault = row.manner.fault
+    assert fault is not None
+    spared = replace(row.manner, fault=replace(fault, times=1))
+    yield replace(row, manner=spared, error=None, tries=1 if row.error is None else 2, held=0)
+
+
+KINDS: tuple[Kind, ...] = ("reset", "close", "silence")
+
+#: When the connection fails, and as what that counts: reset, closed in order, silent. None: nobody is hurt.
+BEFORE: tuple[Error | None, ...] = (Disconnected, Disconnected, TimedOut)
+INSIDE: tuple[Error | None, ...] = (Truncated, Truncated, TimedOut)
+UNHURT: tuple[Error | None, ...] = (None, None, None)
+SHARES = (0, 10, 50, 99)
+
+#: Behind the last octet of the body. Of a WAIS document nothing follows, nor of one of known length.
+BEHIND: dict[str, tuple[Error | None, ...]] = {
+    "ftp": (Truncated, Truncated, Truncated),
+    "http": UNHURT,
+    "http chunked": INSIDE,
+    "http close": (Truncated, None, TimedOut),
+    "gopher": UNHURT,
+    "gopher close": (Truncated, None, TimedOut),
+    "nntp": INSIDE,
+    "wais": UNHURT,
+}
+#: What cannot be told from an object that is whole: Gopher without a count ends with the connection, http
+#: without a length too; one octet of a Gopher+ header is a document as well.
+UNTOLD: set[tuple[str, Kind, Moment]] = {
+    ("gopher close", "close", "body"),
+    ("gopher close", "close", "connect"),
+    ("gopher close", "close", "greeting"),
+    ("http close", "close", "body"),
+    ("gopher", "close", "greeting"),
+}
+
+
+def connections() -> Iterator[Row]:
+    """Reset, orderly close and silence at every moment."""
+    for key, behind in BEHIND.items():
+        scheme, _, framing = key.partition(" ")
+        manner = Manner(framing=framing or "length", login=scheme == "nntp")  # type: ignore[arg-type]
+        moments: list[Moment] = [] if framing else ["connect", "greeting"]
+        moments += ["login"] if scheme in ("ftp", "nntp") else []
+        for moment in moments:
+            yield from _cells(key, manner, Fault("reset", moment), BEFORE, 0)
+        for share in SHARES:
+            yield from _cells(
+                key, manner, Fault("reset", "body", share), INSIDE if share else BEFORE, SIZE * share // 100
+            )
+        yield from _cells(key, manner, Fault("reset", "end"), behind, SIZE)
+
+
+def _cells(
+    key: str, manner: Manner, fault: Fault, errors: tuple[Error | None, ...], reached: int
+) -> Iterator[Row]:
+    scheme = key.partition(" ")[0]
+    for kind, error in zip(KINDS, errors, strict=True):
+        if (key, kind, fault.at) in UNTOLD:
+            continue
+        if (key, kind, fault.at) == ("gopher", "close", "connect"):
+            error = ProtocolError  # Gopher+ page, section 5; tried again all the same
+        row = Row(scheme, replace(manner, fault=replace(fault, kind=kind)), error)
+        if error is None:
+            row = replace(row, tries=1)
+        elif scheme == "wais" and reached:  # a range that does not come whole does not count
+            row = replace(row, error=TimedOut if kind == "silence" else Disconnected, tries=None)
+        elif scheme in RESUMING and reached:
+            row = replace(row, held=reached)
+        if row.error is Truncated:
+            row = replace(row, received=reached if scheme != "nntp" else None)
+        yield from both(row)
+
+
+def refusals() -> Iterator[Row]:
+    """Nobody listens; the peer says "not now"; what comes is no answer."""
+    for scheme in PLAIN + SECURED:
+        yield Row(scheme, Manner(fault=NOBODY), Unreachable)
+    for scheme in ("ftp", "nntp"):
+        yield from both(Row(scheme, Manner(fault=Fault("later", "greeting")), TryLater))
+    yield from both(Row("http", Manner(fault=Fault("later", "greeting")), TryLater))
+    for scheme in ("ftp", "nntp"):
+        for moment in ("greeting", "login"):
+            manner = Manner(login=scheme == "nntp")
+            yield _final(scheme, replace(manner, fault=Fault("stray", moment)), ProtocolError)  # type: ignore[arg-type]
+            yield _final(scheme, replace(manner, fault=Fault("endless", moment)), LimitExceeded)  # type: ignore[arg-type]
+    for scheme in ("http", "wais"):
+        yield _final(scheme, Manner(fault=Fault("stray", "greeting")), ProtocolError)
+    yield _final("http", Manner(fault=Fault("endless", "greeting")), LimitExceeded)
+    yield _final("wais", Manner(fault=Fault("endless", "greeting")), ProtocolError)
+
+
+def _final(scheme: str, manner: Manner, error: Error) -> Row:
+    """What nothing is expected of: it is not tried again."""
+    return Row(scheme, manner, error, tries=1)
+
+
+def lengths() -> Iterator[Row]:
+    """More or less than was announced, and octets that are said to have failed."""
+    half = SIZE // 2
+    yield from both(
+        Row(
+            "ftp",
+            Manner(fault=Fault("short", "body", 50)),
+            Truncated,
+            held=half,
+            received=half,
+            expected=SIZE,
+        )
+    )
+    yield from both(Row("ftp", Manner(fault=Fault("short", "body", 0)), Truncated, received=0, expected=SIZE))
+    yield from both(
+        Row(
+            "ftp",
+            Manner(fault=Fault("final", "body", 50)),
+            Truncated,
+            held=half,
+            received=half,
+            expected=SIZE,
+        )
+    )
+    yield from both(
+        Row(
+            "ftp",
+            Manner(fault=Fault("final", "body", 100)),
+            Truncated,
+            held=SIZE,
+            received=SIZE,
+            expected=SIZE,
+        )
+    )
+    yield from both(Row("ftp", Manner(fault=Fault("final", "body", 0)), TryLater))
+    yield from both(
+        Row(
+            "ftp",
+            Manner(fault=Fault("later", "body", 50)),
+            Truncated,
+            held=half,
+            received=half,
+            expected=SIZE,
+        )
+    )
+    yield Row("ftp", Manner(fault=Fault("later", "body", 0)), TryLater)
+    yield Row("ftp", Manner(fault=Fault("later", "body", 0, times=1)), None, tries=1)  # ftp page, section 5
+    fault, more = Fault("short", "end"), SIZE + 1_000
+    yield from both(Row("gopher", Manner(fault=fault), Truncated, received=SIZE, expected=more))
+    # What was announced was never there: the size that is announced later is that of another object.
+    yield Row("http", Manner(fault=fault), Truncated, held=SIZE, received=SIZE, expected=more, taken_up=0)
+    once = replace(fault, times=1)
+    yield Row("http", Manner(fault=once), None, tries=3, finding="save:restarted")
+    yield Row("ftp", Manner(fault=Fault("long", "end")), None, tries=1)  # it has grown
+    yield Row("http", Manner(fault=Fault("long", "end")), None, tries=1)
+    yield Row("gopher", Manner(fault=Fault("long", "end")), None, tries=1, content=CONTENT[:-1_000])
+
+
+def offsets() -> Iterator[Row]:
+    """Peers that cannot go on in the middle, or lie about it; objects that change between two tries."""
+    cut = Fault("close", "body", 50, times=1)
+    for scheme in ("ftp", "http"):
+        for tells in (True, False):
+            manner = Manner(fault=cut, tells=tells)
+            yield Row(scheme, replace(manner, offsets="no"), None, finding="save:restarted")
+            lies = replace(manner, offsets="lies")
+            can_ask = scheme == "http" or tells  # without a size, ftp is not asked to go on
+            yield Row(scheme, lies, None, tries=3 if can_ask else 2, finding="save:restarted")
+        manner = Manner(fault=cut, changes=True)
+        yield Row(scheme, manner, None, content=CHANGED, finding="save:restarted")
+    yield Row(
+        "wais",
+        Manner(fault=cut, changes=True),
+        None,
+        tries=3,
+        content=CHANGED,
+        finding="save:restarted",
+    )
+    for scheme in ("gopher", "nntp"):
+        manner = Manner(fault=cut, changes=True)
+        yield Row(scheme, manner, None, content=CHANGED, finding="save:restarted")
+
+
+def data_connections() -> Iterator[Row]:
+    """FTP's second connection: refused, silent, never there."""
+    for kind, error in (("close", Unreachable), ("silence", TimedOut), ("never", TimedOut)):
+        yield from both(Row("ftp", Manner(fault=Fault(kind, "data")), error))  # type: ignore[arg-type]
+
+
+def secured() -> Iterator[Row]:
+    """Inside TLS: the handshake, and ends that TLS was not told of."""
+    for scheme in SECURED:
+        yield from both(Row(scheme, Manner(fault=Fault("reset", "connect")), Disconnected))
+        yield from both(Row(scheme, Manner(fault=Fault("close", "connect")), TlsError))
+        yield from both(Row(scheme, Manner(fault=Fault("silence", "connect")), TimedOut))
+        yield _final(scheme, Manner(fault=Fault("stray", "connect")), TlsError)
+        for kind in ("cut", "reset", "close", "silence"):
+            error: Error = TimedOut if kind == "silence" else Truncated
+            held = SIZE // 2 if scheme in RESUMING else 0
+            fault = Fault(kind, "body", 50)  # type: ignore[arg-type]
+            yield from both(Row(scheme, Manner(fault=fault), error, held=held))
+    yield from both(Row("ftps", Manner(fault=Fault("cut", "end")), Truncated, held=SIZE, received=SIZE))
+    yield from both(Row("https", Manner(fault=Fault("cut", "end"), framing="close"), Truncated, held=SIZE))
+    yield from both(
+        Row("https", Manner(fault=Fault("cut", "body", 50), framing="close"), Truncated, held=SIZE // 2)
+    )
+    yield from both(Row("nntps", Manner(fault=Fault("cut", "end")), Truncated))
+    yield Row("https", Manner(fault=Fault("cut", "end")), None, tries=1)
+    yield Row("gophers", Manner(fault=Fault("cut", "end")), None, tries=1)
+    finding = "gophers:end-not-authenticated"
+    yield Row("gophers", Manner(fault=Fault("cut", "end"), framing="close"), None, tries=1, finding=finding)
+
+
+ROWS: tuple[Row, ...] = (
+    *connections(),
+    *refusals(),
+    *lengths(),
+    *offsets(),
+    *data_connections(),
+    *secured(),
+)
