@@ -7,7 +7,7 @@ segment is dropped, joined or normalized.
 
 from __future__ import annotations
 
-from protocols.errors import Disconnected, InvalidUrl
+from protocols.errors import Disconnected, InvalidUrl, TryLater
 from protocols.ftp.control import Closing, Control, command, refusal, shown_command
 from protocols.ftp.data_connection import open_data, set_type
 from protocols.ftp.description import describe
@@ -50,10 +50,10 @@ def retrieve(url: FtpUrl, options: Options | None = None, limits: Limits | None 
         try:
             yield from arrive(visit)
             return (yield from _inquire(visit))
-        except Closing:
+        except Closing as error:
             tries -= 1
             if not tries:
-                raise
+                raise TryLater(error.message, code=error.code, text=error.text) from error
             yield Connect(tls)
 
 

@@ -141,7 +141,7 @@ def _conclude_nothing(
     yield CloseData()
     try:
         final = yield from _hear_final(control, heard, 0, found, doing)
-    except Truncated as error:
+    except (Disconnected, TimedOut) as error:
         raise (begun.broken or error) from None
     if final.refused and final.code != 426:
         control.standing.whole = True
@@ -171,6 +171,8 @@ def _hear_final(
             raise
         raise _cut(f"{doing}: {error.message}", received, found) from error
     except (Disconnected, TimedOut) as error:
+        if received == 0:
+            raise
         raise _cut(f"{doing}: the data ended and no final reply came", received, found) from error
     raise ProtocolError(f"{doing}: {PRELIMINARY_LIMIT} preliminary replies and no final one")
 
@@ -196,7 +198,10 @@ def _broken_off(reply: ControlReply, received: int, found: Found, doing: str) ->
     """A final reply that is not 2yz: however many octets came, the transfer failed."""
     if (received == 0 and reply.code != 426) or reply.intermediate:
         return refusal(reply, doing)
-    return _cut(f"{doing}: the transfer broke off, the server said {reply.shown!r}", received, found)
+    message = f"{doing}: the transfer broke off, the server said {reply.shown!r}"
+    if received == 0:
+        return Disconnected(f"{message}, before the first octet")
+    return _cut(message, received, found)
 
 
 def _cut(message: str, received: int, found: Found) -> Truncated:

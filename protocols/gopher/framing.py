@@ -66,7 +66,9 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, Header | None]
     """The same for a request that certainly was Gopher+: an empty reply to it is a `ProtocolError`."""
     header = yield from read_header(buffer)
     if header is None and not buffer:
-        raise ProtocolError("the server closed without a single octet in answer to a Gopher+ request")
+        error = ProtocolError("the server closed without a single octet in answer to a Gopher+ request")
+        error.retryable = True  # whether it never answers so or was cut off this time, nobody can tell
+        raise error
     return header
 
 

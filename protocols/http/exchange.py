@@ -67,6 +67,8 @@ class Exchange:
         while True:
             start = len(lines)
             while (line := (yield from self._read_line(buffer))) not in (b"\r\n", b"\n"):
+                if len(lines) == start and not line.startswith(b"HTTP/"):
+                    raise ProtocolError("the answer begins with what is no status line")
                 lines.append(line)
                 if len(lines) > self._limits.lines + 1:  # the status line is no header
                     raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")

@@ -15,7 +15,7 @@ from protocols.errors import (
     ProtocolError,
     TryLater,
 )
-from protocols.news.link import Anew, Link, Talk, is_loopback
+from protocols.news.link import Anew, Link, Talk, is_loopback, undivided
 from protocols.news.login import Hurdle, Login, Usher
 from protocols.news.refusals import declined
 from protocols.news.reply import Answer, read_status
@@ -100,7 +100,7 @@ def _get(talk: Talk, usher: Usher, wish: Wish, is_new: bool) -> Dialogue[Found]:
 def _greet(talk: Talk, usher: Usher) -> Dialogue[None]:
     link = talk.link
     yield from talk.await_turn()
-    greeting = yield from hear(read_status(link.limits.line), _GREETING, Answer(200))
+    greeting = yield from undivided(hear(read_status(link.limits.line), _GREETING, Answer(200)))
     _check_greeting(greeting)
     link.greeted = True
     link.open = False

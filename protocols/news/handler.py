@@ -71,13 +71,22 @@ class Parts:
         while self._part is not None and not octets:
             octets = self._part.octets or b""
             if self._part.octets is None:
-                octets = await anext(self._block, b"")
+                octets = await self._from_block()
             if self._part.octets is not None or not octets:
                 octets += await self._go_on()
         if not octets:
             raise StopAsyncIteration
         self._received += len(octets)
         return octets
+
+    async def _from_block(self) -> bytes:
+        """A body that is cut before its first octet has not begun."""
+        try:
+            return await anext(self._block, b"")
+        except Truncated as error:
+            if self._received or error.received:
+                raise
+            raise Disconnected("the connection ended before the first octet of the answer") from error
 
     async def _go_on(self) -> bytes:
         """To the next part; what stands between the two."""

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from protocols.connection import Line
+from protocols.errors import Disconnected, Truncated
 from protocols.location import Finding
 from protocols.news.block import read_block, skip_block
 from protocols.news.commands import ALONE, SELECTING, Command, Verb
@@ -22,6 +24,8 @@ from protocols.news.reply import Answer, read_answer
 from protocols.options import Limits
 from protocols.step import AwaitTurn, Dialogue, Say, TakeFloor, hear
 from protocols.wire import Buffer, Reader
+
+T = TypeVar("T")
 
 #: Commands without an answer that a connection has at most. INN gives 14,700 articles/s at 128 and
 #: 1,600/s at 32 (measured); 128 of the longest numbers are 3 KiB, which no server's buffer is short of.
@@ -53,6 +57,14 @@ def parse_capabilities(octets: bytes) -> Capabilities:
         label, *arguments = line.upper().split() or [b""]
         labels[label] = labels.get(label, frozenset()) | frozenset(arguments)
     return Capabilities(labels)
+
+
+def undivided(answer: Dialogue[T]) -> Dialogue[T]:
+    """An answer that comes before there is anything to be had: where it ends inside, the peer has left."""
+    try:
+        return (yield from answer)
+    except Truncated as error:
+        raise Disconnected(error.message) from error
 
 
 class Anew(Exception):

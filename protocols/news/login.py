@@ -21,7 +21,7 @@ from protocols.errors import (
 )
 from protocols.location import Finding
 from protocols.news.commands import READER_VERBS, Command, Verb
-from protocols.news.link import Talk
+from protocols.news.link import Talk, undivided
 from protocols.news.refusals import declined, refusal
 from protocols.news.reply import Answer
 from protocols.options import Credentials, Options
@@ -177,7 +177,7 @@ class Usher:
         """AUTHINFO USER, and PASS if that is wanted: the last command and its answer."""
         user, password = login.user, login.password
         command = Command(Verb.AUTHINFO_USER, user)
-        answer = yield from self._talk.ask(command, Answer(381))
+        answer = yield from undivided(self._talk.ask(command, Answer(381)))
         if answer.code != 381:
             return command, answer
         if password is None:
@@ -186,7 +186,7 @@ class Usher:
                 raise LoginRequired(f"{command}: a password is needed and none is at hand", code="381")
             password = held.password
         command = Command(Verb.AUTHINFO_PASS, Secret(password))
-        return command, (yield from self._talk.ask(command, Answer(281)))
+        return command, (yield from undivided(self._talk.ask(command, Answer(281))))
 
     def _login_refusal(self, command: Command, answer: Answer) -> Dialogue[Declined | ProtocolError]:
         if answer.code in (500, 501, 503):

@@ -69,6 +69,4 @@ def _check_open(buffer: Buffer, part: str) -> None:
         return
     if buffer:
         raise Disconnected(f"the connection ended inside the {part}, after {len(buffer)} octets of it")
-    error = Disconnected("the server closed the connection without an answer")
-    error.retryable = False  # what makes a server do that does it every time (wais page, section 13)
-    raise error
+    raise Disconnected("the server closed the connection without an answer")

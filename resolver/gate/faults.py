@@ -67,7 +67,9 @@ def tls_fault(error: ssl.SSLError, host: str) -> TlsError:
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsError(f"the certificate of {host} is not to be trusted: {error.verify_message}")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
-        return TlsError(f"{host} ended the connection during the TLS handshake")
+        cut = TlsError(f"{host} ended the connection during the TLS handshake")
+        cut.retryable = True  # it closed before there was anything, as a peer without TLS may
+        return cut
     words = getattr(error, "reason", None) or str(error)
     return TlsError(f"TLS with {host} failed: {words.replace('_', ' ').lower()}")
 
