@@ -64,7 +64,7 @@ def test_a_message_that_ends_early(octets: bytes, size: int | None) -> None:
 
 
 def test_no_message_at_all() -> None:
-    """The real server's process ends over some requests; nobody can tell that from a connection that broke."""
+    """The real server's process ends over some requests; that looks like a connection that broke."""
     with pytest.raises(Disconnected, match="without an answer") as caught:
         feed(read_message(LARGEST), b"", None)
     assert caught.value.retryable
