@@ -10,6 +10,8 @@ from __future__ import annotations
 import gc
 import sys
 
+from protocols.errors import LocalError
+
 TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
 if TYPE_CHECKING:
     from resolver.cli.arguments import Command
@@ -28,28 +30,38 @@ def run() -> None:
 
 def main(argv: list[str]) -> int:
     """Run one command line; the exit status."""
-    if argv == ["--version"]:
-        from resolver.version import VERSION
-
-        print(f"resolve {VERSION}")
-        return 0
-    from resolver.cli import arguments, streams
+    from resolver.cli import streams
 
     try:
-        command = arguments.read(argv)
-        if command is None:
-            return 0
-        status = _dispatch(command)
+        status = _perform(argv)
         streams.flush()
         return status
-    except arguments.UsageError as error:
-        streams.complain(str(error))
-        return USAGE
+    except LocalError as error:
+        streams.complain(error.message)
+        return error.exit_code
     except BrokenPipeError:
         streams.abandon_output()
         return READER_GONE
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _perform(argv: list[str]) -> int:
+    from resolver.cli import streams
+
+    if argv == ["--version"]:
+        from resolver.version import VERSION
+
+        streams.print_line(f"resolve {VERSION}")
+        return 0
+    from resolver.cli import arguments
+
+    try:
+        command = arguments.read(argv)
+        return 0 if command is None else _dispatch(command)
+    except arguments.UsageError as error:
+        streams.complain(str(error))
+        return USAGE
 
 
 def _dispatch(command: Command) -> int:

@@ -7,13 +7,13 @@ it without a word (141). Neither leaves anything under a final name.
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
 import trio
 
 from protocols.errors import LocalError, ResolveError
-from resolver.cli import READER_GONE, messages, streams
+from resolver.cli import INTERRUPTED, READER_GONE, messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, wishes_of
 from resolver.cli.permissions import policy_of
@@ -35,12 +35,16 @@ def perform(command: Command) -> int:
         streams.complain(error.message)
         return error.exit_code
     try:
-        return trio.run(_Run(command, watcher).supervised)
+        status = trio.run(_Run(command, watcher).supervised)
     except ResolveError as error:
         streams.complain(error.message)
-        return error.exit_code
+        status = error.exit_code
     finally:
-        watcher.close()
+        fault = watcher.close()
+    if fault is None or status >= INTERRUPTED:
+        return status
+    streams.complain(fault.message)
+    return status_of([status, fault.exit_code])
 
 
 class _Run:
@@ -100,12 +104,19 @@ class _Run:
 
     async def _hand_out(self, sender: trio.MemorySendChannel[Target]) -> None:
         async with sender:
+            found = targets(self._command)
             try:
-                for target in targets(self._command):
+                while (target := await self._next(found)) is not None:
                     await sender.send(target)
             except LocalError as error:
                 streams.complain(error.message)
                 self._statuses.append(error.exit_code)
+
+    async def _next(self, found: Iterator[Target]) -> Target | None:
+        """A list may be a pipe that nothing comes from for hours: it is waited for in a thread."""
+        if not self._command.lists:
+            return next(found, None)
+        return await trio.to_thread.run_sync(next, found, None, abandon_on_cancel=True)
 
     async def _worker(self, session: Resolver, receiver: trio.MemoryReceiveChannel[Target]) -> None:
         async with receiver:

@@ -43,7 +43,7 @@ class Secrets:
 def _first_line(name: str) -> bytes:
     """The password: the first line, without its line end. Raises `LocalError`, and `LoginRequired`
     where there is none."""
-    line = next(streams.read_list(name), None)
-    if line is None or len(line) > _MOST_PASSWORD:
+    line = streams.read_first_line(name, _MOST_PASSWORD + 1)
+    if not 0 < len(line) <= _MOST_PASSWORD:
         raise LoginRequired(f"{name} does not begin with a line that holds a password")
-    return line.encode("utf-8", "surrogateescape")
+    return line

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from protocols.errors import LocalError
 from protocols.location import JsonValue
 from resolver.terminal import escape
 
 _MOST_LINE = 1_048_576  # a line of a list: a URL of 65,536 characters, every one of them a JSON escape
+
+_READ_AT_ONCE = 65_536
 
 _MOST_TYPED = 4_096  # what a terminal holds of a line
 
@@ -36,6 +39,8 @@ def note_record(record: dict[str, JsonValue]) -> None:
 
 
 def _to_stderr(text: str) -> None:
+    if sys.stderr is None:  # as Python has it where the descriptor was closed
+        return
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -62,6 +67,8 @@ def json_line(record: dict[str, JsonValue]) -> str:
 
 def write_output(octets: bytes) -> None:
     """Octets to standard output as they are. `BrokenPipeError` when its reader has gone."""
+    if sys.stdout is None:
+        raise LocalError("cannot write to standard output: it is closed")
     try:
         sys.stdout.buffer.write(octets)
     except BrokenPipeError:
@@ -78,6 +85,8 @@ def write_through(octets: bytes) -> None:
 
 def flush() -> None:
     """Push out what is buffered."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -93,28 +102,65 @@ def abandon_output() -> None:
 
 
 def output_is_terminal() -> bool:
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def read_list(name: str) -> Iterator[str]:
-    """The lines of a list file (`-` is standard input), each without its one line end."""
-    try:
-        with sys.stdin.buffer if name == "-" else open(name, "rb") as source:
-            while line := source.readline(_MOST_LINE):
-                if len(line) == _MOST_LINE:
-                    raise LocalError(f"{name}: a line is longer than {_MOST_LINE} octets")
-                yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise LocalError(f"cannot read the list {name}: {error.strerror}") from error
+    """The lines of a list file (`-` is standard input), each without its one line end, as they come."""
+    with _reading(name, "the list ") as fd:
+        for line in _lines(fd):
+            if len(line) == _MOST_LINE:
+                raise LocalError(f"{name}: a line is longer than {_MOST_LINE} octets")
+            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+
+
+def read_first_line(name: str, most: int) -> bytes:
+    """The first line without its line end, at most `most` octets of it. Not an octet behind it is taken:
+    what follows on standard input is another reader's."""
+    line = b""
+    with _reading(name, "") as fd:
+        while len(line) < most and not line.endswith(b"\n") and (octet := os.read(fd, 1)):
+            line += octet
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def read_text(name: str) -> str:
     """A whole text, for `extract`; any octets that are no UTF-8 stay distinguishable."""
+    with _reading(name, "") as fd:
+        return b"".join(iter(lambda: os.read(fd, _READ_AT_ONCE), b"")).decode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def _reading(name: str, what: str) -> Iterator[int]:
+    """The descriptor of a file to read. That of standard input stays open: it may be named twice. Nothing
+    of Python's reads ahead there, nor holds a lock when the program ends while a thread waits for a line."""
     try:
-        with sys.stdin.buffer if name == "-" else open(name, "rb") as source:
-            return source.read().decode("utf-8", "surrogateescape")
+        if name != "-":
+            fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+        elif sys.stdin is None:
+            raise LocalError(f"cannot read {what}-: standard input is closed")
+        else:
+            yield sys.stdin.fileno()
     except OSError as error:
-        raise LocalError(f"cannot read {name}: {error.strerror}") from error
+        raise LocalError(f"cannot read {what}{name}: {error.strerror}") from error
+
+
+def _lines(fd: int) -> Iterator[bytes]:
+    """Lines with their line ends, cut at `_MOST_LINE` octets; the last one may have none."""
+    held = bytearray()
+    while octets := os.read(fd, _READ_AT_ONCE):
+        searched = len(held)
+        held += octets
+        while (end := held.find(b"\n", searched, _MOST_LINE) + 1) or len(held) >= _MOST_LINE:
+            yield bytes(held[: end or _MOST_LINE])
+            del held[: end or _MOST_LINE]
+            searched = 0
+    if held:
+        yield bytes(held)
 
 
 async def ask_secret(prompt: str) -> bytes | None:
@@ -147,22 +193,38 @@ async def ask_secret(prompt: str) -> bytes | None:
 
 
 class Trace:
-    """The dialogue, written as it happens: to a file, or to standard error for `-v`."""
+    """The dialogue, written as it happens: to a file, or to standard error for `-v`.
+
+    A file that takes no more stops nothing: `close` tells of it.
+    """
 
     def __init__(self, path: str | None, aloud: bool) -> None:
+        self._path = path
         self._aloud = aloud
+        self._problem: OSError | None = None
         try:
             self._file = None if path is None else open(path, "w", encoding="ascii")  # noqa: SIM115
         except OSError as error:
-            raise LocalError(f"cannot write the trace {path}: {error.strerror}") from error
+            raise self._fault(error) from error
 
     def line(self, text: str) -> None:
         shown = escape(text)
         if self._aloud:
             note(shown)
-        if self._file is not None:
-            self._file.write(shown.encode("ascii", "backslashreplace").decode("ascii") + "\n")
+        if self._file is not None and self._problem is None:
+            try:
+                self._file.write(shown.encode("ascii", "backslashreplace").decode("ascii") + "\n")
+            except OSError as error:
+                self._problem = error
 
-    def close(self) -> None:
+    def close(self) -> LocalError | None:
+        """What kept some of it from being written, if anything did."""
         if self._file is not None:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError as error:
+                self._problem = self._problem or error
+        return None if self._problem is None else self._fault(self._problem)
+
+    def _fault(self, error: OSError) -> LocalError:
+        return LocalError(f"cannot write the trace {self._path}: {error.strerror}")

@@ -6,6 +6,7 @@ as `****` already.
 
 from __future__ import annotations
 
+from protocols.errors import LocalError
 from resolver.cli.streams import Trace, complain
 from resolver.events import Connected, Event, Finished, Received, Retrying, Sent, Started, Warned
 
@@ -28,9 +29,9 @@ class Watcher:
         if self._trace is not None and (line := _line(event)) is not None:
             self._trace.line(line)
 
-    def close(self) -> None:
-        if self._trace is not None:
-            self._trace.close()
+    def close(self) -> LocalError | None:
+        """What kept the trace from being written, if anything did."""
+        return None if self._trace is None else self._trace.close()
 
 
 def _line(event: Event) -> str | None:
