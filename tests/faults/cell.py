@@ -24,7 +24,7 @@ from resolver.session import Resolver
 from resolver.tries import Patience
 
 #: Seconds of silence after which a peer is given up, where silence is the fault, and where it is none.
-SILENCE = 0.3
+SILENCE = 0.5
 _CALM = 10.0
 PATIENCE = Patience(tries=2, delay=0.01)
 NAME = "object.bin"
@@ -105,7 +105,8 @@ def _limits(manner: Manner) -> Limits:
     fault = manner.fault
     silent = fault is not None and fault.kind == "silence"
     never = fault is not None and fault.kind == "never"
-    return Limits(connect=SILENCE if silent or never else _CALM, idle=SILENCE if silent else _CALM)
+    unmet = fault is not None and (never or (silent and fault.at == "connect"))
+    return Limits(connect=SILENCE if unmet else _CALM, idle=SILENCE if silent else _CALM)
 
 
 async def save(url: str, folder: Path, limits: Limits, patience: Patience, *ports: int) -> Came:
