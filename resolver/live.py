@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from protocols.contract import (
     Body,
@@ -27,7 +28,7 @@ from resolver import registry
 from resolver.clock import Clock
 from resolver.gate import Passage
 from resolver.hops import Request
-from resolver.url import parse
+from resolver.url import build, parse
 from resolver.watching import WatchedBody
 
 
@@ -59,12 +60,21 @@ class EntryStream:
 
 def settle(entry: Entry, found_in: Referrer) -> Entry:
     """An entry with where it was found, unless it says so itself. A link made of a peer's data counts only
-    if our own parser takes it (S20); fetched without a person looking at it, it is `derived`."""
-    try:
-        url = None if entry.url is None else parse(entry.url).text
-    except InvalidUrl:
-        url = None
+    if our own parser takes it (S20), and without a password, for entries are shown and stored (S17);
+    fetched without a person looking at it, it is `derived`."""
+    url = None if entry.url is None else _link(entry.url)
     return replace(entry, url=url, origin="derived", referrer=entry.referrer or found_in)
+
+
+def _link(text: str) -> str | None:
+    try:
+        url = parse(text)
+        if url.place("password") is not None:
+            absent: dict[str, Any] = {"password": None}
+            url = parse(build(replace(url, **absent)))
+    except InvalidUrl:
+        return None
+    return url.text
 
 
 class LiveReply:
@@ -183,7 +193,8 @@ class LiveReply:
     def entries(self) -> EntryStream:
         """The entries of a listing. Raises `Declined` when the URL names no listing."""
         if self._reply.listing is None:
-            raise Declined(f"this is a {self.kind.value} and not a listing", url=self.url)
+            article = "an" if self.kind.value[0] in "aeiou" else "a"
+            raise Declined(f"this is {article} {self.kind.value} and not a listing", url=self.url)
         body = self.body if self._reply.records is None else self._reply.records
         return EntryStream(body, self._reply.listing, Referrer(self.url, self.peer))
 

@@ -29,6 +29,7 @@ from resolver.retrieval import Retrieval
 from resolver.saving import Exists, Order, Saver
 from resolver.tries import Carrier, Fill, Patience
 from resolver.url import parse
+from resolver.watching import named
 
 
 class Resolver:
@@ -102,10 +103,18 @@ class Resolver:
         Raises only `ResolveError`: what is not complete is an error, never a shorter body.
         """
         memory = Memory()
+        entries: list[Entry] = []
+
+        async def fill(reply: LiveReply) -> None:
+            await memory.fill(reply.body)
+            if reply.lists:  # while it is open: what a name in a directory is, the file system says
+                entries[:] = self._entries_of(reply, memory.tail(memory.position))
+
         request = self._request(url, origin, referrer, prompt=True)
-        carrier = self._carrier(request, memory, lambda reply: memory.fill(reply.body), self.limits.body)
-        reply = await carrier.carry(Clock(self.limits.total))
-        return self._finished(reply, memory.content(), carrier.findings)
+        with named(request.url.shown):
+            carrier = self._carrier(request, memory, fill, self.limits.body)
+            reply = await carrier.carry(Clock(self.limits.total))
+        return self._finished(reply, memory.content(), tuple(entries), carrier.findings)
 
     def carrier(
         self,
@@ -130,7 +139,9 @@ class Resolver:
         """Octets that a stream or a file may have: unbounded unless the caller set it."""
         return self.limits.body if self.limits.body_everywhere else None
 
-    def _finished(self, reply: LiveReply, content: bytes, findings: list[Finding]) -> Response:
+    def _finished(
+        self, reply: LiveReply, content: bytes, entries: tuple[Entry, ...], findings: list[Finding]
+    ) -> Response:
         return Response(
             url=reply.url,
             requested_url=reply.requested_url,
@@ -141,7 +152,7 @@ class Resolver:
             size=reply.size,
             modified=reply.modified,
             meta=reply.meta,
-            entries=self._entries_of(reply, content),
+            entries=entries if reply.lists else None,
             findings=(*reply.findings, *findings),
             verified=reply.verified,
             elapsed=reply.elapsed,
@@ -152,9 +163,7 @@ class Resolver:
             raw=reply.untouched(content),
         )
 
-    def _entries_of(self, reply: LiveReply, content: bytes) -> tuple[Entry, ...] | None:
-        if not reply.lists:
-            return None
+    def _entries_of(self, reply: LiveReply, content: bytes) -> list[Entry]:
         entries: list[Entry] = []
         for entry in reply.entries_in(content):
             if len(entries) >= self.limits.entries:
@@ -162,7 +171,7 @@ class Resolver:
                     "entries", f"more than {self.limits.entries} entries; stream them instead", url=reply.url
                 )
             entries.append(entry)
-        return tuple(entries)
+        return entries
 
     @asynccontextmanager
     async def entries(
@@ -234,7 +243,8 @@ class Resolver:
             digest=digest,
             checksum=Checksum.parse(checksum) if isinstance(checksum, str) else checksum,
         )
-        return await Saver(self._door, order, self._patience, self._most).run()
+        with named(first.url.shown):
+            return await Saver(self._door, order, self._patience, self._most).run()
 
     def _request(
         self,
