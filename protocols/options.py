@@ -20,7 +20,7 @@ class Limits:
     `body` bounds a body collected in memory; streams and files are unbounded unless `body_everywhere`
     is set, which is what a `--max-size` or `--limit body=N` of the caller's own does. `total` is for all
     tries of one URL. A body that brings fewer than `min_rate` octets a second, averaged over some seconds
-    of waiting for it, is given up.
+    of waiting for it, is given up, as is one that has not begun after `idle` seconds.
     """
 
     line: int = 65_536

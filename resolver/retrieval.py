@@ -11,6 +11,8 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+import trio
+
 from protocols.contract import Finding, Moved, Reply, Url, Way
 from protocols.errors import (
     IntegrityError,
@@ -18,6 +20,7 @@ from protocols.errors import (
     LocalError,
     Refused,
     ResolveError,
+    TimedOut,
     UnsupportedScheme,
 )
 from resolver import registry
@@ -103,11 +106,7 @@ class Retrieval:
         """Open the request; or, if the way is no location, what else there is at the place it was named."""
         if way is None or isinstance(way, str):
             return await self._open_one(clock)
-        opened = way()
-        with clock.bound():
-            reply = await opened.__aenter__()
-        self._opened = opened
-        return self._forks[-1].passage, reply
+        return self._forks[-1].passage, await self._enter(way(), clock)
 
     async def _open_one(self, clock: Clock) -> tuple[Passage, Reply]:
         request = self._request
@@ -122,12 +121,21 @@ class Retrieval:
                 request.url.scheme, f"this build has no handler for {request.url.scheme} URLs"
             )
         told = self._warn(passage, 0)
-        opened = scheme.open(request.url, passage)
-        with clock.bound():
-            reply = await opened.__aenter__()
-        self._opened = opened
+        reply = await self._enter(scheme.open(request.url, passage), clock)
         self._warn(passage, told)
         return passage, reply
+
+    async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock) -> Reply:
+        """As far as the reply. Who wants a least rate of a body also wants it to begin: a peer that says
+        something now and then has as long as one that says nothing."""
+        limits = self._door.limits
+        within = float("inf") if limits.min_rate is None else limits.idle
+        with clock.bound(), trio.move_on_after(within) as scope:
+            reply = await opened.__aenter__()
+        if scope.cancelled_caught:
+            raise TimedOut(f"no body within {limits.idle:g} s (--min-rate)")
+        self._opened = opened
+        return reply
 
     def _admit(self, request: Request) -> Passage:
         return self._door.admit(

@@ -15,7 +15,7 @@ from typing import NoReturn, TypeAlias
 import trio
 
 from protocols.contract import Finding, Validators
-from protocols.errors import Changed, LimitExceeded, LocalError, Refused, ResolveError, TryLater
+from protocols.errors import Changed, LimitExceeded, LocalError, Refused, ResolveError, TimedOut, TryLater
 from resolver.clock import Clock
 from resolver.events import OnEvent, Retrying
 from resolver.hops import Request
@@ -145,8 +145,13 @@ class Carrier:
         if pause > _LONGEST_WAIT:
             raise error
         self._on_event(Retrying(self._places[0].request.url.shown, error, pause))
-        with clock.bound():
-            await trio.sleep(pause)
+        try:
+            with clock.bound():
+                await trio.sleep(pause)
+        except TimedOut as over:
+            told = TimedOut(f"{over.message}; the last try: {error.message}", url=error.url)
+            told.attempts = self.attempts
+            raise told from error
 
     async def _try(self, clock: Clock) -> LiveReply:
         keep, place = self._keep, self._places[0]
