@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from protocols.location import Url, UrlText
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 Dialogue: TypeAlias = Generator[object, object, object]
 
@@ -24,8 +24,8 @@ class Scheme(NamedTuple):
     `names` says in a few words what its URLs name. `parse` takes apart what follows the scheme's
     colon; `build` writes a URL's components as text again. `resumes` says that a body may begin in the
     middle of its object. `open` resolves; None where this build has no handler. `dialogue` gives, without
-    I/O, the steps of a retrieval: `explain` drives it with the answers of a willing server. `refine` puts
-    the value of an option into a URL of this scheme: `search`, `view`, ….
+    I/O, the steps of a retrieval with such options: `explain` drives it with the answers of a willing
+    server. `refine` puts the value of an option into a URL of this scheme: `search`, `view`, ….
 
     A scheme's `open` and `dialogue` import their modules when called: parsing needs neither.
     """
@@ -39,5 +39,5 @@ class Scheme(NamedTuple):
     transport: Literal["tcp", "udp"] | None = "tcp"
     resumes: bool = False
     open: Callable[[Any, Gate], AbstractAsyncContextManager[Reply]] | None = None
-    dialogue: Callable[[Any], Dialogue] | None = None
+    dialogue: Callable[[Any, Options], Dialogue] | None = None
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
-from protocols.contract import Unpacking
 from protocols.errors import ProtocolError
+from protocols.options import Unpacking
 
 #: Octets that go into a brotli decoder at a time; what comes out is bounded by the decoder (from 1.2 on).
 _BROTLI_PIECE = 1024

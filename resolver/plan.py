@@ -7,10 +7,12 @@ The steps come from the scheme's own dialogue, driven with the answers of a will
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias, assert_never, cast
 
 from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import Action, Finding, JsonValue, Origin, Referrer, Url
+from protocols.options import Options
 from protocols.scheme import Scheme
 from protocols.step import (
     AskAgreed,
@@ -77,9 +79,11 @@ def explain(
     gateways: Mapping[str, str] | None = None,
     news_server: str | None = None,
     strict: bool = False,
+    options: Options | None = None,
 ) -> Plan:
-    """The plan for a URL; `news_server` is where to ask for a news URL that names no server, and nothing
-    is looked up to find one. Never raises for a URL: what is no URL has verdict `refuse` (S01)."""
+    """The plan for a URL that is fetched by itself, with these options. `news_server` is where to ask for a
+    news URL that names no server, and nothing is looked up to find one. Never raises for a URL: what is no
+    URL has verdict `refuse` (S01)."""
     policy = Policy.default() if policy is None else policy
     try:
         parsed = parse(url, strict=strict) if isinstance(url, str) else url
@@ -96,14 +100,16 @@ def explain(
         scheme=parsed.scheme,
         verdict=verdict.action,
         findings=(*verdict.findings, *spelling),
-        steps=() if verdict.action == "refuse" else _steps(target, server),
+        steps=() if verdict.action == "refuse" else _steps(target, server, options or Options(), policy),
         error=verdict.error(parsed),
     )
 
 
 def opens_anything(url: Url) -> bool:
     """Would a retrieval of this URL connect to, or open, anything at all? Some only point elsewhere."""
-    return any(step["action"] in ("connect", "open") for step in _steps(url))
+    return any(
+        step["action"] in ("connect", "open") for step in _steps(url, None, Options(), Policy.default())
+    )
 
 
 def _server(url: Url, news_server: str | None) -> Server | None:
@@ -112,11 +118,11 @@ def _server(url: Url, news_server: str | None) -> Server | None:
     return server_of(Setting(news_server, "news_server"), url.scheme)
 
 
-def _steps(url: Url, server: Server | None = None) -> tuple[PlanStep, ...]:
+def _steps(url: Url, server: Server | None, options: Options, policy: Policy) -> tuple[PlanStep, ...]:
     scheme = registry.find(url.scheme)
     if scheme is None or scheme.dialogue is None:
         return ({"action": "note", "text": f"this build has no handler for {url.scheme} URLs yet"},)
-    dialogue = cast(Dialogue[object], scheme.dialogue(url))
+    dialogue = cast(Dialogue[object], scheme.dialogue(url, _wishes(scheme, options, policy)))
     place = endpoint_of(url, server)
     steps = [_plan_step(step, place, scheme) for step in rehearse(dialogue)]
     if server is None and needs_server(url):
@@ -124,14 +130,27 @@ def _steps(url: Url, server: Server | None = None) -> tuple[PlanStep, ...]:
     return tuple(step for step in steps if step is not None)
 
 
+def _wishes(scheme: Scheme, options: Options, policy: Policy) -> Options:
+    """As a retrieval has them: with what the policy tells of the person (S17), and what this installation
+    can undo and speak. That is looked for only where http says it, for it takes time."""
+    if policy.ftp_email is not None:
+        options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
+    if scheme.name not in ("http", "https"):
+        return options
+    from resolver import codings, http2
+
+    speaks = http2.installed() if scheme.tls else None
+    return replace(options, codings=codings.installed(), http2=speaks)
+
+
 def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
-    """None for a step that is about a connection as it turns out to be."""
+    """None for a step that is the business of those who talk on one connection."""
     match step:
         case Connect(tls=tls) | Borrow(tls=tls) | Join(tls=tls):
             return _connect_step(place, scheme, None, tls)
         case OpenData(port=port, tls=tls):
             return _connect_step(place, scheme, port, tls)
-        case TakeFloor() | AwaitTurn() | Keep() | AskAgreed():
+        case TakeFloor() | AwaitTurn() | Keep():
             return None
         case Say(lines=lines):
             return {"action": "send", "octets": b"".join(line.shown for line in lines).decode("latin-1")}
@@ -141,6 +160,8 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
             return {"action": "open", "path": path}
         case Note(text=text) | AskPeer(text=text):
             return {"action": "note", "text": text}
+        case AskAgreed():
+            return {"action": "note", "text": "a peer that chooses HTTP/2 is asked the same in its frames"}
         case StartTls():
             return {"action": "note", "text": "TLS begins on this connection"}
         case CloseData():

@@ -9,7 +9,7 @@ from protocols.file.url import FileUrl, build, parse
 from protocols.scheme import Dialogue, Scheme
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["FILE", "FileUrl"]
 
@@ -20,7 +20,7 @@ def _open(url: FileUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
     return open_file(url, gate)
 
 
-def _dialogue(url: FileUrl) -> Dialogue:
+def _dialogue(url: FileUrl, options: Options) -> Dialogue:
     from protocols.file.dialogue import read_file
 
     return read_file(url)

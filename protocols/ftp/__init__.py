@@ -16,7 +16,7 @@ from protocols.ftp.url import FtpUrl, build, parse, with_typecode
 from protocols.scheme import Dialogue, Scheme
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["FTP", "FTPS", "FtpUrl"]
 
@@ -27,10 +27,10 @@ def _open(url: FtpUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
     return open_ftp(url, gate)
 
 
-def _dialogue(url: FtpUrl) -> Dialogue:
+def _dialogue(url: FtpUrl, options: Options) -> Dialogue:
     from protocols.ftp.dialogue import retrieve  # as above
 
-    return retrieve(url)
+    return retrieve(url, options)
 
 
 FTP = Scheme(

@@ -15,7 +15,7 @@ from protocols.gopher.url import GopherUrl, build, parse
 from protocols.scheme import Dialogue, Scheme
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
@@ -26,7 +26,7 @@ def _open(url: GopherUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
     return open_gopher(url, gate)
 
 
-def _dialogue(url: GopherUrl) -> Dialogue:
+def _dialogue(url: GopherUrl, options: Options) -> Dialogue:
     from protocols.gopher.dialogue import converse  # as above
 
     return converse(url)

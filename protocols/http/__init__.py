@@ -14,7 +14,7 @@ from protocols.http.url import HttpUrl, build, parse
 from protocols.scheme import Dialogue, Scheme
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["HTTP", "HTTPS", "HttpUrl"]
 
@@ -25,10 +25,10 @@ def _open(url: HttpUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
     return open_http(url, gate)
 
 
-def _dialogue(url: HttpUrl) -> Dialogue:
+def _dialogue(url: HttpUrl, options: Options) -> Dialogue:
     from protocols.http.dialogue import retrieve  # as above
 
-    return retrieve(url)
+    return retrieve(url, options)
 
 
 HTTP = Scheme(

@@ -13,7 +13,7 @@ from protocols.mailto.url import MailtoUrl, build, parse
 from protocols.scheme import Dialogue, Scheme
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["MAILTO", "MailtoUrl"]
 
@@ -24,7 +24,7 @@ def _open(url: MailtoUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
     return open_mailto(url, gate)
 
 
-def _dialogue(url: MailtoUrl) -> Dialogue:
+def _dialogue(url: MailtoUrl, options: Options) -> Dialogue:
     from protocols.mailto.draft import propose  # as above
 
     return propose(url)

@@ -14,7 +14,7 @@ from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, parse_n
 from protocols.scheme import Dialogue, Scheme
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["NEWS", "NNTP", "NNTPS", "SNEWS", "NewsUrl", "NntpUrl"]
 
@@ -25,11 +25,11 @@ def _open(url: NewsUrl | NntpUrl, gate: Gate) -> AbstractAsyncContextManager[Rep
     return open_news(url, gate)
 
 
-def _dialogue(url: NewsUrl | NntpUrl) -> Dialogue:
+def _dialogue(url: NewsUrl | NntpUrl, options: Options) -> Dialogue:
     from protocols.news.dialogue import converse  # as above
-    from protocols.options import Limits, Options
+    from protocols.options import Limits
 
-    return converse(url, Options(), Limits())
+    return converse(url, options, Limits())
 
 
 NEWS = Scheme(

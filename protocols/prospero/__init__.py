@@ -15,7 +15,7 @@ from protocols.prospero.url import ProsperoUrl, build, parse
 from protocols.scheme import Dialogue, Scheme
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["PROSPERO", "ProsperoUrl"]
 
@@ -26,7 +26,7 @@ def _open(url: ProsperoUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
     return open_prospero(url, gate)
 
 
-def _dialogue(url: ProsperoUrl) -> Dialogue:
+def _dialogue(url: ProsperoUrl, options: Options) -> Dialogue:
     from protocols.prospero.dialogue import converse  # as above
 
     return converse(url)

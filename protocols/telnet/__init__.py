@@ -12,7 +12,7 @@ from protocols.scheme import Dialogue, Scheme
 from protocols.telnet.url import TelnetUrl, build, parse
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["TELNET", "TELNETS", "TelnetUrl"]
 
@@ -23,7 +23,7 @@ def _open(url: TelnetUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
     return open_telnet(url, gate)
 
 
-def _dialogue(url: TelnetUrl) -> Dialogue:
+def _dialogue(url: TelnetUrl, options: Options) -> Dialogue:
     from protocols.telnet.handler import announce  # as above
 
     return announce(url)

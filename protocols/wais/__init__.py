@@ -15,7 +15,7 @@ from protocols.wais.refinement import with_search
 from protocols.wais.url import WaisUrl, build, parse
 
 if TYPE_CHECKING:
-    from protocols.contract import Gate, Reply
+    from protocols.contract import Gate, Options, Reply
 
 __all__ = ["WAIS", "WaisUrl"]
 
@@ -26,10 +26,10 @@ def _open(url: WaisUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
     return open_wais(url, gate)
 
 
-def _dialogue(url: WaisUrl) -> Dialogue:
+def _dialogue(url: WaisUrl, options: Options) -> Dialogue:
     from protocols.wais.dialogue import converse  # as above
 
-    return converse(url)
+    return converse(url, hits=options.entries)
 
 
 WAIS = Scheme(

@@ -6,21 +6,21 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from protocols.contract import Limits, Options
+from protocols.options import Limits, Options
 from resolver.cli.arguments import UsageError, pair
 from resolver.cli.options import seconds, size
 from resolver.policy import Policy
 
 
-def wishes_of(found: argparse.Namespace, policy: Policy) -> Options:
-    """What the schemes are asked for beyond the URL. Raises `UsageError`."""
+def wishes_of(found: argparse.Namespace, policy: Policy, *, keep: bool = False) -> Options:
+    """What the schemes are asked for beyond the URL; with `keep`, of several URLs. Raises `UsageError`."""
     wishes = Options(
         tls=found.tls or "never",
         mlsd=found.mlsd,
         headers=tuple(_header(text) for text in found.headers),
         entries=found.entries,
         login_in_clear=found.tls == "never",
-        keep=bool(found.lists) or len(found.urls) > 1,
+        keep=keep,
     )
     if policy.ftp_email is not None:
         wishes = replace(wishes, anonymous_password=policy.ftp_email.encode())

@@ -62,19 +62,21 @@ def _plain(value: JsonValue) -> str:
 
 
 def _explain(target: Target, command: Command) -> int:
+    from resolver.cli.bounds import wishes_of
     from resolver.cli.permissions import policy_of  # policy and dialogues: parsing needs neither
     from resolver.news_server import find_setting
     from resolver.plan import explain
 
-    setting = find_setting(command.found.news_server)
+    setting, policy = find_setting(command.found.news_server), policy_of(command.found)
     plan = explain(
         target.parsed(command) if command.refinements else target.url,
-        policy=policy_of(command.found),
+        policy=policy,
         origin=target.origin,
         referrer=target.referrer,
         gateways=command.gateways,
         news_server=None if setting is None else setting.text,
         strict=command.strict,
+        options=wishes_of(command.found, policy),
     )
     if command.json:
         streams.print_record(plan.as_json())

@@ -54,7 +54,8 @@ class _Run:
         self._command = command
         self._policy = policy_of(command.found)
         self._limits = limits_of(command.found)
-        self._wishes = wishes_of(command.found, self._policy)
+        several = bool(command.lists) or len(command.urls) > 1
+        self._wishes = wishes_of(command.found, self._policy, keep=several)
         self._secrets = Secrets(command.found.user, command.found.password_file)
         self._watcher = watcher
         self._statuses: list[int] = []

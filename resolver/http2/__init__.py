@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 
-from protocols.contract import Frames
+from protocols.options import Frames
 
 
 def _framing(most: int) -> Frames:

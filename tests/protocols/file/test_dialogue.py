@@ -7,6 +7,7 @@ import pytest
 from protocols.conversation import HandOver, Note, OpenFile, rehearse
 from protocols.file import FILE
 from protocols.file.url import FileUrl
+from protocols.options import Options
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ from protocols.file.url import FileUrl
 )
 def test_one_thing_is_opened_and_its_octets_follow(segments: tuple[bytes, ...], path: str) -> None:
     assert FILE.dialogue is not None
-    opening, note, body = rehearse(FILE.dialogue(FileUrl(scheme="file", segments=segments)))
+    opening, note, body = rehearse(FILE.dialogue(FileUrl(scheme="file", segments=segments), Options()))
     assert isinstance(opening, OpenFile)
     assert (opening.segments, opening.path) == (segments, path)
     assert isinstance(note, Note)
