@@ -88,7 +88,7 @@ class Saver:
             case "newer":
                 return is_there(self._path) and not await self._is_newer()
             case "rename":
-                self._path = free_name(self._path)
+                self._path = free_name(self._path, self._first.url.shown)
         return False
 
     async def _is_newer(self) -> bool:

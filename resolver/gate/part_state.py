@@ -27,7 +27,7 @@ class PartState:
     complete: int | None = None
 
 
-def read_state(name: str, directory: int) -> PartState | None:
+def read_state(name: str, directory: int | None) -> PartState | None:
     """The state in the file `name`, or None where there is none that makes sense."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)

@@ -71,10 +71,16 @@ def position_of(sink: AnySink) -> int | None:
         return None
 
 
-def free_name(path: str) -> str:
-    """`path`, or the first of `path.1`, `path.2`, … that nothing has."""
+def free_name(path: str, source: str) -> str:
+    """`path`, or the first of `path.1`, `path.2`, … that nothing has, or only because a run for the same
+    source was killed when all was done."""
     names = itertools.chain((path,), (f"{path}.{number}" for number in itertools.count(1)))
-    return next(name for name in names if not is_there(name))
+    return next(name for name in names if not is_there(name) or _was_killed_behind(name, source))
+
+
+def _was_killed_behind(path: str, source: str) -> bool:
+    state = read_state(f"{path}.part-state", None)
+    return state is not None and state.url == source and state.complete == os.lstat(path).st_ino
 
 
 class Sink:

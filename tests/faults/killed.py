@@ -1,0 +1,122 @@
+"""Save a file again and again, killed before each call that changes the file system; then finish.
+
+`python -m tests.faults.killed FOLDER` prints a JSON object for each such moment: what the next run made of
+it. Processes are forked here, where there are no threads yet; the object is a file, so nobody has to serve.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from protocols.errors import ResolveError
+from protocols.file.document import guess_media_type
+from resolver.saving import Exists
+from resolver.session import Resolver
+
+CONTENT = bytes(range(256)) * 200
+_CALLS = ("fsync", "ftruncate", "link", "mkdir", "rename", "replace", "sendfile", "unlink", "utime", "write")
+_KILLED = 99
+
+
+def kill_before(number: int) -> None:
+    """The process ends like a killed one before the call with that number, counted from 1."""
+    seen = 0
+
+    def counted(real: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **more: object) -> object:
+            nonlocal seen
+            seen += 1
+            if seen == number:
+                os._exit(_KILLED)
+            return real(*arguments, **more)
+
+        return call
+
+    for name in _CALLS:
+        setattr(os, name, counted(getattr(os, name)))
+
+
+def save(source: Path, target: Path, exists: Exists) -> str:
+    async def main() -> None:
+        async with Resolver() as session:
+            await session.save(source.as_uri(), str(target), exists=exists, make_directory=True)
+
+    try:
+        trio.run(main)
+    except ResolveError as error:
+        return f"{type(error).__name__}: {error.message}"
+    return "done"
+
+
+def in_a_child(action: Callable[[], str], at: int | None) -> tuple[int, str]:
+    """Run it in a process of its own, killed before call `at`. Its exit status, and what it returned."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if at is not None:
+            kill_before(at)
+        os.write(writer, action().encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        said = pipe.read().decode()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
+
+
+def main(folder: Path) -> None:
+    importlib.import_module("protocols.file.handler")  # once, and not in every child
+    guess_media_type(b"object")
+    source = folder / "source"
+    source.write_bytes(CONTENT)
+    modes: tuple[Exists, ...] = ("fail", "replace", "resume", "rename")
+    for exists in modes:
+        number = 1
+        while one(source, folder / f"{exists}-{number}", exists, number):
+            number += 1
+
+
+def one(source: Path, place: Path, exists: Exists, number: int) -> bool:
+    """Killed before call `number`, and then not killed. False where there is no such call."""
+    place.mkdir()
+    target = place / "object"
+    if exists != "fail":
+        target.write_bytes(CONTENT[:20_000] if exists == "resume" else b"older")
+    action = partial(save, source, target, exists)
+    status, _ = in_a_child(action, number)
+    left_then = sorted(os.listdir(place))
+    if status == _KILLED:
+        again, said = in_a_child(action, None)
+        print(json.dumps(report(exists, number, place, left_then, again, said)))
+    return status == _KILLED
+
+
+def report(
+    exists: Exists, number: int, place: Path, left_then: list[str], again: int, said: str
+) -> dict[str, object]:
+    """What was left by the killed process and by the next one."""
+    name = "object.1" if exists == "rename" else "object"
+    names = set(os.listdir(place))
+    right = again == 0 and (place / name).exists() and (place / name).read_bytes() == CONTENT
+    expected = {"object", name}
+    if left_then == ["object", "object.1"]:  # killed when there was nothing left to do: then another is made
+        expected |= {"object.2"}
+    return {
+        "exists": exists,
+        "killed_before": number,
+        "left_then": left_then,
+        "said": said,
+        "after": "right" if right else "wrong",
+        "left": sorted(names - expected),
+    }
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

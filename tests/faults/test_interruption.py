@@ -1,0 +1,209 @@
+"""Stopped in the middle: by a signal, by a reader that leaves, by a kill. What arrived is kept."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.faulty import Fault, FaultyServer, Manner, serve
+from resolver.policy import Policy
+from resolver.response import Saved
+from resolver.session import Resolver
+from tests.faults.command import CHECKOUT, options_for, resolve, size_of, until
+from tests.faults.test_cuts import FULL
+
+CONTENT = random.Random(6).randbytes(1_000_000)
+HALF = len(CONTENT) // 2
+STUCK = Manner(fault=Fault("silence", "body", 50))
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+#: Octets that a pipe has room for.
+_PIPE = 65_536
+
+#: Seconds in which an interrupted command has to be gone; a second is what the issue allows.
+SOON = 1.0
+
+
+async def finish(server: FaultyServer, folder: Path) -> Saved:
+    """Once more, without a fault: the file is there and nothing else."""
+    server.manner = Manner()
+    async with Resolver(policy=Policy(allow_port=frozenset({server.port}))) as session:
+        saved = await session.save(server.url(), str(folder / "object.bin"))
+    assert (folder / "object.bin").read_bytes() == server.content
+    assert os.listdir(folder) == ["object.bin"]
+    return saved
+
+
+@pytest.mark.parametrize(("scheme", "number"), [("ftp", signal.SIGINT), ("http", signal.SIGTERM)])
+async def test_a_signal_ends_it_and_keeps_what_came(
+    scheme: str, number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, scheme, CONTENT, STUCK)
+    part = tmp_path / "object.bin.part"
+    async with resolve(tmp_path, "get", *options_for(server), server.url()) as running:
+        await until(lambda: size_of(part) == HALF)
+        sent = trio.current_time()
+        running.process.send_signal(number)
+        assert await running.status() == STATUS[number]
+        assert trio.current_time() - sent < SOON
+    assert b"Traceback" not in running.err
+    assert sorted(os.listdir(tmp_path)) == ["object.bin.part", "object.bin.part-state"]
+    assert part.read_bytes() == CONTENT[:HALF]
+    assert (await finish(server, tmp_path)).resumed_from == HALF
+
+
+async def test_a_signal_while_the_reader_is_slow(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Nobody reads: a thread sits in write(2) and cannot be called back."""
+    server = await serve(nursery, "http", CONTENT)
+    reader, writer = os.pipe()
+    try:
+        async with resolve(tmp_path, "cat", *options_for(server), server.url(), stdout=writer) as running:
+            await until(lambda: _waiting_in(reader) > _PIPE // 2)
+            sent = trio.current_time()
+            running.process.send_signal(signal.SIGINT)
+            assert await running.status() == 130
+            assert trio.current_time() - sent < SOON
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert b"rror" not in running.err.replace(b"warning", b"")
+
+
+def _waiting_in(pipe: int) -> int:
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+
+
+@pytest.mark.parametrize(("scheme", "verb"), [("ftp", ("cat",)), ("gopher", ("get", "-O", "-"))])
+async def test_a_reader_that_leaves_ends_it_without_a_word(
+    scheme: str, verb: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, scheme, CONTENT)
+    async with resolve(
+        tmp_path, *verb, "-q", *options_for(server), server.url(), stdout=subprocess.PIPE
+    ) as running:
+        assert running.process.stdout is not None
+        head = await running.process.stdout.receive_some(10)
+        await running.process.stdout.aclose()
+        assert await running.status() == 141
+    assert head == CONTENT[:10]
+    assert running.err == b""
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", STATUS, ids=lambda number: signal.Signals(number).name)
+async def test_the_terminal_is_as_it_was(
+    number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """The password is asked for without being shown; then the signal comes."""
+    server = await serve(nursery, "ftp", CONTENT)
+    master, slave = pty.openpty()
+
+    def own_the_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+    try:
+        async with resolve(
+            tmp_path, "get", *options_for(server), server.url("somebody@"), before=own_the_terminal
+        ) as running:
+            await until(lambda: not _echoes(slave))
+            running.process.send_signal(number)
+            assert await running.status() == STATUS[number]
+        assert _echoes(slave)
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def _echoes(terminal: int) -> bool:
+    flags: int = termios.tcgetattr(terminal)[3]
+    return bool(flags & termios.ECHO)
+
+
+async def test_killed_at_random_moments(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """20 times with `RESOLVE_FAULTS=full`."""
+    server = await serve(nursery, "http", CONTENT, Manner(pause=0.02))
+    source = random.Random(20)
+    for _ in range(20 if FULL else 3):
+        async with resolve(tmp_path, "get", *options_for(server), server.url()) as running:
+            with trio.move_on_after(source.uniform(0.2, 0.6)):
+                await running.process.wait()
+            running.process.kill()
+        if (tmp_path / "object.bin").exists():
+            assert (tmp_path / "object.bin").read_bytes() == CONTENT
+            for name in os.listdir(tmp_path):
+                os.unlink(tmp_path / name)
+    await finish(server, tmp_path)
+
+
+async def test_killed_with_half_of_it(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, "ftp", CONTENT, STUCK)
+    async with resolve(tmp_path, "get", *options_for(server), server.url()) as running:
+        await until(lambda: size_of(tmp_path / "object.bin.part") == HALF)
+        running.process.kill()
+    assert (await finish(server, tmp_path)).resumed_from == HALF
+
+
+def test_killed_before_every_step(tmp_path: Path) -> None:
+    """A process is killed before each single call that changes a file or a name, and the next one finishes;
+    see `killed`."""
+    found = subprocess.run(
+        [sys.executable, "-m", "tests.faults.killed", str(tmp_path)],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        timeout=60,
+        check=True,
+    )
+    results = [json.loads(line) for line in found.stdout.splitlines()]
+    assert {result["exists"] for result in results} == {"fail", "replace", "resume", "rename"}
+    assert len(results) > 40
+    for result in results:
+        assert result["after"] == "right", result
+        assert result["left"] == [], result
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "gopher"])
+async def test_a_full_disk(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+    """As far as the process may write: a file size limit says the same as a disk does."""
+    import resource
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+
+    server = await serve(nursery, scheme, CONTENT)
+    async with resolve(tmp_path, "get", "-q", *options_for(server), server.url(), before=limit) as running:
+        assert await running.status() == 3
+    assert server.connections == 1
+    kept = ["object.bin.part", "object.bin.part-state"] if scheme != "gopher" else []
+    assert sorted(os.listdir(tmp_path)) == kept
+    assert (await finish(server, tmp_path)).resumed_from == (300_000 if kept else 0)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield tmp_path
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+async def test_a_small_disk(nursery: trio.Nursery, small_disk: Path) -> None:
+    server = await serve(nursery, "http", CONTENT)
+    async with resolve(small_disk, "get", *options_for(server), server.url()) as running:
+        assert await running.status() == 3
+    assert os.strerror(errno.ENOSPC).lower().encode() in running.err
+    assert "object.bin" not in os.listdir(small_disk)
