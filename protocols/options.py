@@ -47,8 +47,7 @@ class Credentials:
 Wanted: TypeAlias = Literal["content", "file", "facts"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validators:
+class Validators(NamedTuple):
     """What tells one state of an object from another: its size in octets, when it was last modified, and
     http's strong entity tag. None where it is not known."""
 

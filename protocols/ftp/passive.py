@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import ProtocolError
 from protocols.ftp.reply import ControlReply
@@ -18,8 +18,7 @@ _EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")
 _SIX_NUMBERS = re.compile(rb"(?<!\d)(?<!\d,)(\d{1,3}(?:,\d{1,3}){5})(?!,?\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A reply to EPSV or PASV, and the port in it: None if it was refused."""
 
     reply: ControlReply

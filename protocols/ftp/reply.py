@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError
 from protocols.options import Limits
@@ -23,13 +23,11 @@ _IAC = 0xFF
 _WILL, _WONT, _DO, _DONT = 0xFB, 0xFC, 0xFD, 0xFE
 _TELNET = re.compile(rb"\xff(?:([\xfb-\xfe])(.)|([\xf0-\xfa\xff]))", re.DOTALL)
 _FIRST_LINE = re.compile(rb"[1-5][0-9][0-9](?:[ -]|\Z)")
-_UNSHOWN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+#: Compiled by the first text that is shown.
+_UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
-@dataclass(frozen=True, slots=True)
-class ControlReply:
+class ControlReply(NamedTuple):
     """One reply. `lines` are its lines without code and line end, as octets. `options` are the
     Telnet verbs and options the peer asked for in it: each wants a refusal (RFC 854)."""
 
@@ -72,7 +70,7 @@ class ControlReply:
 
 def shown_text(octets: bytes) -> str:
     """Octets of a peer for display: UTF-8, else escaped; controls and direction marks escaped."""
-    return _UNSHOWN.sub(_escape, octets.decode("utf-8", "surrogateescape"))
+    return re.sub(_UNSHOWN, _escape, octets.decode("utf-8", "surrogateescape"))
 
 
 def _escape(match: re.Match[str]) -> str:

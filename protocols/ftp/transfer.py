@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import Disconnected, ProtocolError, TimedOut, Truncated
 from protocols.ftp.control import PRELIMINARY_LIMIT, Closing, Control, refusal, shown_command
@@ -40,8 +40,7 @@ class Form(enum.Enum):
     FACTS = "the names in the directory, with facts"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """What a retrieval has found. `size` are the octets of the whole object as they would be sent, None
     if unknown; the body begins at octet `start` of it. `argument` is what NLST was given, empty if
     nothing."""
@@ -66,24 +65,21 @@ class Transfer(HandOver):
     found: Found
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """`received` octets came in all; did TLS end with close_notify?"""
 
     received: int
     close_notify: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The final reply was 4yz or 5yz and no octet came; `started` if a 1yz had been there before."""
 
     reply: ControlReply
     started: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(NamedTuple):
     """A transfer of so many octets, complete, and what shows that it is."""
 
     received: int

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.ftp.control import Control, refusal, shown_command
 from protocols.ftp.facts import parse_path, parse_size, parse_time
@@ -23,8 +22,7 @@ if TYPE_CHECKING:  # a plan has no dates
 _ABSOLUTE = "an empty segment is a CWD without argument; an absolute path is written %2F"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a retrieval came to: what was found, what proves that it is whole, and how the connection
     stands now. `findings` are oddities of the replies."""
 
@@ -38,8 +36,7 @@ class Strayed(Exception):
     """A kept connection does not get to where the URL begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(NamedTuple):
     """One URL on one control connection."""
 
     control: Control

@@ -7,7 +7,7 @@ way to somewhere else: a link, a telnet session, a phone book.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import InvalidUrl, Refused
 from protocols.gopher.refinement import with_gopherplus
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from protocols.wire import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(NamedTuple):
     """What an item stands for that is not fetched: the URL to go to, and its particulars."""
 
     kind: Kind

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.connection import Line
 from protocols.errors import Refused
@@ -36,8 +36,7 @@ class Ask(enum.Enum):
     OTHER = "an unknown Gopher+ command"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A Gopher+ string, read. `view` is as it stands in +VIEWS, empty for the default; `names` are the
     attributes asked for, without their plus signs, empty for all; `answers` are those of a filled-in
     form, None if there is none."""

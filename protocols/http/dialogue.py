@@ -43,7 +43,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     request = compose(url, options, credentials, accepted(options))
     answered = yield from _ask(url, request, options, limits)
     if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
-        answered = yield from _ask(url, replace(request, method=b"GET"), options, limits)
+        answered = yield from _ask(url, request._replace(method=b"GET"), options, limits)
     if options.start and answered.head.status == _NO_SUCH_PART:
         whole = compose(url, replace(options, start=0), credentials, accepted(options))
         answered = yield from _ask(url, whole, options, limits)

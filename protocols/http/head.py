@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import ProtocolError
 
@@ -28,8 +28,7 @@ class Framing(enum.Enum):
     CLOSE = "the end of the connection"
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """A final status line and its fields. `length` is None unless `framing` is by it."""
 
     status: int

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from protocols.errors import NotConfigured, Refused
 from protocols.http.url import HttpUrl
@@ -51,8 +50,7 @@ def _is_secret(name: bytes) -> bool:
     return _SECRET.search(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What is sent, but for a body."""
 
     method: bytes

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import LimitExceeded
 from protocols.news.block import Block
@@ -26,8 +25,7 @@ HEAD_LIMIT = 1_048_576
 _NAME = re.compile(rb"[!-~]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One header field. `name` is as written; `raw` is its value with the folds taken out and the one
     blank behind the colon, else as written. `name` is empty for a line that is no field."""
 
@@ -35,8 +33,7 @@ class Field:
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The header fields in order, lines that are none among them."""
 
     fields: tuple[Field, ...] = ()

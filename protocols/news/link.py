@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, Truncated
@@ -36,8 +36,7 @@ SKIP_LIMIT = 67_108_864
 CAPABILITIES_LIMIT = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(NamedTuple):
     """What the server says it can do (RFC 3977 5.2): labels with their arguments, in capitals."""
 
     labels: dict[bytes, frozenset[bytes]]

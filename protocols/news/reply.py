@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated
 from protocols.news.commands import MOST_DIGITS, Command, Verb
@@ -46,8 +47,7 @@ _LISTED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A status line. `text` is what follows the code; `block`: a multi-line block follows."""
 
     code: int

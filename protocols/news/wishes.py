@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from protocols.errors import LimitExceeded, ProtocolError, TryLater
 from protocols.news.article import HEAD_LIMIT, Head, read_head
@@ -34,16 +34,14 @@ _UNKNOWN = frozenset({500, 503})
 _GONE = frozenset({420, 423, 430})
 
 
-@dataclass(frozen=True, slots=True)
-class Article:
+class Article(NamedTuple):
     """`message_id` is the one in the answer, without brackets; None where that tells none."""
 
     head: Head
     message_id: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """`first` is the lowest number that is listed."""
 
     selected: Selected

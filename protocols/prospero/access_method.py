@@ -9,7 +9,7 @@ Section 8 of the protocol page.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.location import JsonValue, Kind
@@ -42,8 +42,7 @@ _LOCAL = b"LOCAL"
 _WITHOUT_URL = (b"AFS", b"NFS", b"RCP", b"TN3270")
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """One value. `lead` is the URL that it comes to, `target` what a Prospero server gives the contents
     of; with neither, `unusable` says why. `tokens` are the value as it came."""
 

@@ -12,7 +12,7 @@ the server asks us to wait.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from protocols.connection import Line
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
@@ -46,8 +46,7 @@ class Timing:
     retries: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """Send to this place from now on; `lasting` says that later requests belong there too."""
 
     address: str

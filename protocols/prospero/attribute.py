@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.prospero.token import read_text
+
+if TYPE_CHECKING:  # a plan has no dates
+    from datetime import datetime
 
 _SEQUENCES = (b"SEQUENCE", b"ASCII")
 _TYPES = (*_SEQUENCES, b"LINK", b"FILTER")
@@ -25,8 +27,7 @@ _SIZE = re.compile(rb"([0-9]{1,15})(?: bytes?)?", re.IGNORECASE)
 _TIME = re.compile(rb"[0-9]{14}Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(NamedTuple):
     """One value of an attribute. `applies` says of what: OBJECT, CACHED, REPLACEMENT, ADDITIONAL, LINK.
     `values` are the tokens behind the value's type."""
 
@@ -105,6 +106,8 @@ def _read_time(values: tuple[bytes, ...]) -> datetime | None:
     """`YYYYMMDDhhmmssZ` (7.3); None for anything else."""
     if len(values) != 1 or not _TIME.fullmatch(values[0]):
         return None
+    from datetime import UTC, datetime  # as above
+
     try:
         return datetime.strptime(values[0].decode("ascii"), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.prospero.attribute import Attribute
@@ -17,8 +17,7 @@ _FEWEST = 4  # tokens that name an object; the version may be missing
 _ENDS_LINE = b"\0\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(NamedTuple):
     """Where an object is: the five tokens that name it in LINK and FORWARDED lines."""
 
     host_type: bytes
@@ -62,8 +61,7 @@ def parse_pointer(tokens: tuple[bytes, ...]) -> Pointer | None:
     return Pointer(host_type, host, hsoname_type, hsoname, read_version(rest[0]) if rest else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """`ltype` is L, U or I; `target` FILE, DIRECTORY, EXTERNAL, …. `expires` is the time behind DEST-EXP.
     `ids` are the words of ID lines and attributes. `raw` is the line as it came."""
 
@@ -113,7 +111,7 @@ def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> Link | None:
 def with_belongings(link: Link, ids: list[tuple[bytes, ...]], attributes: list[Attribute]) -> Link:
     """The link with the ID and ATTRIBUTE lines that followed it."""
     named = [attribute.values for attribute in attributes if attribute.name == b"ID"]
-    return replace(link, ids=(*ids, *named), attributes=tuple(attributes))
+    return link._replace(ids=(*ids, *named), attributes=tuple(attributes))
 
 
 def pointer_to(target: Target) -> Pointer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from protocols.connection import Line
 from protocols.wire import encode_datagram
@@ -60,8 +60,7 @@ class Packet:
         return self.number == _CONTROL
 
 
-@dataclass(frozen=True, slots=True)
-class KnownVersions:
+class KnownVersions(NamedTuple):
     """A server knows these versions of ARDP, and ours is not among them."""
 
     versions: tuple[int, ...]

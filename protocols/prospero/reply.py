@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from protocols.errors import (
     AccessDenied,
@@ -44,8 +45,7 @@ _FAILURES: dict[bytes, type[Declined]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A server's no: the keyword of the line, the kind behind FAILURE (empty for others), its words."""
 
     keyword: bytes

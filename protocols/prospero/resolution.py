@@ -8,8 +8,8 @@ appears. Section 9 of the protocol page; each question is one command, so no ans
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from protocols.connection import Line
 from protocols.errors import (
@@ -50,8 +50,7 @@ class Ask:
 Resolution: TypeAlias = Generator[Ask, Answer, T]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What is known of the object before it is read. `place` is where it is in the end."""
 
     place: Target
@@ -63,8 +62,7 @@ class Facts:
         return self.answer.attributes
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """The object's octets, which the server at `place` gave."""
 
     facts: Facts
@@ -73,24 +71,21 @@ class Document:
     octets: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Leads:
+class Leads(NamedTuple):
     """The ways to go, best first; the first leads to another URL."""
 
     facts: Facts
     ways: tuple[Way, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """The object is a service for a person."""
 
     facts: Facts
     way: Way
 
 
-@dataclass(frozen=True, slots=True)
-class Directory:
+class Directory(NamedTuple):
     """The object is a directory; `listing` is None where only that was asked."""
 
     facts: Facts
@@ -144,7 +139,7 @@ def ask_following(target: Target, ask: Callable[[Target], Ask]) -> Resolution[tu
         if len(visited) > MOST_MOVES:
             raise Refused("S10", f"the object has moved more than {MOST_MOVES} times")
         visited.add(moved.identity)
-        target = replace(moved, selections=target.selections)
+        target = moved._replace(selections=target.selections)
 
 
 def _choose(facts: Facts, want: Wanted) -> Resolution[Found]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import Declined
 from protocols.prospero.place import Place
@@ -22,8 +22,7 @@ _VERSION = re.compile(rb"[0-9]{1,10}")
 _VERSION_NAMES = (b"OBJECT-VERSION", b"VERSION")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """`version` 0 is the current one. `selections` are SELECT lines without their keyword. `via` is the
     target whose answer named this one, None for that of the URL asked."""
 

@@ -24,9 +24,9 @@ def _open(url: TelnetUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
 
 
 def _dialogue(url: TelnetUrl, options: Options) -> Dialogue:
-    from protocols.telnet.handler import announce  # as above
+    from protocols.telnet.dialogue import announce  # as above
 
-    return announce(url)
+    return announce()
 
 
 TELNET = Scheme(

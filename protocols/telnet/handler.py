@@ -8,13 +8,7 @@ from dataclasses import replace
 
 from protocols.body import Octets
 from protocols.contract import Gate, Kind, Reply
-from protocols.conversation import Dialogue, Note
 from protocols.telnet.url import TelnetUrl, build
-
-
-def announce(url: TelnetUrl) -> Dialogue[None]:
-    """The plan: there is nothing to do."""
-    yield Note("nothing is sent: this is a service for a person, and a session is never opened by itself")
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ responses elements may come in any order and unknown ones are passed over.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import ProtocolError, Refused
 from protocols.wais.element import (
@@ -37,16 +37,14 @@ _BIT_0 = b"\x80"
 _LONGEST = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
 
 
-@dataclass(frozen=True, slots=True)
-class InitResponse:
+class InitResponse(NamedTuple):
     """`size` is what the server wants messages to be at most; None where it does not say."""
 
     accepted: bool
     size: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResponse:
+class SearchResponse(NamedTuple):
     """`records` are the octets of a group of records. Status and counts are not kept: they are wrong."""
 
     records: bytes = b""

@@ -7,7 +7,7 @@ Z39.50-1988; the table says them in words where the server has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, TryLater
 from protocols.wais.text import display_text
@@ -63,8 +63,7 @@ _MEANINGS: dict[str, str] = {
 _ERRORS: dict[str, type[Declined]] = {"T2": AccessDenied, "S2": TryLater}
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """`text` are the server's words, for a person; `surrogate`: it stands in place of a record."""
 
     code: str

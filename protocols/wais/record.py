@@ -7,7 +7,7 @@ passed over by its length.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import ProtocolError
 from protocols.wais import diagnostic
@@ -22,8 +22,7 @@ _SOURCE, _DATE, _HEADLINE_TEXT, _CITY, _DOCUMENT_TEXT = 121, 122, 123, 124, 127
 _STOCK, _COMPANY, _INDUSTRY, _LINES, _TYPE_BLOCK, _TYPE = 128, 129, 130, 131, 132, 133
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class Header(NamedTuple):
     """What an answer says of one document; None for what it does not say.
 
     `octets` are the whole record. `document_id` means something to its server alone. `types` are in the
@@ -50,8 +49,7 @@ class Header:
         return self.types[0] if self.types else b"TEXT"
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(NamedTuple):
     """The records of one answer, sorted by kind. `octets` are all of them as they came."""
 
     octets: bytes

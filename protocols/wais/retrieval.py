@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocols.errors import Declined, ProtocolError
 from protocols.step import Dialogue, HandOver, Note, Say, hear
@@ -26,8 +27,7 @@ _ROOM = 100
 _MOST_HALVINGS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """What is asked for: its database, the id its server knows it by, and in which of its types."""
 
     database: bytes

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from protocols.errors import LocalError
-from protocols.location import JsonValue
 from resolver.terminal import escape
+
+TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
+if TYPE_CHECKING:
+    from protocols.location import JsonValue
 
 _MOST_LINE = 1_048_576  # a line of a list: a URL of 65,536 characters, every one of them a JSON escape
 

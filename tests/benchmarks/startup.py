@@ -15,7 +15,16 @@ AIM = 60.0
 
 BARE = "pass"
 _COMMAND = "from resolver.cli import run; import sys; sys.argv[1:] = {arguments}; run()"
-_COMMAND_LINES = ("--version", "--help", "parse ftp://h.example/a", "explain gopher://h.example/0a")
+_EXPLAINED = (
+    "file:///a gopher://h.example/0a ftp://h.example/a http://h.example/ nntp://h.example/misc.test/1 "
+    "wais://h.example/d?x prospero://h.example/a"
+)
+_COMMAND_LINES = (
+    "--version",
+    "--help",
+    "parse ftp://h.example/a",
+    *(f"explain {url}" for url in _EXPLAINED.split()),
+)
 CASES = {
     "import resolver": "import resolver",
     "resolver.parse": "import resolver; resolver.parse('gopher://h.example/1')",
