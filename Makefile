@@ -2,7 +2,7 @@
 #
 #   make demo      resolve one URL of every scheme against the bundled servers and show what was sent
 #   make test      check format, lint and types, then run the tests
-#   make bench     measure start-up, http, news and ftp, the last three beside what a user would pick instead, and http beside httpx
+#   make bench     measure start-up, and small http bodies, news, small ftp files and a large file beside other clients
 #   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make clean     remove what these targets made
 #
@@ -30,6 +30,7 @@ bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.http
 	@$(RUN) -m tests.benchmarks.news
 	@$(RUN) -m tests.benchmarks.ftp
+	@$(RUN) -m tests.benchmarks.bulk
 
 servers:
 	tests/servers/unpack.sh
