@@ -12,7 +12,7 @@ import importlib
 
 TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
 if TYPE_CHECKING:
-    from protocols.contract import Entry, Finding, Kind, Limits, Url
+    from protocols.contract import Credentials, Entry, Finding, Kind, Limits, Options, Referrer, Url
     from protocols.errors import (
         AccessDenied,
         Changed,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from resolver.policy import Policy, Verdict, check
     from resolver.response import Response, Saved
     from resolver.session import Resolver
+    from resolver.tries import Patience
     from resolver.url import build, parse
 
 _HOMES: dict[str, str] = {
@@ -54,6 +55,7 @@ _HOMES: dict[str, str] = {
     "Changed": "protocols.errors",
     "ChecksumMismatch": "protocols.errors",
     "Connected": "resolver.events",
+    "Credentials": "protocols.options",
     "Declined": "protocols.errors",
     "Disconnected": "protocols.errors",
     "Entry": "protocols.contract",
@@ -72,11 +74,14 @@ _HOMES: dict[str, str] = {
     "NetworkError": "protocols.errors",
     "NotConfigured": "protocols.errors",
     "NotFound": "protocols.errors",
+    "Options": "protocols.options",
+    "Patience": "resolver.tries",
     "Plan": "resolver.plan",
     "Policy": "resolver.policy",
     "Progress": "resolver.events",
     "ProtocolError": "protocols.errors",
     "Received": "resolver.events",
+    "Referrer": "protocols.location",
     "Refused": "protocols.errors",
     "ResolveError": "protocols.errors",
     "Resolver": "resolver.session",
@@ -112,6 +117,7 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "Changed",
     "ChecksumMismatch",
     "Connected",
+    "Credentials",
     "Declined",
     "Disconnected",
     "Entry",
@@ -130,11 +136,14 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "NetworkError",
     "NotConfigured",
     "NotFound",
+    "Options",
+    "Patience",
     "Plan",
     "Policy",
     "Progress",
     "ProtocolError",
     "Received",
+    "Referrer",
     "Refused",
     "ResolveError",
     "Resolver",

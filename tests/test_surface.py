@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -105,6 +107,14 @@ def test_public_names_are_the_visible_names() -> None:
     assert len(set(resolver.__all__)) == len(resolver.__all__)
     for name in resolver.__all__:
         assert getattr(resolver, name).__module__.startswith(("resolver", "protocols")), name
+
+
+def test_what_a_resolver_is_made_of_has_public_names() -> None:
+    signature = inspect.signature(resolver.Resolver)
+    named = " ".join(parameter.annotation for parameter in signature.parameters.values())
+    values = {"Policy", "Limits", "Options", "Patience"}
+    assert values <= set(re.findall(r"\w+", named))
+    assert {*values, "Credentials", "Referrer"} <= set(resolver.__all__)
 
 
 def test_public_names_are_those_that_type_checkers_see() -> None:
