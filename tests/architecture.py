@@ -10,6 +10,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 
@@ -99,9 +100,13 @@ class Module:
     source: str
     is_package: bool = False
 
-    @property
+    @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.source)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
 
     @property
     def package(self) -> str:
@@ -130,7 +135,7 @@ def imports(module: Module) -> Iterator[tuple[str, int]]:
 
     `from a import b` counts as `a.b`: whether b is a module is for the caller to know.
     """
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
@@ -143,7 +148,7 @@ def type_lines(module: Module) -> set[int]:
     """Lines of imports that only a type checker sees."""
     return {
         node.lineno
-        for block in ast.walk(module.tree)
+        for block in module.nodes
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
         for node in ast.walk(block)
         if isinstance(node, ast.Import | ast.ImportFrom)
@@ -238,7 +243,7 @@ def only_the_gate_opens_files(module: Module) -> list[str]:
     if _is_the_gate(module) or module.name in OPENS_FILES:
         return []
     found = []
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and (name := _file_call(node.func)) is not None:
             found.append(f"{module.name}:{node.lineno} calls {name}")
     for name, line in imports(module):
@@ -266,9 +271,17 @@ def _is_the_gate(module: Module) -> bool:
 
 def _attributes(module: Module, top: str) -> Iterator[tuple[str, int]]:
     """What follows `top.` in the module, and each beginning of it: `lowlevel`, `lowlevel.open_process`."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith(f"{top}."):
-            yield ast.unparse(node).removeprefix(f"{top}."), node.lineno
+    for node in module.nodes:
+        if isinstance(node, ast.Attribute) and (name := _dotted(node)).startswith(f"{top}."):
+            yield name.removeprefix(f"{top}."), node.lineno
+
+
+def _dotted(node: ast.expr) -> str:
+    """`a.b.c` as it is written; empty for what begins with anything but a name."""
+    if isinstance(node, ast.Attribute):
+        before = _dotted(node.value)
+        return before and f"{before}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 # -- size and shape
@@ -291,7 +304,7 @@ def function_lengths(module: Module) -> list[tuple[str, int]]:
     """The lines of each function, its docstring included."""
     return [
         (node.name, (node.end_lineno or node.lineno) - node.lineno + 1)
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 
@@ -309,7 +322,7 @@ def takes_no_keywords_unseen(module: Module) -> list[str]:
     """No `**kwargs`."""
     return [
         f"{module.name}:{node.lineno} takes **{node.args.kwarg.arg}"
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and node.args.kwarg
     ]
 
@@ -317,7 +330,7 @@ def takes_no_keywords_unseen(module: Module) -> list[str]:
 def catches_what_it_means(module: Module) -> list[str]:
     """No bare `except`, no `except Exception`; `except BaseException` only to clean up and raise on."""
     found = []
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if not isinstance(node, ast.ExceptHandler):
             continue
         caught = "" if node.type is None else ast.unparse(node.type)

@@ -33,7 +33,7 @@ def only_wire_makes_lines(module: Module) -> list[str]:
         return []
     return [
         f"{module.name}:{node.lineno} makes a Line"
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Line"
     ]
 
