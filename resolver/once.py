@@ -7,6 +7,7 @@ the policy, which nobody should have to forget.
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from os import PathLike
 
 from protocols.contract import Entry, Limits, Options, Origin
 from resolver.live import EntryStream, LiveReply
@@ -44,7 +45,7 @@ async def info(
 
 async def save(
     url: str,
-    path: str,
+    path: str | PathLike[str],
     *,
     exists: Exists = "fail",
     digest: bool = False,

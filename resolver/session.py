@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from os import PathLike, fspath
 from types import TracebackType
 
 from protocols.contract import Entry, Finding, Limits, Options, Origin, Referrer, Url, Wanted
@@ -212,7 +213,7 @@ class Resolver:
     async def save(
         self,
         url: str | Url,
-        path: str,
+        path: str | PathLike[str],
         *,
         exists: Exists = "fail",
         make_directory: bool = False,
@@ -237,7 +238,7 @@ class Resolver:
         others = [self._request(mirror, origin, referrer, "file", prompt=True) for mirror in mirrors]
         order = Order(
             requests=(first, *others),
-            path=path,
+            path=fspath(path),
             exists=exists,
             make_directory=make_directory,
             digest=digest,

@@ -345,7 +345,8 @@ async def test_an_object_that_changed_is_fetched_anew(nursery: trio.Nursery, tmp
             site["/data"] = replace(old, content=b"new", headers=(("ETag", '"2"'),))
 
     async with Resolver(patience=Patience(tries=2, delay=0.0), on_event=change) as session:
-        await session.save(server.url("/data"), str(tmp_path / "file"))
+        saved = await session.save(server.url("/data"), tmp_path / "file")  # any path will do
+        assert saved.path == str(tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"new"
     assert server.requests[1].values("if-range") == ['"1"']
 
