@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO
 
 from protocols.errors import LimitExceeded
-from protocols.gopher.item import MenuItem, display_text, parse_item
+from protocols.gopher.item import MenuItem, display_text, line_text, parse_item
 from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
 from protocols.gopher.views import View, parse_view
 
@@ -38,7 +39,7 @@ class Block:
 
     @property
     def text(self) -> str:
-        return "\n".join(map(display_text, self.lines))
+        return "\n".join(map(line_text, self.lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,8 @@ def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
         return octets
     kept: list[bytes] = []
     keep = True
-    for line in octets.splitlines(keepends=True):
-        if found := _OPENING.match(line.rstrip(b"\r\n")):
+    for line in BytesIO(octets):  # ends lines at LF alone, as `Lines` does
+        if found := _OPENING.match(line.removesuffix(b"\n").removesuffix(b"\r")):
             keep = display_text(found[1]) in wanted
         if keep:
             kept.append(line)

@@ -24,6 +24,7 @@ _PORT = re.compile(rb"0*([1-9][0-9]{0,4})\Z")
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _URL = re.compile(rb"[!-~]+\Z")
 _CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)))
+_CONTROLS_OF_TEXT = {code: None for code in _CONTROLS if code != 0x09}
 _SESSIONS = {"8": "telnet", "T": "tn3270"}
 _SESSION_PORT = 23
 
@@ -144,11 +145,19 @@ def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
 
 def display_text(octets: bytes) -> str:
     """Octets for a person: UTF-8, else ISO 8859-1; control characters are left out."""
+    return _decode(octets).translate(_CONTROLS)
+
+
+def line_text(octets: bytes) -> str:
+    """The same for a line of text, in which a TAB separates words."""
+    return _decode(octets).translate(_CONTROLS_OF_TEXT)
+
+
+def _decode(octets: bytes) -> str:
     try:
-        text = octets.decode("utf-8")
+        return octets.decode("utf-8")
     except UnicodeDecodeError:
-        text = octets.decode("latin-1")
-    return text.translate(_CONTROLS)
+        return octets.decode("latin-1")
 
 
 def _latin1(octets: bytes | None) -> str | None:

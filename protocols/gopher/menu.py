@@ -70,10 +70,10 @@ class MenuReader:
 
 def overlong(line: TextLine) -> Entry:
     """The entry of a line that was too long to be kept: it leads nowhere."""
-    display = line.octets[1:].partition(b"\t")[0]
+    item = parse_item(line.octets.partition(b"\t")[0])  # any other field may be cut
     return Entry(
-        name=display_text(display[:80]),
+        name=display_text(item.display[:80]),
         kind=Kind.UNKNOWN,
         raw=line.octets,
-        extra={"unusable": f"the line is longer than {len(line.octets)} octets"},
+        extra={**item.as_json(), "unusable": f"the line is longer than {len(line.octets)} octets"},
     )

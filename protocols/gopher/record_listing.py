@@ -8,7 +8,7 @@ from dataclasses import replace
 from protocols.contract import Entry, Finding, JsonValue, Kind
 from protocols.gopher.attributes import Admin, Record, RecordReader
 from protocols.gopher.forms import Form, parse_form
-from protocols.gopher.item import display_text
+from protocols.gopher.item import line_text
 from protocols.gopher.lines import LINE_LIMIT
 from protocols.gopher.menu import Items
 from protocols.gopher.url import GopherUrl
@@ -32,15 +32,13 @@ def record_json(record: Record, missing: Iterable[str]) -> dict[str, JsonValue]:
     admin, form = record.admin, form_of(record)
     return {
         "attributes": {
-            name: [
-                display_text(line) for block in record.blocks if block.name == name for line in block.lines
-            ]
+            name: [line_text(line) for block in record.blocks if block.name == name for line in block.lines]
             for name in record.names
         },
         "references": {
             block.name: block.reference.as_json()
-            for block in record.blocks
-            if block.reference is not None and not block.lines
+            for block in map(record.block, record.names)
+            if block is not None and block.reference is not None and not block.lines
         },
         "admin": None if admin is None else _admin_json(admin),
         "views": [view.as_json() for view in record.views],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from protocols.errors import Declined, NotFound, TryLater
-from protocols.gopher.item import display_text, link_of, parse_item
+from protocols.gopher.item import display_text, line_text, link_of, parse_item
 from protocols.gopher.lines import Lines, TextLine
 from protocols.gopher.url import GopherUrl
 
@@ -30,7 +30,7 @@ def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
     lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
     found = _CODE.match(lines[0])
     code, behind = (int(found[1]), found[2] or b"") if found else (None, lines[0])
-    words = _words(lines[1:]) or display_text(behind)
+    words = _words(lines[1:]) or _words([behind])
     what = f"the server declined with code {code}" if code is not None else "the server declined"
     shown = None if code is None else str(code)
     match code:
@@ -45,7 +45,7 @@ def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
 
 
 def _words(lines: list[bytes]) -> str:
-    return "\n".join(display_text(line) for line in lines if line not in (b"", b"."))
+    return "\n".join(line_text(line) for line in lines if line not in (b"", b"."))
 
 
 def _new_place(candidates: list[bytes], url: GopherUrl) -> str:

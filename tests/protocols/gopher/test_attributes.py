@@ -125,6 +125,8 @@ def test_a_record_is_reduced_octet_for_octet() -> None:
     assert reduce_record(one, ["ABSTRACT"]) == one[: one.index(b"+ADMIN")] + one[one.index(b"+ABSTRACT") :]
     assert reduce_record(one, ["VIEWS", "ADMIN", "ABSTRACT"]) == one
     assert reduce_record(b"+INFO 1x\n+A\n b\nc\n+B:\n d", ["B"]) == b"+INFO 1x\n+B:\n d"
+    assert reduce_record(one, ["ADMIN"]) == one[: one.index(b"+VIEWS")]
+    assert reduce_record(b"+INFO: 1x\r\n+A:\r\n b\r+B:\r\n", ["B"]) == b"+INFO: 1x\r\n", "CR ends no line"
     assert reduce_record(b"", ["B"]) == b""
 
 
@@ -183,10 +185,19 @@ def test_a_type_plus_record_has_the_type_of_the_one_before() -> None:
 
 
 def test_references_and_forms_in_json() -> None:
-    (record,) = parse_records(b"+INFO: x\n+ABSTRACT: 0ref\ts\th\t70\n+ASK:\n Ask: Name?\n")
+    (record,) = parse_records(
+        b"+INFO: x\n+ABSTRACT: 0ref\ts\th\t70\n+ASK:\n Ask: Name?\tJoe\n"
+        b"+TWICE: 0ref\ts\th\t70\n+TWICE:\n text\n+AGAIN:\n text\n+AGAIN: 0ref\ts\th\t70\n"
+    )
     known = record_json(record, ["A"])
     assert known["references"] == {
         "ABSTRACT": {"type": "0", "selector": "s", "host": "h", "port": "70", "gopherplus": None}
+    }
+    assert known["attributes"] == {
+        "ABSTRACT": [],
+        "ASK": ["Ask: Name?\tJoe"],
+        "TWICE": ["text"],
+        "AGAIN": ["text"],
     }
     assert (known["abstract"], known["admin"], known["views"], known["missing"]) == (None, None, [], ["A"])
     assert isinstance(known["form"], list)

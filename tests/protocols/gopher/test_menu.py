@@ -194,4 +194,7 @@ def test_a_line_that_is_too_long_is_unusable_and_the_menu_goes_on() -> None:
     long = b"0Long\t" + b"x" * LINE_LIMIT + b"\th.dom\t70\r\n"
     first, second = read(long + b"0A\ta\th.dom\t70\r\n")
     assert (first.name, first.url, first.kind, first.raw) == ("Long", None, Kind.UNKNOWN, long[:LINE_LIMIT])
+    assert first.extra is not None
+    assert first.extra["type"] == "0"
+    assert {*first.extra} == {"type", "selector", "host", "port", "gopherplus", "unusable"}
     assert second.url == "gopher://h.dom/0a"

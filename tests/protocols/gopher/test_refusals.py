@@ -27,6 +27,9 @@ FRAMED: list[tuple[bytes, type[Declined], str | None, str]] = [
     (b"1x\r\ny", Declined, None, "y"),
     (b"no code at all\r\n", Declined, None, "no code at all"),
     (b"", Declined, None, ""),
+    (b".\r\n", Declined, None, ""),
+    (b"1\r\n.\r\n", NotFound, "1", ""),
+    (b"3 x\r\n0New\ts\th.dom\t70\r\n", Declined, "3", "0New\ts\th.dom\t70"),
     (b"99999999999 x\r\n", Declined, None, "99999999999 x"),
     (b"1 a\r\n\x1b[31mred\x00\xe9\r\n", NotFound, "1", "[31mredé"),
 ]
