@@ -62,18 +62,20 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
     """An entry with where it was found, unless it says so itself. A link made of a peer's data counts only
     if our own parser takes it (S20), and without a password, for entries are shown and stored (S17);
     fetched without a person looking at it, it is `derived`."""
-    url = None if entry.url is None else _link(entry.url)
-    return replace(entry, url=url, origin="derived", referrer=entry.referrer or found_in)
-
-
-def _link(text: str) -> str | None:
+    referrer = entry.referrer or found_in
     try:
-        url = parse(text)
-        if url.place("password") is not None:
-            absent: dict[str, Any] = {"password": None}
-            url = parse(build(replace(url, **absent)))
-    except InvalidUrl:
-        return None
+        url = None if entry.url is None else _link(entry.url)
+    except InvalidUrl as error:
+        extra = {**(entry.extra or {}), "unusable": error.message}
+        return replace(entry, url=None, extra=extra, origin="derived", referrer=referrer)
+    return replace(entry, url=url, origin="derived", referrer=referrer)
+
+
+def _link(text: str) -> str:
+    url = parse(text)
+    if url.place("password") is not None:
+        absent: dict[str, Any] = {"password": None}
+        url = parse(build(replace(url, **absent)))
     return url.text
 
 
