@@ -43,11 +43,13 @@ class Verb(enum.StrEnum):
 ALONE = frozenset({Verb.MODE_READER, Verb.STARTTLS, Verb.AUTHINFO_USER, Verb.AUTHINFO_PASS, Verb.QUIT})
 #: After these, if they are granted, another group is the selected one.
 SELECTING = frozenset({Verb.GROUP, Verb.LISTGROUP})
+#: The variants of LIST.
+LISTS = frozenset({Verb.LIST_ACTIVE, Verb.LIST_NEWSGROUPS})
 #: Those that a server in transit mode need not know.
 READER_VERBS = frozenset(
     {
         *(Verb.GROUP, Verb.LISTGROUP, Verb.ARTICLE, Verb.HEAD, Verb.STAT),
-        *(Verb.OVER, Verb.XOVER, Verb.LIST_ACTIVE, Verb.LIST_NEWSGROUPS),
+        *(Verb.OVER, Verb.XOVER, *LISTS),
     }
 )
 

@@ -20,7 +20,7 @@ from protocols.errors import (
     TlsError,
 )
 from protocols.location import Finding
-from protocols.news.commands import READER_VERBS, Command, Verb
+from protocols.news.commands import LISTS, READER_VERBS, Command, Verb
 from protocols.news.link import Talk, undivided
 from protocols.news.refusals import declined, refusal
 from protocols.news.reply import Answer
@@ -56,15 +56,16 @@ def check_way(talk: Talk, command: Command, answer: Answer) -> None:
     """Raises `Hurdle` for an answer that something could be done about.
 
     A server in transit mode says 401; one from before RFC 3977 says 500, 502 or 480 instead, which is
-    taken for the same while nothing has told that it is in reader mode.
+    taken for the same while nothing has told that it is in reader mode. So is 501 to a variant of LIST.
     """
     link = talk.link
+    unknown = (500, 501, 502) if command.verb in LISTS else (500, 502)
     if answer.code in (480, 483) or (answer.code == 401 and _wants_reader(answer) and link.may_ask_reader):
         raise Hurdle(command, answer)
     if command.verb in READER_VERBS:
-        if answer.code in (500, 502) and link.may_ask_reader and not link.reader:
+        if answer.code in unknown and link.may_ask_reader and not link.reader:
             raise Hurdle(command, answer)
-        if command.verb not in (Verb.LIST_ACTIVE, Verb.LIST_NEWSGROUPS):  # transit mode has these too
+        if command.verb not in LISTS:  # transit mode has these too
             link.reader = True
 
 
@@ -95,7 +96,7 @@ class Usher:
         link, code = self._link, hurdle.answer.code
         try:
             yield from self._talk.drop_all()
-            if code == 401 or (code in (480, 500, 502) and link.may_ask_reader and not link.reader):
+            if code == 401 or (code in (480, 500, 501, 502) and link.may_ask_reader and not link.reader):
                 yield from self._ask_reader()
                 return
         except Disconnected as error:

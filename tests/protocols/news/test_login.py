@@ -24,6 +24,7 @@ FAR = "192.0.2.7"
 HELD = Credentials(b"u", b"p")
 HELLO = b"200 ready\r\n"
 GROUP = b"GROUP a.b\r\n"
+LISTS = b"LIST ACTIVE\r\nLIST NEWSGROUPS\r\n"
 EMPTY = b"211 0 0 0 a.b\r\n"
 LOG_IN = b"480 log in\r\n"
 USER, PASS = b"AUTHINFO USER u\r\n", b"AUTHINFO PASS p\r\n"
@@ -154,6 +155,12 @@ CASES = (
             ),
             *(b"STARTTLS\r\n", b"382 go\r\n", CAPABILITIES, b"500 what?\r\n", GROUP, EMPTY, b"QUIT\r\n"),
         ),
+    ),
+    Case(
+        "501 to a variant of LIST is no more than 500",
+        (LISTS, b"501 what?\r\n501 what?\r\n", *READER, LISTS, b"501 what?\r\n501 what?\r\n", b"QUIT\r\n"),
+        error="Declined",
+        url="news://h/*",
     ),
     Case("TLS required", (*SECURED, GROUP, EMPTY, b"QUIT\r\n"), options=Options(tls="require")),
     Case(
