@@ -16,7 +16,8 @@ from protocols.errors import Refused
 from protocols.gopher.url import GopherUrl
 from protocols.wire import encode_block, encode_line
 
-#: Rule S02: the longest request line that is sent. The shortest any measured server reads is 198.
+#: Rule S02: the longest request line that is sent, without its CR LF; a whole line of SAFE_REQUEST octets
+#: is the shortest that any measured server reads.
 REQUEST_LIMIT = 4096
 SAFE_REQUEST = 198
 
@@ -125,6 +126,6 @@ def encode_request(url: GopherUrl) -> Line:
     elif url.gopherplus:
         words.append(url.gopherplus)
     line = encode_line(*words, sep=b"\t")
-    if line_length(line) > REQUEST_LIMIT:
-        raise Refused("S02", f"a request of {len(line.octets)} octets; gopher takes {REQUEST_LIMIT}")
+    if (length := line_length(line) - 2) > REQUEST_LIMIT:
+        raise Refused("S02", f"a request of {length} octets; gopher takes {REQUEST_LIMIT}")
     return line if command.answers is None else encode_block(line, command.answers)

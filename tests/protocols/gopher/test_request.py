@@ -115,9 +115,9 @@ def test_no_field_is_ended_by_the_url(path: str, octet: bytes) -> None:
 
 
 def test_a_request_has_a_longest_line() -> None:
-    assert len(encode_request(gopher("gopher://h/0" + "x" * 4094)).octets) == 4096
+    assert len(encode_request(gopher("gopher://h/0" + "x" * 4096)).octets) == 4096 + 2
     with pytest.raises(Refused) as caught:
-        encode_request(gopher("gopher://h/0" + "x" * 4095))
+        encode_request(gopher("gopher://h/0" + "x" * 4097))
     assert caught.value.rule == "S02"
 
 
