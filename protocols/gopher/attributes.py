@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from io import BytesIO
 
 from protocols.errors import LimitExceeded
 from protocols.gopher.item import MenuItem, display_text, line_text, parse_item
@@ -23,6 +22,7 @@ INFO = "INFO"
 RECORD_LIMIT = 1_048_576
 
 _OPENING = re.compile(rb"\+([^+: \t\r\n]+)(?::| |\Z) ?")
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # a CR alone ends no line, here as in `Lines`
 _FACT = re.compile(rb"[ \t]*([A-Za-z0-9-]+)[ \t]*:[ \t]*")
 _INSTANT = re.compile(rb"<([0-9]{4})" + rb"([0-9]{2})" * 5 + rb">")
 _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
@@ -107,7 +107,7 @@ def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
         return octets
     kept: list[bytes] = []
     keep = True
-    for line in BytesIO(octets):  # ends lines at LF alone, as `Lines` does
+    for line in _LINE.findall(octets):
         if found := _OPENING.match(line.removesuffix(b"\n").removesuffix(b"\r")):
             keep = display_text(found[1]) in wanted
         if keep:
