@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from protocols.errors import InvalidUrl
 from resolver.policy.case import Case
 from resolver.policy.verdict import Ruling
 
@@ -48,13 +49,28 @@ def _judge_way(start: str, target: str) -> Iterator[Ruling]:
 
 
 def judge_link(case: Case) -> Iterator[Ruling]:
-    """S20: what a gopher menu may offer a person."""
+    """S20: what a gopher menu may offer a person, and where an item that is itself a link may lead."""
+    yield from _judge_linked(case)
     if case.origin != "chosen" or case.source is None or case.source.scheme not in _GOPHER:
         return
     if case.url.scheme not in _OFFERED | {case.source.scheme}:
         yield Ruling(
             rule="S20", action="refuse", detail=f"a gopher menu has no business linking to {case.url.scheme}"
         )
+
+
+def _judge_linked(case: Case) -> Iterator[Ruling]:
+    selector: object = getattr(case.url, "selector", None)
+    if getattr(case.url, "gophertype", None) != "h" or not isinstance(selector, bytes):
+        return
+    from protocols.gopher.item import check_linked, linked_url  # hardly any URL is one
+
+    target = linked_url(selector)
+    try:
+        if target is not None:
+            check_linked(target)
+    except InvalidUrl as error:
+        yield Ruling(rule="S20", action="refuse", detail=error.message, position=case.start_of("selector"))
 
 
 def judge_session(case: Case) -> Iterator[Ruling]:

@@ -89,6 +89,8 @@ def judge_octets(case: Case) -> Iterator[Ruling]:
                         yield ruling
     if case.url.scheme in ("gopher", "gophers"):
         yield from _judge_request_length(case.url)
+    if case.url.scheme == "mailto":
+        yield from _judge_mail_headers(case.url)
 
 
 def _pieces(name: str, value: object) -> Iterator[tuple[str, bytes]]:
@@ -145,6 +147,17 @@ def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
     """Where in the URL text the first of `octets` stands within the component `name`."""
     place = url.place(name)
     return None if place is None else position_of(url.text, place, octets)
+
+
+def _judge_mail_headers(url: Url) -> Iterator[Ruling]:
+    """Names and values that would end their line in a draft; only the body has several (RFC 6068 5)."""
+    headers: tuple[tuple[bytes, bytes], ...] = getattr(url, "headers", ())
+    for index, (name, value) in enumerate(headers):
+        shown = b"" if name.lower() == b"body" else value
+        for where, octets in ((f"headers[{index}].name", name), (f"headers[{index}].value", shown)):
+            if bad := _LINE_END.intersection(octets):
+                yield _ruling(url, "refuse", where, octets, bad, "would end a header field of the mail")
+                return
 
 
 def _judge_request_length(url: Url) -> Iterator[Ruling]:

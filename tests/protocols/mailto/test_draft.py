@@ -84,4 +84,6 @@ def test_the_plan_is_that_nothing_is_done() -> None:
     assert [step["action"] for step in plan.steps] == ["note"]
     assert "nothing is sent" in str(plan.steps[0]["text"])
     refused = explain("mailto:joe@h?subject=a%0Ab")
-    assert [step["action"] for step in refused.steps] == ["note"]
+    assert (refused.verdict, refused.steps) == ("refuse", ())
+    assert refused.error is not None
+    assert refused.error.exit_code == 9

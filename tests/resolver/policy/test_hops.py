@@ -127,6 +127,25 @@ def test_what_a_gopher_menu_may_offer(target: str) -> None:
     assert "S20" not in check(URLS.get(target, "dict://h/"), origin="chosen", referrer=PAGE).rules
 
 
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ("hURL:http://a.example/", False),
+        ("h/URL:telnet://a.example/", False),
+        ("hURL:file:///etc/passwd", True),
+        ("h/URL:javascript:x", True),
+        ("hURL:http://a%20b/", True),
+        ("hURL:", True),
+        ("hurl:file:///etc/passwd", False),  # no link: a selector like others
+        ("0URL:file:///etc/passwd", False),
+    ],
+)
+def test_what_an_item_that_is_a_link_may_lead_to(path: str, refused: bool) -> None:
+    for scheme in ("gopher", "gophers"):
+        verdict = check(f"{scheme}://h.example/{path}")
+        assert (verdict.action, verdict.rules) == (("refuse", ("S20",)) if refused else ("allow", ()))
+
+
 def test_chain_ends_at_a_circle_and_at_its_limit() -> None:
     chain = [f"http://h.example/{number}" for number in range(11)]
     check_chain(chain[:10], "http://h.example/x", 10)

@@ -88,6 +88,9 @@ def test_every_octet_in_every_component(
         Row("wais://h.example/other%40server", "refuse", ("S02",)),
         Row("file:///a%0A", "allow"),  # a file name may hold it; nothing is sent
         Row("ftp://h.example/%E9%20%FF%2F", "allow"),
+        Row("mailto:a@b?subject=x%0D%0ABcc:%20c@d", "refuse", ("S02",)),
+        Row("mailto:a@b?subject=x&x%0A=y", "refuse", ("S02",)),
+        Row("mailto:a@b?BODY=one%0D%0Atwo&body=%00", "allow"),  # lines are what it is made of
     ],
     ids=str,
 )
@@ -112,6 +115,12 @@ def test_refusal_points_at_the_escape() -> None:
     assert isinstance(error, Refused)
     assert (error.rule, error.flag, error.position) == ("S02", None, text.index("%0d"))
     assert "octet 0D in name" in str(error)
+
+
+def test_a_header_of_a_mail_is_pointed_at() -> None:
+    text = "mailto:a@b?body=x%0Ay&cc=c@d%0D"
+    (ruling,) = check(text).rulings
+    assert (ruling.position, "headers[1].value" in ruling.detail) == (text.index("%0D"), True)
 
 
 def test_password_is_not_quoted() -> None:
