@@ -22,7 +22,7 @@ _NEVER_FOLLOWED = frozenset({"file", "telnet", "telnets", "mailto"})  # S10: no 
 # Compiled by the first policy that has such an override.
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
-_ADDRESS = r"[!-~]+"
+_ADDRESS = r"[!-?A-~]*@[!-~]*"  # servers look for the sign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

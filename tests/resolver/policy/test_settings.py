@@ -71,6 +71,7 @@ def test_policy_is_a_value() -> None:
         (lambda: Policy(file_root="a\0b"), "file_root"),
         (lambda: Policy(ftp_email="me@here\r\nDELE x"), "ftp_email"),
         (lambda: Policy(ftp_email=""), "ftp_email"),
+        (lambda: Policy(ftp_email="me"), "ftp_email"),
     ],
 )
 def test_values_that_mean_nothing(make: Callable[[], Policy], words: str) -> None:
