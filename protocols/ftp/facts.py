@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(rb" *(\d{1,19}) *")
 _LARGEST = 2**63 - 1
-_TIME = re.compile(rb" *(\d{14})(?:\.\d{1,9})? *")
+_TIME = re.compile(rb" *(?!19100)(\d{14})(?:\.\d{1,9})? *")
 _QUOTED = re.compile(rb'((?:[^"]|"")*+)"')
 _CONTROLS = re.compile(rb"[\x00-\x1f\x7f]")
 
@@ -29,8 +29,8 @@ def parse_size(reply: ControlReply) -> int | None:
 
 
 def parse_time(octets: bytes) -> datetime | None:
-    """`YYYYMMDDHHMMSS[.sss]` in UTC: a 213 to MDTM, the fact `modify`. The `19100…` of servers with the
-    year 2000 bug has a digit too many and is none."""
+    """`YYYYMMDDHHMMSS[.sss]` in UTC: a 213 to MDTM, the fact `modify`. What begins with `19100` is of a
+    server with the year 2000 bug, not of 1910, and is none."""
     match = _TIME.fullmatch(octets)
     if match is None:
         return None

@@ -93,8 +93,8 @@ def split_lines(octets: bytes) -> list[bytes]:
 
 
 class MlsdReader:
-    """`fact=value;…; name`, one a line; entries come as lines do. A line without a blank has no name
-    and is left out; facts of unknown name are kept in `extra`."""
+    """`fact=value;…; name`, one a line; entries come as lines do. A line without a blank has no name,
+    and is left out as is one that begins with no facts; those of unknown name are kept in `extra`."""
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding]) -> None:
         self._directory = _Directory(url, findings)
@@ -120,6 +120,8 @@ class MlsdReader:
     def _entry(self, line: bytes) -> Entry | None:
         written, _, name = line.partition(b" ")
         facts = parse_facts(written)
+        if facts is None:
+            return None
         kind = facts.get("type", "").lower()
         if kind in ("cdir", "pdir"):
             return None
@@ -136,10 +138,11 @@ class MlsdReader:
         )
 
 
-def parse_facts(written: bytes) -> dict[str, str]:
-    """`Size=3;Type=file;` as names in lower case and values; what has no `=` is no fact."""
-    pairs = (fact.partition("=") for fact in written.decode("latin-1").split(";"))
-    return {name.lower(): value for name, equals, value in pairs if equals}
+def parse_facts(written: bytes) -> dict[str, str] | None:
+    """`Size=3;Type=file;` as names in lower case and values. None where something has no `=`: that is no
+    line of facts but the rest of a name with a line end in it, as ProFTPD sends."""
+    facts = [fact.partition("=") for fact in written.decode("latin-1").split(";") if fact]
+    return {name.lower(): value for name, _, value in facts} if all(fact[1] for fact in facts) else None
 
 
 def _fact_size(value: str) -> int | None:

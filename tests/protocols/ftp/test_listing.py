@@ -120,6 +120,8 @@ MLSD = (
     b"type=OS.unix=slink:/etc;size=x; link\r\n"
     b"; no facts; at all\n"
     b"nothing-that-is-a-line\r\n"
+    b"type=file; a name with\r\n"
+    b"line ends in it.txt\r\n"  # ProFTPD
     b"type=file;size=99999999999999999999; big\r\n"
     b"type=file; a/b\r\n"
     b"broken\r\n"
@@ -138,6 +140,7 @@ def test_facts(step: int) -> None:
         ("with  blanks ", Kind.DIRECTORY, None, None),
         ("link", Kind.LINK, None, None),
         ("no facts; at all", Kind.UNKNOWN, None, None),
+        ("a name with", Kind.DOCUMENT, None, None),
         ("big", Kind.DOCUMENT, None, None),
     ]
     assert entries[1].url == "ftp://h/pub/with%20%20blanks%20"
