@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from protocols.ftp.control import refusal, shown_command
 from protocols.ftp.data_connection import set_type
 from protocols.ftp.directory import UNIMPLEMENTED
@@ -12,22 +14,24 @@ from protocols.ftp.visit import Outcome, Visit, ask_fact, ask_time, enter
 from protocols.location import Kind
 from protocols.step import Dialogue, Note
 
+if TYPE_CHECKING:  # a plan has no dates
+    from datetime import datetime
+
 _DIRECTORY = Found(kind=Kind.DIRECTORY, form=Form.NAMES)
 
 
 def describe(visit: Visit) -> Dialogue[Outcome]:
     """What is found, without a data connection. `Kind.UNKNOWN` where the server knows neither SIZE nor
-    MDTM and the name is no directory."""
+    MDTM and the name is no directory. In type A there is no size: SIZE counts what is stored, not what
+    would be sent."""
     if visit.url.typecode == "d" or not visit.name:
         return (yield from _describe_directory(visit))
     yield from set_type(visit.control, b"I")
     sized = yield from ask_fact(visit, b"SIZE", b"0")
     modified = yield from ask_time(visit)
-    if sized.code != 213 and modified is None:
-        return (yield from _describe_unsized(visit, sized))
-    size = parse_size(sized) if sized.code == 213 else None
-    found = Found(kind=Kind.DOCUMENT, form=Form.FILE, size=size, modified=modified)
-    return visit.come_to(found)
+    if sized.code != 213:
+        return (yield from _describe_unsized(visit, sized, modified))
+    return _describe_file(visit, parse_size(sized), modified)
 
 
 def _describe_directory(visit: Visit) -> Dialogue[Outcome]:
@@ -38,13 +42,21 @@ def _describe_directory(visit: Visit) -> Dialogue[Outcome]:
     return visit.come_to(_DIRECTORY)
 
 
-def _describe_unsized(visit: Visit, sized: ControlReply) -> Dialogue[Outcome]:
-    """Neither size nor time: a directory, nothing, or a server that knows neither command."""
+def _describe_file(visit: Visit, size: int | None, modified: datetime | None) -> Outcome:
+    if visit.url.typecode == "a":
+        return visit.come_to(Found(kind=Kind.DOCUMENT, form=Form.TEXT, modified=modified))
+    return visit.come_to(Found(kind=Kind.DOCUMENT, form=Form.FILE, size=size, modified=modified))
+
+
+def _describe_unsized(visit: Visit, sized: ControlReply, modified: datetime | None) -> Dialogue[Outcome]:
+    """No size: a directory (of which some servers tell the time), nothing, or a server without SIZE."""
     if visit.url.typecode is None:
         yield Note("the name may be that of a directory: CWD tells")
         entered = yield from enter(visit)
         if entered.good:
-            return visit.come_to(_DIRECTORY)
+            return visit.come_to(Found(kind=Kind.DIRECTORY, form=Form.NAMES, modified=modified))
+    if modified is not None:
+        return _describe_file(visit, None, modified)
     if sized.refused and sized.code not in UNIMPLEMENTED:
         raise refusal(sized, shown_command(b"SIZE", visit.name))
     return visit.come_to(Found(kind=Kind.UNKNOWN, form=Form.FILE))

@@ -108,7 +108,7 @@ class Facts:
 
 FACTS = [
     ("pub/a.txt", Facts(Kind.DOCUMENT, len(TEXT)), [b"TYPE I", b"SIZE a.txt", b"MDTM a.txt"]),
-    ("pub/a.txt;type=a", Facts(Kind.DOCUMENT, len(TEXT)), [b"TYPE I", b"SIZE a.txt", b"MDTM a.txt"]),
+    ("pub/a.txt;type=a", Facts(Kind.DOCUMENT, None), [b"TYPE I", b"SIZE a.txt", b"MDTM a.txt"]),
     ("pub/names", Facts(Kind.DIRECTORY, None), [b"TYPE I", b"SIZE names", b"MDTM names", b"CWD names"]),
     ("pub/names/", Facts(Kind.DIRECTORY, None), [b"CWD names"]),
     ("pub/names;type=d", Facts(Kind.DIRECTORY, None), [b"CWD names"]),
