@@ -246,7 +246,7 @@ class Conversation(Generic[R]):
             while (pace := await self._hear_one(step, values)) is Pace.MORE:
                 pass
             if pace is Pace.LAST:
-                self.buffer.feed(await self.stream.receive())  # silence: data has all the time it needs
+                await self._await_more()
             return pace
 
         heard, received = await self._gate.first_of(hear, self._receive_data)
@@ -257,7 +257,14 @@ class Conversation(Generic[R]):
 
     async def _hear_one(self, step: AwaitData[T], values: list[T]) -> Pace:
         values.append(await self._hear(step.reader))
-        return step.weigh(values[-1])
+        return step.weigh(values)
+
+    async def _await_more(self) -> None:
+        """In silence, for as long as data needs: all has been said, also for a peer that leaves now."""
+        try:
+            self.buffer.feed(await self.stream.receive())
+        except Disconnected:
+            self.buffer.feed(b"")
 
     async def _receive_data(self) -> NetworkError | None:
         """The first octets of the data connection into its buffer, or what broke it."""

@@ -47,6 +47,11 @@ class ResolveError(Exception):
         self.url = url
         self.attempts = 1
 
+    def say_more(self, words: str) -> None:
+        """Add to the message what only somebody further out knows."""
+        self.message = f"{self.message}, {words}"
+        self.args = (self.message,)
+
 
 class InvalidUrl(ResolveError):
     """The text is not a URL (rule S01). `kind` is a name of the error table in the URL syntax page;

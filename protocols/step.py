@@ -14,7 +14,7 @@ alone: `OpenData`, `AwaitData`, `CloseData`. Several dialogues may talk on one c
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -143,13 +143,14 @@ class Begun(NamedTuple, Generic[T]):
 
 
 class AwaitData(NamedTuple, Generic[T]):
-    """Read both connections until data begins or ends, or a value says that none will come. Answered
-    with a `Begun`. A value half heard then is heard on by the next `Hear`, which must be of the same kind."""
+    """Read both connections until data begins or ends, or the values heard so far say that none will
+    come. Answered with a `Begun`. A value half heard then is heard on by the next `Hear`, which must be of
+    the same kind."""
 
     reader: Reader[T]
     what: str
     ideal: T
-    weigh: Callable[[T], Pace]
+    weigh: Callable[[Sequence[T]], Pace]
 
 
 class CloseData(Bare):

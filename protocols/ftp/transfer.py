@@ -10,6 +10,7 @@ final reply nothing is sent.
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -99,15 +100,16 @@ def transfer(control: Control, found: Found, verb: bytes, *arguments: bytes) -> 
     heard = list(begun.values)
     if not begun.octets:
         return (yield from _conclude_nothing(control, heard, begun, found, doing))
-    if heard and heard[-1].code >= 300:
-        yield CloseData()
-        raise _broken_off(heard[-1], begun.octets, found, doing)
     ended = yield Transfer(found.form.value, found=found)
     if not isinstance(ended, Ended):  # only rehearsed
         ended = Ended(max(begun.octets, found.expected or 0), close_notify=True)
     yield CloseData()
-    final = yield from _hear_final(control, heard, ended.received, found, doing)
-    return _check_whole(control, final, ended, found, doing)
+    try:
+        final = yield from _hear_final(control, heard, ended.received, found, doing)
+        return _check_whole(control, final, ended, found, doing)
+    except ProtocolError as error:
+        error.say_more(_count(ended.received, found))
+        raise
 
 
 def _await_data(control: Control, doing: str, found: Found) -> Dialogue[Begun[ControlReply]]:
@@ -120,10 +122,12 @@ def _await_data(control: Control, doing: str, found: Found) -> Dialogue[Begun[Co
     return begun
 
 
-def _weigh(reply: ControlReply) -> Pace:
-    if reply.preliminary:
+def _weigh(heard: Sequence[ControlReply]) -> Pace:
+    """A refusal is the end of it, unless it follows a 1yz: then octets may be on their way, and the server
+    ends the data connection behind them."""
+    if heard[-1].preliminary:
         return Pace.MORE
-    return Pace.LAST if reply.good else Pace.OVER
+    return Pace.LAST if heard[-1].good or len(heard) > 1 else Pace.OVER
 
 
 def _conclude_nothing(
@@ -201,10 +205,12 @@ def _broken_off(reply: ControlReply, received: int, found: Found, doing: str) ->
 
 
 def _cut(message: str, received: int, found: Found) -> Truncated:
+    return Truncated(f"{message}, {_count(received, found)}", received=received, expected=found.expected)
+
+
+def _count(received: int, found: Found) -> str:
     announced = "" if found.expected is None else f" of {found.expected}"
-    return Truncated(
-        f"{message}, after {received}{announced} octets", received=received, expected=found.expected
-    )
+    return f"after {received}{announced} octets"
 
 
 def refuse_transfer(refused: Refusal, verb: bytes, *arguments: bytes) -> Exception:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -90,8 +90,8 @@ class PipeGate:
         return await race.first_of(first, second)
 
 
-def weigh(line: bytes) -> Pace:
-    return {b"1": Pace.MORE, b"2": Pace.LAST}.get(line[:1], Pace.OVER)
+def weigh(lines: Sequence[bytes]) -> Pace:
+    return {b"1": Pace.MORE, b"2": Pace.LAST}.get(lines[-1][:1], Pace.OVER)
 
 
 def waiting(tls: bool = False) -> Dialogue[object]:
@@ -158,13 +158,15 @@ async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
     assert result == (Begun((b"2 a",), 6), b"x")
 
 
-async def test_nor_does_a_control_connection_that_ends_behind_it() -> None:
+@pytest.mark.parametrize("reset", [False, True])
+async def test_nor_does_a_control_connection_that_ends_behind_it(reset: bool) -> None:
     gate = PipeGate()
+    gate.control.broken = reset
     with pytest.raises(ExceptionGroup) as raised:
         await run(
             gate, waiting(), says(gate.control, b"2 a\n"), ends(gate.control), says(gate.data, b"octets")
         )
-    assert raised.group_contains(Disconnected)  # of the line that is wanted behind the data
+    assert raised.group_contains(Disconnected, match="inside a line")  # of the one wanted behind the data
     assert gate.data.closed
 
 

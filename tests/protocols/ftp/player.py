@@ -224,7 +224,7 @@ class Player:
         pace = Pace.MORE
         while not self.script.first and pace is Pace.MORE and self._buffer:
             values.append(self._hear(step))
-            pace = step.weigh(values[-1])
+            pace = step.weigh(values)
         if pace is not Pace.MORE:
             self._late = b""
         if pace is Pace.OVER:

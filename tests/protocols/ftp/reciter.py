@@ -130,7 +130,7 @@ class Reciter:
         while True:
             while self._buffer:
                 values.append(self._hear(step))
-                if step.weigh(values[-1]) is Pace.OVER:
+                if step.weigh(values) is Pace.OVER:
                     return Begun(tuple(values), 0)
             if not self._turns or self._turns[0].speaker == "C":
                 raise Disconnected("the server left")

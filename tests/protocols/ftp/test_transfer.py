@@ -268,6 +268,19 @@ def test_failed(why: str, script: Script, error: type[ResolveError], code: str |
     assert player.transfer is None or why in ("3yz at the end", "nonsense at the end", "1yz for ever")
 
 
+def test_nonsense_at_the_end_says_how_much_there_was() -> None:
+    _, raised = play(FILE, Script(data=b"123", late=b"\0\r\n"))
+    assert "after 3 of 5 octets" in str(raised)
+
+
+def test_octets_before_a_refusal_are_handed_over() -> None:
+    """150 and 426 were there at once: what had come before that is kept, to go on behind it."""
+    player, raised = play(FILE, Script(data=b"123", replies={b"RETR": b"150 a\r\n426 broken\r\n"}))
+    assert player.body == b"123"
+    assert isinstance(raised, Truncated)
+    assert (raised.received, raised.expected) == (3, 5)
+
+
 def test_550_says_that_it_has_two_meanings() -> None:
     _, raised = play(FILE, Script(replies={b"RETR": b"550 \x1b[31mno\r\n"}))
     assert isinstance(raised, NotFound)
