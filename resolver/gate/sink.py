@@ -170,12 +170,19 @@ class Sink:
             return self._begin_with(there)
         if self._exists == "fail" and not self.finished:
             raise self._taken()
+        self._check_replaceable(there)
         return state
+
+    def _check_replaceable(self, there: os.stat_result | None) -> None:
+        """A file may be replaced, and a link to one. A device or a pipe is no file that somebody saved: with
+        enough rights, replacing `/dev/null` would be possible."""
+        if there is not None and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
+            raise self._irregular()
 
     def _begin_with(self, there: os.stat_result) -> PartState:
         """The file of the final name becomes NAME.part. The state is written first, and names it ours."""
         if not stat.S_ISREG(there.st_mode):
-            raise self._taken()
+            raise self._irregular()
         if self._directory.names(self._part, there):  # a run was killed between two steps
             self._directory.forget(self._part)
         elif self._directory.status_of(self._part) is not None:
@@ -242,6 +249,9 @@ class Sink:
 
     def _taken(self) -> LocalError:
         return LocalError(f"{self.path!r} exists already and is left as it is (--exists chooses otherwise)")
+
+    def _irregular(self) -> LocalError:
+        return LocalError(f"{self.path!r} is no regular file and is left as it is; choose another name")
 
     async def remember(self, known: Validators) -> None:
         """Write down what the octets that follow are of, before the first of them is written."""
@@ -331,6 +341,7 @@ class Sink:
         os.fsync(self._fd)
         self._check_part()
         if self._exists == "replace":
+            self._check_replaceable(self._directory.status_of(self._name))
             self._directory.replace(self._part, self._name)
         else:
             self._name_it()

@@ -121,6 +121,24 @@ async def test_a_part_that_is_there_is_not_touched_nor_followed(tmp_path: Path) 
     assert (tmp_path / "victim").read_text() == "keep me"
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+async def test_what_is_no_file_is_never_replaced(tmp_path: Path, make: Callable[[str], object]) -> None:
+    """Who may write to /dev would lose /dev/null."""
+    there = tmp_path / "there"
+    make(str(there))
+    before = there.lstat()
+    for adopt in (False, True):
+        with pytest.raises(LocalError, match="no regular file"):
+            async with Sink(str(there), exists="replace", adopt=adopt):
+                raise AssertionError("entered")
+    with pytest.raises(LocalError, match="no regular file"):
+        await write(
+            tmp_path / "late", b"new", exists="replace", meanwhile=lambda: make(str(tmp_path / "late"))
+        )
+    assert there.lstat().st_ino == before.st_ino
+    assert sorted(os.listdir(tmp_path)) == ["late", "there"]
+
+
 async def test_a_part_that_somebody_replaced_gets_no_name(tmp_path: Path) -> None:
     part = tmp_path / "got.part"
 
