@@ -289,7 +289,9 @@ class Passage:
         found = await self._shared.lookups.addresses_of(host, port)
         fitting = [address for address in found if self._fits(address)]
         if not fitting:
-            raise Unreachable(f"{host} has no IPv{self._shared.family} address")
+            none = Unreachable(f"{host} has no IPv{self._shared.family} address")
+            none.retryable = False  # nor will it have one in a minute
+            raise none
         return self._allowed(self._url, fitting)
 
     def _fits(self, address: str) -> bool:
