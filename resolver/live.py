@@ -28,6 +28,7 @@ from resolver import registry
 from resolver.clock import Clock
 from resolver.gate import Passage
 from resolver.hops import Request
+from resolver.records import spelling_of
 from resolver.url import build, parse
 from resolver.watching import WatchedBody
 
@@ -180,8 +181,7 @@ class LiveReply:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The URL's own, then the policy's warnings, then oddities of the reply."""
-        spelling = (Finding(name, "allow", "spelling of the URL") for name in self.request.url.findings)
-        return (*spelling, *self._passage.findings, *self._reply.findings)
+        return (*spelling_of(self.request.url), *self._passage.findings, *self._reply.findings)
 
     @property
     def verified(self) -> tuple[str, ...]:

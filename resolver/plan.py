@@ -41,7 +41,7 @@ from resolver import registry
 from resolver.gateways import through_gateway
 from resolver.news_server import HOW_TO_SET, Setting, needs_server, server_of
 from resolver.policy import Endpoint, Policy, Server, endpoint_of, judge
-from resolver.records import finding_record
+from resolver.records import finding_record, spelling_of
 from resolver.url import parse, redact
 
 PlanStep: TypeAlias = "dict[str, JsonValue]"
@@ -93,13 +93,12 @@ def explain(
     where = None if referrer is None else Referrer(*referrer)
     server = _server(parsed, news_server)
     verdict = judge(parsed, policy, origin=origin, referrer=where, gateways=gateways or {}, server=server)
-    spelling = tuple(Finding(name, "allow", "spelling of the URL") for name in parsed.findings)
     target = through_gateway(parsed, gateways or {}) or parsed
     return Plan(
         url=parsed.shown,
         scheme=parsed.scheme,
         verdict=verdict.action,
-        findings=(*verdict.findings, *spelling),
+        findings=(*verdict.findings, *spelling_of(parsed)),
         steps=() if verdict.action == "refuse" else _steps(target, server, options or Options(), policy),
         error=verdict.error(parsed),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocols.location import Finding, JsonValue
+from protocols.location import Finding, JsonValue, Url
 
 if TYPE_CHECKING:  # a plan has findings, and neither entries nor dates
     from datetime import datetime
@@ -20,6 +20,11 @@ def instant(moment: datetime | None) -> str | None:
 
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def spelling_of(url: Url) -> tuple[Finding, ...]:
+    """What RFC 1738 would have written differently, as findings beside the policy's."""
+    return tuple(Finding(name, "allow", "spelling of the URL") for name in url.findings)
 
 
 def finding_record(finding: Finding) -> dict[str, JsonValue]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from protocols.contract import JsonValue
+from contextlib import suppress
+
+from protocols.contract import Finding, JsonValue
 from protocols.errors import InvalidUrl, ResolveError
+from resolver.cli.arguments import Command
 from resolver.cli.targets import Target
-from resolver.records import finding_record, instant
+from resolver.policy import Policy, check
+from resolver.records import finding_record, instant, spelling_of
 from resolver.response import Saved
 from resolver.url import parse, redact
 
@@ -33,11 +37,13 @@ def done(saved: Saved, scheme: str) -> dict[str, JsonValue]:
     }
 
 
-def failed(error: ResolveError, target: Target, elapsed: float) -> dict[str, JsonValue]:
+def failed(
+    error: ResolveError, target: Target, elapsed: float, command: Command, policy: Policy
+) -> dict[str, JsonValue]:
     """The outcome of a retrieval that ended in `error`: what is not known is null."""
     refused = error.exit_code in (9, 12, 13, 15)
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
-    rule = getattr(error, "rule", None)
+    rule = _rule_of(error)
     if rule is not None:
         reason["rule"] = rule
     return {
@@ -57,8 +63,31 @@ def failed(error: ResolveError, target: Target, elapsed: float) -> dict[str, Jso
         "attempts": 0 if refused else error.attempts,
         "elapsed": round(elapsed, 6),
         "peer": None,
-        "findings": [] if rule is None else [{"rule": rule, "action": "refuse", "detail": error.message}],
+        "findings": [finding_record(finding) for finding in _findings(error, target, command, policy)],
     }
+
+
+def _rule_of(error: ResolveError) -> str | None:
+    """What is no URL is refused by S01."""
+    return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)
+
+
+def _findings(error: ResolveError, target: Target, command: Command, policy: Policy) -> list[Finding]:
+    """What the policy says of the URL, as `explain` has it, and the rule that stopped it later: at an
+    address, a redirect, a reply."""
+    found = check(
+        target.url,
+        policy=policy,
+        origin=target.origin,
+        referrer=target.referrer,
+        gateways=command.gateways,
+    ).findings
+    with suppress(InvalidUrl):
+        found = (*spelling_of(parse(target.url)), *found)
+    rule = _rule_of(error)
+    if rule is None or any((finding.rule, finding.action) == (rule, "refuse") for finding in found):
+        return list(found)
+    return [*found, Finding(rule, "refuse", error.message.removeprefix(f"{rule}: "))]
 
 
 def _scheme_of(text: str) -> str | None:
