@@ -6,8 +6,10 @@ an ordinary URL that passes every rule like any other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from protocols.errors import InvalidUrl
 from protocols.location import Url
 from resolver import registry
 from resolver.url import parse, without_user
@@ -25,3 +27,18 @@ def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
     from urllib.parse import quote  # 4 ms, and most runs have no gateway
 
     return parse(gateway + quote(without_user(url), safe=""))
+
+
+def check_gateway(name: str, gateway: str) -> tuple[str, str]:
+    """A scheme, folded as schemes are, and where its URLs go. Raises `ValueError` for what could not mean
+    anything: no scheme, one with a handler of its own, or a gateway that is no URL."""
+    scheme = name.lower()
+    if re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) is None:
+        raise ValueError(f"{name!r} is not the name of a scheme")
+    if registry.find(scheme) is not None:
+        raise ValueError(f"{scheme} URLs are resolved without a gateway")
+    try:
+        parse(f"{gateway}{scheme}")
+    except InvalidUrl as error:
+        raise ValueError(f"{scheme}: {gateway!r} does not begin a URL: {error.message}") from error
+    return scheme, gateway

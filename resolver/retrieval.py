@@ -180,7 +180,9 @@ class Retrieval:
     async def _bounded(self, passage: Passage, reply: Reply, clock: Clock) -> LiveReply:
         if self._most is not None and reply.size is not None and reply.size > self._most:
             await self._close()
-            raise LimitExceeded("body", f"{reply.size} octets are announced, the limit is {self._most}")
+            raise LimitExceeded(
+                "body", f"{reply.size} octets are announced, the limit is {self._most} (--max-size)"
+            )
         url = self._request.url.shown
         reply.findings[:0] = self._failures
         limits, tell = self._door.limits, self._door.on_event

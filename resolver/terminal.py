@@ -1,7 +1,8 @@
 r"""Text from strangers on a terminal (S15): what would drive it is shown instead of sent.
 
 Every C0 control but line feed and tab, DEL, every C1 control and the bidi controls come out as
-`\x1b`, `\u202e`; so do surrogates, which no terminal takes. CR LF is a line end.
+`\x1b`, `\u202e`; so do surrogates, which no terminal takes: those that stand for an octet as that octet.
+CR LF is a line end.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def escape_line(text: str) -> str:
 
 def _shown(match: re.Match[str]) -> str:
     code = ord(match.group())
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00  # an octet that was no UTF-8
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 

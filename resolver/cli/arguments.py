@@ -1,7 +1,7 @@
 """The command line, read into one frozen `Command`.
 
-A URL always has a colon and a verb never has, so both may come first; no verb means `get`. Values
-are checked here: what leaves this file can be acted on.
+A URL always has a colon and a verb never has, so the first word that is no option may be either; no verb
+means `get`. Values are checked here: what leaves this file can be acted on.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
 
+from resolver.cli import streams
 from resolver.cli.options import OPTIONS
 from resolver.version import VERSION
 
@@ -79,21 +80,32 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        if message.endswith("expected one argument"):
+            message += "; one that begins with - is written behind a = sign"
         raise UsageError(f"{message} (resolve --help shows what there is)")
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        streams.print_text(message)  # argparse would not say when it cannot
 
 
 def read(argv: list[str]) -> Command | None:
     """The command, or None when `--help` or `--version` was answered. Raises `UsageError`."""
-    verb, rest = ("get", argv) if not argv or argv[0] not in VERBS else (argv[0], argv[1:])
-    if not argv:
-        raise UsageError("a URL is needed (resolve --help shows what there is)")
+    end = argv.index("--") if "--" in argv else len(argv)
+    for argument in argv:
+        if "\0" in argument:
+            raise UsageError(f"{argument!r}: an argument holds no NUL")
+    for argument in argv[:end]:
+        if argument.startswith("-") and argument.endswith("--"):  # argparse would lose this value
+            raise UsageError(f"{argument!r}: -- is no value of an option")
     try:
-        found = _parser().parse_intermixed_args(rest)
+        found = _parser().parse_intermixed_args(argv[:end])
     except SystemExit:
         return None
     except argparse.ArgumentError as error:
         raise UsageError(str(error)) from error
-    return _command(verb, found)
+    words = (*vars(found).pop("urls"), *argv[end + 1 :])
+    verb = words[0] if words and words[0] in VERBS else None
+    return _command("get", words, found) if verb is None else _command(verb, words[1:], found)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,29 +126,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(verb: str, found: argparse.Namespace) -> Command:
-    if not found.urls and not found.lists and verb not in ("extract", "schemes"):
-        raise UsageError("a URL is needed (resolve --help shows what there is)")
-    if found.output is not None and found.output != "-" and len(found.urls) + len(found.lists) > 1:
-        raise UsageError("-O FILE takes one URL; -d DIR is for several")
+def _command(verb: str, urls: tuple[str, ...], found: argparse.Namespace) -> Command:
+    _check_words(verb, urls, found)
+    _check_output(verb, urls, found)
     if found.only_ipv4 and found.only_ipv6:
         raise UsageError("-4 and -6 exclude one another")
     return Command(
         verb=verb,
-        urls=tuple(found.urls),
+        urls=urls,
         lists=tuple(found.lists),
         output=found.output,
         directory=found.directory,
         exists=found.exists,
         jobs=found.jobs,
         json=found.json,
-        quiet=found.quiet,
+        quiet=found.quiet or _records_to_stderr(verb, found),
         verbose=found.verbose,
         trace=found.trace,
         strict=found.strict,
         origin=cast("Origin", found.origin),
         referrer=found.referrer,
-        gateways=dict(pair(text, "--gateway") for text in found.gateway),
+        gateways=_gateways(found.gateway),
         cafile=found.cacert,
         family="4" if found.only_ipv4 else "6" if found.only_ipv6 else None,
         refinements=tuple(
@@ -146,6 +156,38 @@ def _command(verb: str, found: argparse.Namespace) -> Command:
         ),
         found=found,
     )
+
+
+def _records_to_stderr(verb: str, found: argparse.Namespace) -> bool:
+    """Is standard error for records, which say all that a message would?"""
+    return bool(found.json) and (verb == "cat" or (verb == "get" and found.output == "-"))
+
+
+def _check_words(verb: str, urls: tuple[str, ...], found: argparse.Namespace) -> None:
+    if verb == "schemes" and urls:
+        raise UsageError("schemes takes no URL: it lists every scheme")
+    if not urls and not found.lists and verb not in ("extract", "schemes"):
+        raise UsageError("a URL is needed (resolve --help shows what there is)")
+
+
+def _check_output(verb: str, urls: tuple[str, ...], found: argparse.Namespace) -> None:
+    """What no file is made of is not to be looked for in one: `explain` is, for it says what `get` does."""
+    to_file = found.output is not None and found.output != "-"
+    if verb not in ("get", "explain") and (to_file or found.directory is not None):
+        raise UsageError(f"-O FILE and -d DIR are for get; what {verb} gives is on standard output")
+    if to_file and len(urls) + len(found.lists) > 1:
+        raise UsageError("-O FILE takes one URL; -d DIR is for several")
+
+
+def _gateways(texts: list[str]) -> dict[str, str]:
+    if not texts:
+        return {}
+    from resolver.gateways import check_gateway  # few command lines have one
+
+    try:
+        return dict(check_gateway(*pair(text, "--gateway")) for text in texts)
+    except ValueError as error:
+        raise UsageError(f"--gateway {error}") from error
 
 
 def pair(text: str, option: str) -> tuple[str, str]:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from protocols.errors import InvalidUrl, Refused, ResolveError
+from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError
 from resolver.url import redact
 
 _MOST_SHOWN = 200  # characters of a URL in a message; a longer one is cut around the place
 
 
-def describe(error: ResolveError, text: str) -> str:
-    """One error about the URL `text` (as given), redacted, with a caret under the place it is about."""
+def describe(error: ResolveError, text: str) -> list[str]:
+    """One error about the URL `text` (as given), redacted, with a caret under the place it is about: lines to
+    complain of. What another URL is to blame for, to which this one led, is told of that one."""
     shown = redact(text)
-    headline = (
-        f"{shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + '…'}: {_label(error)}{error.message}"
-    )
+    blamed = shown if error.url is None else error.url
+    where = "" if blamed == shown else f"at {_cut(blamed)}: "
+    lines = [f"{_cut(shown)}: {where}{_label(error)}{error.message}{_way_out(error)}"]
     position = getattr(error, "position", None)
-    if position is None or not text:
-        return headline
-    return headline + "\n" + "\n".join(_pointed(text, shown, position))
+    if position is None or not blamed or (where and "****" in blamed):
+        return lines
+    return lines + (_pointed(blamed, blamed, position) if where else _pointed(text, shown, position))
+
+
+def _cut(shown: str) -> str:
+    if not shown:
+        return "''"
+    return shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "…"
+
+
+def _way_out(error: ResolveError) -> str:
+    """What to do next, where the message does not say it."""
+    if isinstance(error, LoginRequired):
+        return " (--user NAME with --password-file FILE gives a login)"
+    if isinstance(error, Refused) and error.flag is not None and error.flag not in error.message:
+        return f"; {error.flag} would allow it"
+    return ""
 
 
 def _label(error: ResolveError) -> str:
@@ -33,7 +49,7 @@ def _pointed(text: str, shown: str, position: int) -> list[str]:
     place = _place_in_shown(text, shown, position)
     start = max(0, place - _MOST_SHOWN // 2)
     window = shown[start : start + _MOST_SHOWN]
-    printable = "".join(char if char.isprintable() else "?" for char in window)
+    printable = "".join(char if char.isprintable() else "?" for char in window)  # one column each
     return [f"  {printable}", f"  {' ' * (place - start)}^"]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from protocols.errors import InvalidUrl, ResolveError
+from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
 from protocols.location import JsonValue, Url
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
@@ -21,9 +23,9 @@ def perform(command: Command) -> int:
     try:
         match command.verb:
             case "parse":
-                return status_of(_parse(target, command) for target in targets(command))
+                return _each(_parse, command)
             case "explain":
-                return status_of(_explain(target, command) for target in targets(command))
+                return _each(_explain, command)
             case "extract":
                 return _extract(command)
             case _:
@@ -31,6 +33,20 @@ def perform(command: Command) -> int:
     except ResolveError as error:
         streams.complain(error.message)
         return error.exit_code
+
+
+def _each(answer: Callable[[Target, Command], int], command: Command) -> int:
+    statuses: list[int] = []
+
+    def tell(error: LocalError) -> None:
+        streams.complain(error.message)
+        statuses.append(error.exit_code)
+
+    try:
+        statuses += (answer(target, command) for target in targets(command, tell))
+    except LocalError as error:
+        tell(error)
+    return status_of(statuses)
 
 
 def _parse(target: Target, command: Command) -> int:
@@ -41,13 +57,13 @@ def _parse(target: Target, command: Command) -> int:
             record: dict[str, JsonValue] = {"url": redact(target.url), "error": error.kind}
             streams.print_record({**record, "message": error.message, "position": error.position})
         if not command.quiet and not command.json:
-            streams.complain(messages.describe(error, target.url))
+            streams.complain(*messages.describe(error, target.url))
         return error.exit_code
     if command.json:
         streams.print_record(_url_record(url))
     else:
         for name, value in _url_record(url).items():
-            streams.print_line(f"{name}: {_plain(value)}")
+            _print(f"{name}: {_plain(value)}", command)
     return 0
 
 
@@ -62,14 +78,34 @@ def _plain(value: JsonValue) -> str:
 
 
 def _explain(target: Target, command: Command) -> int:
+    try:
+        plan = _plan(target, command)
+    except NotConfigured as error:
+        streams.complain(*messages.describe(error, target.url))
+        return error.exit_code
+    if command.json:
+        streams.print_record(plan.as_json())
+    else:
+        _print_plan(plan, command)
+        if plan.error is not None and not command.quiet:
+            streams.complain(*messages.describe(plan.error, target.url))
+    return 0 if plan.error is None else plan.error.exit_code
+
+
+def _plan(target: Target, command: Command) -> Plan:
+    """Raises `NotConfigured`."""
     from resolver.cli.bounds import wishes_of
     from resolver.cli.permissions import policy_of  # policy and dialogues: parsing needs neither
     from resolver.news_server import find_setting
     from resolver.plan import explain
 
     setting, policy = find_setting(command.found.news_server), policy_of(command.found)
-    plan = explain(
-        target.parsed(command) if command.refinements else target.url,
+    url: str | Url = target.url
+    if command.refinements:
+        with suppress(InvalidUrl):  # which the plan says
+            url = target.parsed(command)
+    return explain(
+        url,
         policy=policy,
         origin=target.origin,
         referrer=target.referrer,
@@ -78,23 +114,20 @@ def _explain(target: Target, command: Command) -> int:
         strict=command.strict,
         options=wishes_of(command.found, policy),
     )
-    if command.json:
-        streams.print_record(plan.as_json())
-    else:
-        _print_plan(plan)
-        if plan.error is not None and not command.quiet:
-            streams.complain(messages.describe(plan.error, target.url))
-    return 0 if plan.error is None else plan.error.exit_code
 
 
-def _print_plan(plan: Plan) -> None:
-    streams.print_line(plan.url)
-    streams.print_line(f"  verdict  {plan.verdict}")
+def _print_plan(plan: Plan, command: Command) -> None:
+    _print(plan.url, command)
+    _print(f"  verdict  {plan.verdict}", command)
     for finding in plan.findings:
-        streams.print_line(f"  {finding.rule:<8} {finding.action}: {finding.detail}")
+        _print(f"  {finding.rule:<8} {finding.action}: {finding.detail}", command)
     for step in plan.steps:
         details = {name: value for name, value in step.items() if name != "action"}
-        streams.print_line(f"  {step['action']:<8} {_step_text(details)}")
+        _print(f"  {step['action']:<8} {_step_text(details)}", command)
+
+
+def _print(line: str, command: Command) -> None:
+    streams.print_line(line, raw=command.found.allow_raw)
 
 
 def _step_text(details: dict[str, JsonValue]) -> str:
@@ -109,12 +142,12 @@ def _step_text(details: dict[str, JsonValue]) -> str:
 def _extract(command: Command) -> int:
     from resolver.extraction import extract
 
-    for name in command.urls or ("-",):
+    for name in (*command.urls, *command.lists) or ("-",):
         for found in extract(streams.read_text(name)):
             if command.json:
                 streams.print_record({"url": found.url, "alternates": list(found.alternates)})
             else:
-                streams.print_line(found.url)
+                _print(found.url, command)
     return 0
 
 

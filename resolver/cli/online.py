@@ -105,13 +105,16 @@ class _Run:
 
     async def _hand_out(self, sender: trio.MemorySendChannel[Target]) -> None:
         async with sender:
-            found = targets(self._command)
+            found = targets(self._command, self._tell)
             try:
                 while (target := await self._next(found)) is not None:
                     await sender.send(target)
             except LocalError as error:
-                streams.complain(error.message)
-                self._statuses.append(error.exit_code)
+                self._tell(error)
+
+    def _tell(self, error: LocalError) -> None:
+        streams.complain(error.message)
+        self._statuses.append(error.exit_code)
 
     async def _next(self, found: Iterator[Target]) -> Target | None:
         """A list may be a pipe that nothing comes from for hours: it is waited for in a thread."""
@@ -139,6 +142,6 @@ class _Run:
         except ResolveError as error:
             self._statuses.append(error.exit_code)
             if not self._command.quiet:
-                streams.complain(messages.describe(error, target.url))
+                streams.complain(*messages.describe(error, target.url))
         except BrokenPipeError:
             self._stop(READER_GONE)

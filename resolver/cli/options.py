@@ -6,8 +6,11 @@ A name in this table is used for nothing else. Values are checked on the way in,
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
+
+from protocols.errors import InvalidUrl
 
 _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
@@ -38,14 +41,28 @@ def size(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Seconds, above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1e9:
+    """Seconds, above 0, in decimal figures."""
+    value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", text) else 0.0
+    if value <= 0:
         raise argparse.ArgumentTypeError(f"seconds above 0 are needed, not {text!r}")
     return value
+
+
+def path(text: str) -> str:
+    """The name of a file or directory. An unset variable of a script is none."""
+    if not text:
+        raise argparse.ArgumentTypeError("a name is needed, not ''")
+    return text
+
+
+def referrer(text: str) -> str:
+    """A URL that led to another."""
+    from resolver.url import parse  # few command lines have one
+
+    try:
+        return parse(text).text
+    except InvalidUrl as error:
+        raise argparse.ArgumentTypeError(f"not a URL: {error.message}") from error
 
 
 def checksum(text: str) -> object:
@@ -99,14 +116,14 @@ Group = Literal["output", "limits", "proof", "safety", "access", "schemes"]
 
 OPTIONS: dict[Group, tuple[Option, ...]] = {
     "output": (
-        Option(("-O", "-o"), "FILE", "save there; - is standard output", dest="output"),
-        Option(("-d",), "DIR", "save below DIR, created if need be", dest="directory"),
-        Option(("-i",), "LIST", "more URLs, as lines or JSON objects; - is stdin", dest="lists", many=True),
+        Option(("-O", "-o"), "FILE", "save there; - is standard output", dest="output", kind=path),
+        Option(("-d",), "DIR", "save below DIR, created if need be", dest="directory", kind=path),
+        Option(("-i",), "LIST", "URLs, lines or JSON; - is stdin", dest="lists", many=True, kind=path),
         Option(("--exists",), "HOW", "a file that is there (fail)", choices=EXISTS),
         Option(("--json",), None, "one JSON object a line"),
         Option(("-q",), None, "no messages", dest="quiet"),
         Option(("-v",), None, "show the dialogue", dest="verbose"),
-        Option(("--trace",), "FILE", "write the dialogue there, secrets as ****"),
+        Option(("--trace",), "FILE", "write the dialogue there, secrets as ****", kind=path),
     ),
     "limits": (
         Option(("-j",), "N", "retrievals at once (4)", dest="jobs", kind=count, default=4),
@@ -138,17 +155,17 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--allow-server-name",), None, "S14: a file name that the server chose"),
         Option(("--file-root",), "DIR", "S12: file URLs must lead below DIR"),
         Option(("--origin",), "WHO", "who chose the URL (user)", choices=("user", "chosen", "derived")),
-        Option(("--referrer",), "URL", "the URL that led to it"),
+        Option(("--referrer",), "URL", "the URL that led to it", kind=referrer),
     ),
     "access": (
         Option(("-4",), None, "IPv4 only", dest="only_ipv4"),
         Option(("-6",), None, "IPv6 only", dest="only_ipv6"),
         Option(("--user",), "NAME", "log in as NAME at the places of this command line"),
-        Option(("--password-file",), "FILE", "its first line is the password; - is standard input"),
+        Option(("--password-file",), "FILE", "its first line is the password; - is stdin", kind=path),
         Option(("--tls",), "HOW", "where it is optional", choices=("never", "try", "require"), unsaid=True),
         Option(("-H",), "NAME:VALUE", "a header of http requests", dest="headers", many=True),
         Option(("--user-agent",), "TEXT", "who we say we are (http)"),
-        Option(("--cacert",), "FILE", "trust the certificates in FILE"),
+        Option(("--cacert",), "FILE", "trust the certificates in FILE", kind=path),
         Option(("--gateway",), "SCHEME=URL", "resolve SCHEME through URL", many=True),
     ),
     "schemes": (

@@ -107,7 +107,7 @@ async def _escaped(reply: LiveReply, octets: AsyncIterator[bytes]) -> AsyncItera
         if not known and not (reply.media_type is None and looks_like_text(piece)):
             raise Refused(
                 "S15",
-                f"{reply.media_type or 'this'} is not text, and a terminal takes text only; try -O FILE",
+                f"{reply.media_type or 'this'} is not text, and a terminal takes text only: -O FILE saves it",
                 flag="--allow-raw",
                 url=reply.url,
             )

@@ -31,4 +31,5 @@ def policy_of(found: argparse.Namespace) -> Policy:
             ftp_email=found.ftp_email,
         )
     except ValueError as error:
-        raise UsageError(str(error)) from error
+        field, colon, detail = str(error).partition(":")  # each names its field, which is the option
+        raise UsageError(f"--{field.replace('_', '-')}{colon}{detail}") from error

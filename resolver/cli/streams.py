@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from protocols.errors import LocalError
-from resolver.terminal import escape
+from resolver.terminal import escape_line
 
 TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
 if TYPE_CHECKING:
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
 
 _MOST_LINE = 1_048_576  # a line of a list: a URL of 65,536 characters, every one of them a JSON escape
 
+_MOST_TEXT = 67_108_864  # what a body may have that is collected in memory: /dev/zero never ends
+
 _READ_AT_ONCE = 65_536
 
 _MOST_TYPED = 4_096  # what a terminal holds of a line
 
 
-def complain(message: str) -> None:
+def complain(*lines: str) -> None:
     """One message to standard error. Nothing is raised when nobody reads it."""
-    lines = [escape(line) for line in message.split("\n")]
-    _to_stderr("resolve: " + "\n".join(lines) + "\n")
+    _to_stderr("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
 
 
 def note(line: str) -> None:
     """A line of the dialogue to standard error, without the program's name."""
-    _to_stderr(escape(line) + "\n")
+    _to_stderr(escape_line(line) + "\n")
 
 
 def note_record(record: dict[str, JsonValue]) -> None:
@@ -51,10 +52,19 @@ def _to_stderr(text: str) -> None:
         pass  # there is nobody left to tell
 
 
-def print_line(text: str) -> None:
-    """A line of ours to standard output; names in it come from strangers, so a terminal gets them escaped."""
-    line = escape(text) if output_is_terminal() else text
+def print_line(text: str, *, raw: bool = False) -> None:
+    """A line of ours to standard output, and one line it is: line ends in it are shown. What else drives a
+    terminal is shown on one; with `raw` the person wants it as it is (S15)."""
+    if output_is_terminal() and not raw:
+        line = escape_line(text)
+    else:
+        line = text.replace("\r", "\\x0d").replace("\n", "\\x0a")
     write_output(f"{line}\n".encode("utf-8", "surrogateescape"))
+
+
+def print_text(text: str) -> None:
+    """A text of our own to standard output."""
+    write_output(text.encode())
 
 
 def print_record(record: dict[str, JsonValue]) -> None:
@@ -129,8 +139,13 @@ def read_first_line(name: str, most: int) -> bytes:
 
 def read_text(name: str) -> str:
     """A whole text, for `extract`; any octets that are no UTF-8 stay distinguishable."""
+    text = bytearray()
     with _reading(name, "") as fd:
-        return b"".join(iter(lambda: os.read(fd, _READ_AT_ONCE), b"")).decode("utf-8", "surrogateescape")
+        while octets := os.read(fd, _READ_AT_ONCE):
+            text += octets
+            if len(text) > _MOST_TEXT:
+                raise LocalError(f"{name}: a text of more than {_MOST_TEXT} octets; give it in parts")
+    return text.decode("utf-8", "surrogateescape")
 
 
 @contextmanager
@@ -149,7 +164,7 @@ def _reading(name: str, what: str) -> Iterator[int]:
         else:
             yield sys.stdin.fileno()
     except OSError as error:
-        raise LocalError(f"cannot read {what}{name}: {error.strerror}") from error
+        raise LocalError(f"cannot read {what}{name!r}: {error.strerror}") from error
 
 
 def _lines(fd: int) -> Iterator[bytes]:
@@ -182,7 +197,7 @@ async def ask_secret(prompt: str) -> bytes | None:
     try:
         before = termios.tcgetattr(terminal)
         silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-        os.write(terminal, escape(prompt).encode())
+        os.write(terminal, escape_line(prompt).encode())
         try:
             termios.tcsetattr(terminal, termios.TCSAFLUSH, silent)
             await wait_readable(terminal)  # a terminal gives a whole line at once
@@ -211,7 +226,7 @@ class Trace:
             raise self._fault(error) from error
 
     def line(self, text: str) -> None:
-        shown = escape(text)
+        shown = escape_line(text)
         if self._aloud:
             note(shown)
         if self._file is not None and self._problem is None:
@@ -230,4 +245,4 @@ class Trace:
         return None if self._problem is None else self._fault(self._problem)
 
     def _fault(self, error: OSError) -> LocalError:
-        return LocalError(f"cannot write the trace {self._path}: {error.strerror}")
+        return LocalError(f"cannot write the trace {self._path!r}: {error.strerror}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from protocols.errors import LocalError, NotConfigured
@@ -40,30 +40,53 @@ class Target(NamedTuple):
         return url
 
 
-def targets(command: Command) -> Iterator[Target]:
-    """All targets, in order. Raises `LocalError` for a list that cannot be read or understood."""
+def targets(command: Command, tell: Callable[[LocalError], None]) -> Iterator[Target]:
+    """All targets, in order. `tell` is told of a line that can be no target; the others are taken all the
+    same. Raises `LocalError` for a list that cannot be read, and for a second URL where there is one file."""
+    found = _targets(command, tell)
+    if command.verb != "get" or command.output in (None, "-"):
+        yield from found
+        return
+    for number, target in enumerate(found):
+        if number:
+            raise NotConfigured("-O FILE takes one URL; -d DIR is for several")
+        yield target
+
+
+def _targets(command: Command, tell: Callable[[LocalError], None]) -> Iterator[Target]:
     referrer = None if command.referrer is None else (command.referrer, None)
     for url in command.urls:
         yield Target(url, command.origin, referrer)
     for name in command.lists:
         for number, line in enumerate(streams.read_list(name), 1):
-            if line.strip() and not line.startswith("#"):
-                yield _listed(line, f"{name}, line {number}", command.origin, referrer)
+            if not line.strip() or line.startswith("#"):
+                continue
+            try:
+                found = _listed(line, f"{name}, line {number}", command.origin, referrer)
+            except LocalError as error:
+                tell(error)
+                continue
+            if found is not None:
+                yield found
 
 
-def _listed(line: str, where: str, origin: Origin, referrer: tuple[str, str | None] | None) -> Target:
+def _listed(line: str, where: str, origin: Origin, referrer: tuple[str, str | None] | None) -> Target | None:
+    """None for an entry of a listing that has no URL, such as a line of prose in a menu."""
     if not line.startswith("{"):
         return Target(line, origin, referrer)
     import json  # most lists are lines
 
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LocalError(f"{where}: not a JSON object: {error}") from error
+    if "url" in record and record["url"] is None:
+        return None
     url = record.get("url")
     if not isinstance(url, str):
         raise LocalError(f"{where}: a JSON object needs a member url that is a string")
-    chosen = record.get("origin") or origin
+    chosen = record.get("origin")
+    chosen = origin if chosen is None else chosen
     if chosen not in _ORIGINS:
         raise LocalError(f"{where}: origin is user, chosen or derived, not {chosen!r}")
     return Target(url, cast("Origin", chosen), _referrer(record.get("referrer"), where) or referrer)

@@ -44,7 +44,9 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
         )
     except ResolveError as error:
         if command.json:
-            streams.print_record(outcome.failed(error, target, trio.current_time() - started))
+            streams.print_record(
+                outcome.failed(error, target, trio.current_time() - started, command, session.policy)
+            )
         raise
     _tell_oddities(saved.findings, command)
     if command.json:
@@ -55,7 +57,7 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
 
 def _path(url: Url, command: Command) -> str:
     if command.output is not None:
-        return command.output
+        return os.path.join(command.directory or "", command.output)
     try:
         name = local_file_name(url)
     except Refused:
@@ -76,7 +78,9 @@ async def cat(session: Resolver, target: Target, command: Command) -> None:
         saved = output.saved(reply, carrier)
     except ResolveError as error:
         if command.json:
-            streams.note_record(outcome.failed(error, target, trio.current_time() - started))
+            streams.note_record(
+                outcome.failed(error, target, trio.current_time() - started, command, session.policy)
+            )
         raise
     if command.json:
         streams.note_record(outcome.done(saved, reply.request.url.scheme))
@@ -91,7 +95,7 @@ async def ls(session: Resolver, target: Target, command: Command) -> None:
             if command.json:
                 streams.print_record(entry_record(entry))
             else:
-                streams.print_line(listing_line(entry))
+                streams.print_line(listing_line(entry), raw=session.policy.allow_raw)
         _tell_oddities(reply.findings, command)
 
 
@@ -109,7 +113,7 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
         **(entry.extra or {}),
     }
     for name, value in facts.items():
-        streams.print_line(f"{name}: {'-' if value is None else value}")
+        streams.print_line(f"{name}: {'-' if value is None else value}", raw=session.policy.allow_raw)
 
 
 def _tell_oddities(findings: tuple[Finding, ...], command: Command) -> None:

@@ -1,10 +1,14 @@
 """The command line: what is taken, what is refused with status 2."""
 
+import argparse
+from collections.abc import Callable
+
 import pytest
 
 from resolver.cli import main
 from resolver.cli.arguments import read
 from resolver.cli.bounds import limits_of
+from resolver.cli.options import count, seconds, size
 from resolver.cli.permissions import policy_of
 
 
@@ -13,6 +17,25 @@ def test_verb_may_be_left_out() -> None:
     assert bare == named
     assert bare is not None
     assert bare.verb == "get"
+
+
+@pytest.mark.parametrize(
+    ("argv", "verb", "urls"),
+    [
+        (["-q", "cat", "gopher://h.example/"], "cat", ("gopher://h.example/",)),
+        (["--max-size", "2k", "ls", "-q", "gopher://h.example/"], "ls", ("gopher://h.example/",)),
+        (["-O", "ls", "gopher://h.example/"], "get", ("gopher://h.example/",)),  # a value, no verb
+        (["gopher://h.example/", "ls"], "get", ("gopher://h.example/", "ls")),
+        (["cat", "cat"], "cat", ("cat",)),
+        (["cat", "--", "-x:", "--"], "cat", ("-x:", "--")),
+        (["--", "-q"], "get", ("-q",)),
+        (["extract"], "extract", ()),
+    ],
+)
+def test_the_first_word_may_be_a_verb(argv: list[str], verb: str, urls: tuple[str, ...]) -> None:
+    found = read(argv)
+    assert found is not None
+    assert (found.verb, found.urls) == (verb, urls)
 
 
 def test_options_stand_anywhere() -> None:
@@ -57,6 +80,21 @@ def test_limits_by_name() -> None:
         ["x:", "--gateway", "x-foo"],
         ["x:", "-4", "-6"],
         ["x:", "y:", "-O", "file"],
+        ["x:", "-O", ""],
+        ["x:", "-d", ""],
+        ["x:", "-i", ""],
+        ["x:", "--cacert", ""],  # as a variable of a script that was never set: no other trust for that
+        ["x:", "--referrer", "nonsense"],
+        ["x:", "--gateway", "x foo=http://h.example/"],
+        ["x:", "--gateway", "ftp=http://h.example/"],  # or the person would believe that it goes there
+        ["x:", "--gateway", "x-foo=nonsense"],
+        ["x:", "--gateway", "x-foo="],
+        ["cat", "x:", "-O", "file"],
+        ["ls", "x:", "-d", "folder"],
+        ["schemes", "ftp"],
+        ["x:", "-O--"],
+        ["x:", "--user=--"],
+        ["x:", "--trace", "a\0b"],
         ["x:", "--max"],  # no abbreviations: a new option must never change what an old script means
     ],
 )
@@ -65,6 +103,53 @@ def test_usage_errors(argv: list[str], capsys: pytest.CaptureFixture[str]) -> No
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("resolve: ")
+
+
+NUMBERS = (
+    "--max-size",
+    "--min-rate",
+    "--entries",
+    "-t",
+    "-j",
+    "--retry-delay",
+    "--max-time",
+    "--idle-timeout",
+)
+NO_NUMBERS = ("", "-1", "nan", "inf", "x", " 1", "1 ", "1_0", "+1", "1e3", "0x1", "١", "9" * 40, "1.", "k")
+
+
+@pytest.mark.parametrize("kind", [count, size, seconds])
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_texts_that_are_no_numbers(kind: Callable[[str], object], text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="needed, not "):
+        kind(text)
+
+
+@pytest.mark.parametrize("flag", NUMBERS)
+def test_where_a_number_is_needed(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", "x:", flag, "1_0"]) == 2
+    told = capsys.readouterr().err
+    assert flag in told
+    assert "needed, not '1_0'" in told
+
+
+def test_a_value_that_begins_with_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", "x:", "--search", "-v"]) == 2
+    assert "behind a = sign" in capsys.readouterr().err
+    found = read(["cat", "x:", "--search=-v"])
+    assert found is not None
+    assert found.refinements == (("search", "-v"),)
+
+
+def test_a_gateway_is_named_as_schemes_are() -> None:
+    found = read(["X-Foo:a", "--gateway", "X-Foo=http://h.example/?u="])
+    assert found is not None
+    assert found.gateways == {"x-foo": "http://h.example/?u="}
+
+
+def test_a_policy_error_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", "x:", "--allow-address", "everywhere"]) == 2
+    assert "--allow-address: 'everywhere'" in capsys.readouterr().err
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

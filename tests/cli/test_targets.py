@@ -18,7 +18,7 @@ def command(*argv: str) -> Command:
 def listed(tmp_path: Path, content: bytes, *argv: str) -> list[Target]:
     source = tmp_path / "list"
     source.write_bytes(content)
-    return list(targets(command("cat", *argv, "-i", str(source))))
+    return list(targets(command("cat", *argv, "-i", str(source)), pytest.fail))
 
 
 def test_command_line_comes_first(tmp_path: Path) -> None:
@@ -55,27 +55,57 @@ def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"{", b"{}", b'{"url": 1}', b'{"url": "x:", "origin": "me"}', b'{"url": "x:", "referrer": 7}'],
+    [
+        b"{",
+        b"{}",
+        b'{"url": 1}',
+        b'{"url": "x:"} and more',
+        b'{"url": "x:", "n": ' + b"[" * 100_000,  # deeper than anything that was meant
+        b'{"url": "x:", "n": ' + b"9" * 5_000 + b"}",
+        b'{"url": "x:", "origin": "me"}',
+        b'{"url": "x:", "origin": ""}',
+        b'{"url": "x:", "origin": []}',
+        b'{"url": "x:", "referrer": 7}',
+        b'{"url": "x:", "referrer": []}',
+    ],
 )
-def test_what_is_no_target_says_where(tmp_path: Path, line: bytes) -> None:
-    with pytest.raises(LocalError, match="line 2"):
-        listed(tmp_path, b"http://a/\n" + line)
+def test_what_is_no_target_says_where_and_the_others_are_taken(tmp_path: Path, line: bytes) -> None:
+    source = tmp_path / "list"
+    source.write_bytes(b"http://a/\n" + line + b"\nhttp://b/\n")
+    told: list[LocalError] = []
+    urls = [target.url for target in targets(command("cat", "-i", str(source)), told.append)]
+    assert urls == ["http://a/", "http://b/"]
+    assert [f"{source}, line 2: " in error.message for error in told] == [True]
+
+
+def test_an_entry_without_a_url_is_passed_over(tmp_path: Path) -> None:
+    listing = b'{"name": "prose", "url": null, "kind": "info"}\n{"name": "a", "url": "http://a/"}\n'
+    assert [target.url for target in listed(tmp_path, listing)] == ["http://a/"]
+
+
+def test_one_file_takes_one_url(tmp_path: Path) -> None:
+    source = tmp_path / "list"
+    source.write_bytes(b"http://a/\nhttp://b/\n")
+    found = targets(command("-O", "file", "-i", str(source)), pytest.fail)
+    assert next(found).url == "http://a/"
+    with pytest.raises(NotConfigured, match="-O FILE takes one URL"):
+        next(found)
 
 
 def test_list_that_is_not_there() -> None:
     with pytest.raises(LocalError, match="cannot read"):
-        list(targets(command("cat", "-i", "/nonexistent/list")))
+        list(targets(command("cat", "-i", "/nonexistent/list"), pytest.fail))
 
 
 def test_search_goes_into_a_gopher_url() -> None:
     found = command("cat", "--search", "two words", "gopher://h.example/7srch")
-    assert next(targets(found)).parsed(found).text == "gopher://h.example/7srch%09two%20words"
+    assert next(targets(found, pytest.fail)).parsed(found).text == "gopher://h.example/7srch%09two%20words"
 
 
 def test_option_that_means_nothing_to_the_scheme() -> None:
     found = command("cat", "--search", "x", "file:///etc/motd")
     with pytest.raises(NotConfigured, match="--search means nothing to a file URL"):
-        next(targets(found)).parsed(found)
+        next(targets(found, pytest.fail)).parsed(found)
 
 
 @pytest.mark.parametrize(
