@@ -18,7 +18,8 @@ from protocols.errors import ChecksumMismatch, ResolveError
 from resolver.checksum import Checksum
 from resolver.clock import Clock
 from resolver.gate import Door
-from resolver.gate.sink import Sink, free_name, is_there, modified_time, size_of
+from resolver.gate.names import free_name, is_there, modified_time, size_of
+from resolver.gate.sink import Sink
 from resolver.hops import Request
 from resolver.keep import Keep, Memory
 from resolver.listing import listing_octets

@@ -10,11 +10,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import itertools
 import os
 import stat
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -42,45 +41,12 @@ _HASHED_AT_ONCE = 67_108_864
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
-def is_there(path: str) -> bool:
-    """Has anything this name already, be it a link that leads nowhere?"""
-    return os.path.lexists(path)
-
-
-def modified_time(path: str) -> datetime:
-    """When the file was last modified. Raises `LocalError`."""
-    try:
-        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
-    except OSError as error:
-        raise writing_fault(error, path) from error
-
-
-def size_of(path: str) -> int:
-    """Octets in the file; 0 where it cannot be told."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
-
-
 def position_of(sink: AnySink) -> int | None:
     """Octets in a file so far, those moved in bulk included; None for what has no position."""
     try:
         return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
     except OSError:
         return None
-
-
-def free_name(path: str, source: str) -> str:
-    """`path`, or the first of `path.1`, `path.2`, … that nothing has, or only because a run for the same
-    source was killed when all was done."""
-    names = itertools.chain((path,), (f"{path}.{number}" for number in itertools.count(1)))
-    return next(name for name in names if not is_there(name) or _was_killed_behind(name, source))
-
-
-def _was_killed_behind(path: str, source: str) -> bool:
-    state = read_state(f"{path}.part-state", None)
-    return state is not None and state.url == source and state.complete == os.lstat(path).st_ino
 
 
 class Sink:
