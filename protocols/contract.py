@@ -293,7 +293,8 @@ class Gate(Protocol):
     def join(
         self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool
     ) -> AbstractAsyncContextManager[Seat]:
-        """Such a connection together with others who speak as `whom`, answered in the order they came.
+        """Such a connection together with others who speak as `whom`, answered in the order they came,
+        whatever the schemes of their URLs: `whom` says all that keeps them apart.
 
         Its memory is `memory` if the connection is new, which with `anew` it is unless others are on it.
         Who does not take his body as fast as it comes (`Options.prompt`) has a connection to himself.

@@ -15,7 +15,7 @@ from protocols.errors import (
     ProtocolError,
     TryLater,
 )
-from protocols.news.link import Anew, Link, Talk, is_loopback, undivided
+from protocols.news.link import Anew, Link, NotOurs, Talk, is_loopback, undivided
 from protocols.news.login import Hurdle, Login, Usher
 from protocols.news.refusals import declined
 from protocols.news.reply import Answer, read_status
@@ -38,11 +38,15 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
     that is new. When all that was asked for has been read, others may go on with it (`Keep`).
     """
     wish = wish_of(url, options)
-    anew = False
+    anew = apart = False
     while True:
-        talk, is_new = yield from _reach(url, options, limits, anew)
+        talk, is_new = yield from _reach(url, options, limits, anew=anew, apart=apart)
         try:
             found = yield from _get(talk, Usher(talk, Login(url.user, url.password), options), wish, is_new)
+        except NotOurs:
+            yield Keep()
+            apart = True
+            continue
         except (Disconnected, Declined) as error:
             if not is_new and _is_dead(talk, error):
                 anew = True
@@ -63,20 +67,21 @@ def _is_dead(talk: Talk, error: Disconnected | Declined) -> bool:
 
 
 def _reach(
-    url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool
+    url: NewsUrl | NntpUrl, options: Options, limits: Limits, *, anew: bool, apart: bool
 ) -> Dialogue[tuple[Talk, bool]]:
-    """Join a connection; is it new? Those who give other credentials, or want other TLS, never share it."""
+    """Join a connection; is it new? Those who give other credentials, or want other TLS, never share it.
+    `news:` and `nntp:` do, but `apart`: that is for a scheme that credentials may be held for (S11)."""
     tls = url.scheme in ("snews", "nntps")
     link = Link(limits)
-    whom = (url.user, url.password, options.tls, options.login_in_clear)
+    whom = ("nntp", url.user, url.password, options.tls, options.login_in_clear, apart and url.scheme)
     joined = yield Join(whom, link, tls=tls, anew=anew)
     if joined is not None:
         assert isinstance(joined, Joined)
         assert isinstance(joined.memory, Link)
         link.tls = tls
         link.private = tls or is_loopback(joined.peer)
-        return Talk(joined.memory), joined.memory is link
-    return Talk(link), True
+        return Talk(joined.memory, url.scheme), joined.memory is link
+    return Talk(link, url.scheme), True
 
 
 def _get(talk: Talk, usher: Usher, wish: Wish, is_new: bool) -> Dialogue[Found]:

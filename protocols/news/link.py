@@ -70,6 +70,10 @@ class Anew(Exception):
     """What this dialogue said is void and has to be said again. Never leaves a dialogue."""
 
 
+class NotOurs(Exception):
+    """This connection speaks with what was held for another scheme (S11). Never leaves a dialogue."""
+
+
 @dataclass(slots=True)
 class Link:
     """A `Memory`. `owed` are the commands sent and not answered, oldest first; `groups_owed` counts those
@@ -77,9 +81,10 @@ class Link:
 
     `reader`: something has told that the server is in reader mode. `reader_asked`: MODE READER was sent,
     which is done once. `tls`: inside TLS, `secured`: by way of STARTTLS. `private`: nobody between can
-    read along, for it is TLS or this machine. `login_refused`: a login is not tried again here. `group`
-    is what was selected last with 211. `capabilities` are None until asked for; `old` says that the server
-    does not know the question. `overview` is the verb to try, None if there is none. `open`: who spoke
+    read along, for it is TLS or this machine. `login_refused`: a login is not tried again here. `held_for`
+    is the scheme that a login here was held for, None where only URLs gave one. `group` is what was
+    selected last with 211. `capabilities` are None until asked for; `old` says that the server does not
+    know the question. `overview` is the verb to try, None if there is none. `open`: who spoke
     last has no more to say, so another dialogue may speak behind it. `closing`: the server has said that
     it will close. `epoch` counts how often what had been said was drained: a dialogue that spoke in an
     earlier one has to start anew.
@@ -97,6 +102,7 @@ class Link:
     secured: bool = False
     logged_in: bool = False
     login_refused: bool = False
+    held_for: str | None = None
     group: bytes | None = None
     capabilities: Capabilities | None = None
     old: bool = False
@@ -153,11 +159,12 @@ class Link:
 
 
 class Talk:
-    """What one dialogue says and hears. `pending` are its own commands without an answer, `heard` counts
-    answers, `handed`: a part of the body has been handed over."""
+    """What one dialogue says and hears. `scheme` is that of its URL. `pending` are its own commands without
+    an answer, `heard` counts answers, `handed`: a part of the body has been handed over."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, scheme: str) -> None:
         self.link = link
+        self.scheme = scheme
         self.pending = 0
         self.heard = 0
         self.handed = False
@@ -180,6 +187,11 @@ class Talk:
     def _take_floor(self) -> Dialogue[None]:
         if self._epoch is None and not self._in_turn:
             yield TakeFloor()
+            self._check_owner()
+
+    def _check_owner(self) -> None:
+        if self.link.held_for not in (None, self.scheme):
+            raise NotOurs
 
     def _say(self, commands: tuple[Command, ...]) -> Say:
         link = self.link
@@ -192,11 +204,12 @@ class Talk:
         return Say(tuple(command.line for command in commands))
 
     def await_turn(self) -> Dialogue[None]:
-        """Wait until the next answer is one to this dialogue. Raises `Anew`."""
+        """Wait until the next answer is one to this dialogue. Raises `Anew`, `NotOurs`."""
         if not self._in_turn:
             yield AwaitTurn()
             if self._epoch not in (None, self.link.epoch):
                 self.pending, self._epoch = 0, None
+                self._check_owner()
                 raise Anew
             self._in_turn = True
 

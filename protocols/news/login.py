@@ -157,6 +157,8 @@ class Usher:
     def _ask_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
         held = yield AskCredentials(user, None)
         assert held is None or isinstance(held, Credentials)
+        if held is not None:  # for this scheme, and for no other (S11)
+            self._link.held_for = self._talk.scheme
         if held is not None and len((held.user + b"." + held.password).split()) > 1:
             detail = "the name or password has a blank in it; servers take what stands before it"
             self._link.findings.append(Finding("nntp:login-blank", "warn", detail))

@@ -176,7 +176,7 @@ class Passage:
     @asynccontextmanager
     async def join(self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool) -> AsyncIterator[Seat]:
         host, port = self._place()
-        key = ("joined", self._url.scheme, host, port, tls, whom)
+        key = ("joined", host, port, tls, whom)
 
         async def open_() -> tuple[Stream, Memory]:
             kept = None if anew else await self._kept(key, host, port)

@@ -230,6 +230,49 @@ async def test_another_password_is_another_connection(nursery: trio.Nursery) -> 
     assert server.connections == 3
 
 
+async def test_news_and_nntp_share_a_connection(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with session(server) as one:
+        for url in ("news:comp.misc.1230@example.test", server.url("comp.misc/1234"), "news:comp.misc"):
+            await one.fetch(url)
+        await one.fetch(server.url("comp.misc", scheme="news"))
+    assert (server.connections, server.violations) == (1, [])
+
+
+@pytest.mark.parametrize("at_once", [1, 40])
+async def test_what_is_held_for_one_scheme_serves_no_other(at_once: int, nursery: trio.Nursery) -> None:
+    """S11: a login with it leaves nothing to the other scheme but a connection of its own."""
+    groups = {b"a.b": Group(numbered(b"a.b", [1])), b"c.d": Group(numbered(b"c.d", [1]), locked=True)}
+    server = await serve(nursery, Spool(groups))
+    turns = trio.CapacityLimiter(at_once)
+    found: dict[str, set[str]] = {}
+
+    async def ask(scheme: str, host: str, port: int, user: bytes | None) -> resolver.Credentials | None:
+        return resolver.Credentials(b"alice", b"secret") if scheme == "nntp" else None
+
+    async def fetch(session: Resolver, url: str) -> None:
+        async with turns:
+            try:
+                outcome = (await session.fetch(url)).kind.value
+            except resolver.ResolveError as error:
+                outcome = type(error).__name__
+            found.setdefault(url.replace(str(server.port), "P"), set()).add(outcome)
+
+    async with session(server, credentials=ask) as many, trio.open_nursery() as inner:
+        for _ in range(10):
+            for path in ("a.b", "c.d"):
+                inner.start_soon(fetch, many, server.url(path, scheme="news"))
+                inner.start_soon(fetch, many, server.url(f"{path}/1"))
+    assert found == {
+        "news://127.0.0.1:P/a.b": {"group"},
+        "news://127.0.0.1:P/c.d": {"LoginRequired"},
+        "nntp://127.0.0.1:P/a.b/1": {"article"},
+        "nntp://127.0.0.1:P/c.d/1": {"article"},
+    }
+    assert (server.connections, server.violations) == (2, [])
+    assert server.commands.count(b"AUTHINFO PASS secret") == 1
+
+
 async def test_a_farewell(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with session(server) as one:
