@@ -22,6 +22,7 @@ from protocols.step import AskAgreed, AskCredentials, Borrow, Connect, Dialogue,
 _IDEAL = Head(200, "OK", ())
 #: What a server answers to a HEAD that it does not do.
 _NO_HEAD = (405, 501)
+_PARTIAL = 206
 #: The object ends before the part that was asked for begins.
 _NO_SUCH_PART = 416
 
@@ -37,18 +38,27 @@ class Answered(HandOver):
 def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """The steps of a retrieval. Where only facts are wanted they are asked for by HEAD, and by a GET
     whose body is left unread where the server does not do that. An object that is shorter now than what is
-    held of it is asked for from its beginning."""
+    held of it is asked for from its beginning, and one of which another part came than was asked for."""
     options, limits = options or Options(), limits or Limits()
     credentials = yield from _credentials(url, options)
     request = compose(url, options, credentials, accepted(options))
     answered = yield from _ask(url, request, options, limits)
     if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
         answered = yield from _ask(url, request._replace(method=b"GET"), options, limits)
-    if options.start and answered.head.status == _NO_SUCH_PART:
+    if options.start and not _goes_on(answered.head, options.start):
         whole = compose(url, replace(options, start=0), credentials, accepted(options))
         answered = yield from _ask(url, whole, options, limits)
     yield Note("a redirect would be judged by the policy and followed as a retrieval of its own")
     yield answered
+
+
+def _goes_on(head: Head, start: int) -> bool:
+    """May this answer be read on? Not one to a part that is not there, nor with another part."""
+    if head.status == _PARTIAL:
+        from protocols.http.part import is_part  # few retrievals go on in the middle
+
+        return is_part(head, start)
+    return head.status != _NO_SUCH_PART
 
 
 def accepted(options: Options) -> tuple[str, ...]:

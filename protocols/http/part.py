@@ -33,6 +33,15 @@ def strong_etag(head: Head) -> str | None:
     return tag if _STRONG.fullmatch(tag) else None
 
 
+def is_part(head: Head, start: int) -> bool:
+    """Is this what `check_part` would take?"""
+    try:
+        check_part(head, start)
+    except ProtocolError:
+        return False
+    return True
+
+
 def check_part(head: Head, start: int) -> int | None:
     """Is this the part that was asked for, from `start` to the object's end? The size of the object, None
     where the server does not know it. Raises `ProtocolError`."""

@@ -128,9 +128,30 @@ async def test_an_object_that_became_shorter_is_asked_for_anew() -> None:
     gate.check_finished()
 
 
-async def test_another_part_ends_the_retrieval() -> None:
-    turns = (ASKED, answer(b"206 P", b"Content-Range: bytes 3-4/5", body=b"lo"))
-    gate = MemoryGate([Connection(turns, "left")], options=OPTIONS, logins=[None])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (b"Content-Range: bytes 3-4/5",),
+        (b"Content-Range: bytes 2-4/5", b"Content-Encoding: gzip"),
+        (b"Content-Type: multipart/byteranges; boundary=x",),
+        (),
+    ],
+)
+async def test_where_another_part_comes_the_whole_is_asked_for(fields: tuple[bytes, ...]) -> None:
+    another = Connection((ASKED, answer(b"206 P", *fields, body=b"llo")), "left")
+    whole = Connection((Turn("C", request()), answer(b"200 OK", body=b"hello")), "left")
+    gate = MemoryGate([another, whole], options=OPTIONS, logins=[None])
+    async with open_http(parse("http://h.dom/x"), gate) as reply:
+        assert (reply.start, reply.size) == (0, 5)
+        assert [octets async for octets in reply.body] == [b"hello"]
+    gate.check_finished()
+
+
+async def test_another_part_again_ends_the_retrieval() -> None:
+    """Nobody asked for a part the second time."""
+    part = answer(b"206 P", b"Content-Range: bytes 3-4/5", body=b"lo")
+    turns = [Connection((asked, part), "left") for asked in (ASKED, Turn("C", request()))]
+    gate = MemoryGate(turns, options=OPTIONS, logins=[None])
     with pytest.raises(ResolveError) as caught:
         async with open_http(parse("http://h.dom/x"), gate):
             pass
