@@ -29,6 +29,11 @@ what came instead; it never holds a password or an octet of a body.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
 
 class ResolveError(Exception):
     """Anything that keeps a URL from being resolved.
@@ -172,10 +177,12 @@ class LoginRequired(Declined):
 
 
 class TryLater(Declined):
-    """Not now. `after` is the number of seconds that the peer asked to wait, None if it named none."""
+    """Not now. `after` is the number of seconds that the peer asked to wait, `until` the moment that it
+    named without saying what time it has; None where it did not."""
 
     retryable = True
     after: float | None = None
+    until: datetime | None = None
 
 
 class IntegrityError(ResolveError):

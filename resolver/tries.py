@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import NoReturn, TypeAlias
 
 import trio
@@ -41,11 +42,18 @@ class Patience:
 
     def pause(self, fruitless: int, error: ResolveError) -> float:
         """Seconds to wait after `fruitless` tries in a row; a peer that named a time gets it."""
-        asked = error.after if isinstance(error, TryLater) else None
+        asked = _asked_for(error)
         if asked is not None:
             return asked
         grown: float = min(_LONGEST_DELAY, self.delay * 2 ** max(0, fruitless - 1))
         return grown * random.uniform(0.75, 1.0)  # not all clients of a server at once
+
+
+def _asked_for(error: ResolveError) -> float | None:
+    """Seconds that the peer asked to be left alone; None where it named no time."""
+    if isinstance(error, TryLater) and error.until is not None:
+        return max(0.0, (error.until - datetime.now(UTC)).total_seconds())
+    return error.after if isinstance(error, TryLater) else None
 
 
 #: Puts the octets of a reply into the keep: all of a listing, or the rest of a body.

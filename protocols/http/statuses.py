@@ -28,7 +28,7 @@ _REFUSALS: dict[int, type[Declined]] = {
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
 _PARTIAL = 206
 
-_SECONDS = re.compile(r"[0-9]{1,10}", re.ASCII)
+_SECONDS = re.compile(r"[0-9]+", re.ASCII)
 _LONGEST_WAIT = 86_400.0
 
 
@@ -53,19 +53,21 @@ def _refusal(head: Head) -> Declined:
     kind = _REFUSALS.get(head.status, Declined)
     error = kind(f"the server answers {head.shown}", code=str(head.status), text=head.reason)
     if isinstance(error, TryLater):
-        error.after = _seconds_to_wait(head)
+        _note_retry_after(error, head)
     return error
 
 
-def _seconds_to_wait(head: Head) -> float | None:
-    """Retry-After, in seconds or as a date (10.2.3); a date counts from the server's own."""
+def _note_retry_after(error: TryLater, head: Head) -> None:
+    """Retry-After, in seconds or as a date (10.2.3); a date counts from the server's own, if it has one."""
     value = "".join(head.values("retry-after")[:1])
     if _SECONDS.fullmatch(value):
-        return min(float(value), _LONGEST_WAIT)
+        error.after = min(float(value), _LONGEST_WAIT)
+        return
     until, now = parse_date(value), parse_date("".join(head.values("date")[:1]))
     if until is None or now is None:
-        return None
-    return min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT)
+        error.until = until
+    else:
+        error.after = min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT)
 
 
 def _location(head: Head) -> str | None:

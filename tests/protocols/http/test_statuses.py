@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from protocols.contract import Moved
@@ -58,7 +60,7 @@ NOW = ("date", "Sun, 06 Nov 1994 08:49:37 GMT")
         ((), None),
         ((("retry-after", "120"),), 120.0),
         ((("retry-after", "0"),), 0.0),
-        ((("retry-after", "9999999999"),), 86_400.0),
+        ((("retry-after", "9" * 400),), 86_400.0),
         ((("retry-after", "-1"),), None),
         ((("retry-after", "soon"),), None),
         ((("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"), NOW), 30.0),
@@ -71,6 +73,13 @@ def test_how_long_the_server_asks_to_wait(fields: tuple[tuple[str, str], ...], a
     with pytest.raises(TryLater) as caught:
         check_status(Head(503, "", fields))
     assert caught.value.after == after
+    assert caught.value.until is None or len(fields) == 1
+
+
+def test_a_moment_from_a_server_that_does_not_say_what_time_it_has() -> None:
+    with pytest.raises(TryLater) as caught:
+        check_status(Head(503, "", (("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"),)))
+    assert caught.value.until == datetime(1994, 11, 6, 8, 50, 7, tzinfo=UTC)
 
 
 def test_no_other_status_is_an_answer() -> None:
