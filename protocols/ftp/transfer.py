@@ -118,7 +118,8 @@ def _await_data(control: Control, doing: str, found: Found) -> Dialogue[Begun[Co
     )
     assert isinstance(begun, Begun)
     for reply in begun.values:
-        control.take(reply)
+        if reply.preliminary:
+            control.take(reply)
     return begun
 
 
@@ -156,9 +157,10 @@ def _hear_final(
 ) -> Dialogue[ControlReply]:
     """The reply that ends the transfer, heard already or still to come; 1yz ones join `heard`. Without
     one nothing is proved: `Truncated`."""
-    if heard and not heard[-1].preliminary:
-        return heard[-1]
     try:
+        if heard and not heard[-1].preliminary:
+            control.take(heard[-1])
+            return heard[-1]
         while len(heard) < PRELIMINARY_LIMIT:
             reply = yield from hear(control.reader, f"the final reply to {doing}", ControlReply(226))
             control.take(reply)

@@ -210,6 +210,7 @@ def test_cut(
     assert type(raised) is error
     assert isinstance(raised, Truncated)
     assert (raised.received, raised.expected) == (received, expected)
+    assert player.body == script.data  # what came can be kept
     assert CloseData() in player.events
     assert player.sent[-1].startswith((b"RETR", b"NLST"))
 
@@ -273,9 +274,11 @@ def test_nonsense_at_the_end_says_how_much_there_was() -> None:
     assert "after 3 of 5 octets" in str(raised)
 
 
-def test_octets_before_a_refusal_are_handed_over() -> None:
-    """150 and 426 were there at once: what had come before that is kept, to go on behind it."""
-    player, raised = play(FILE, Script(data=b"123", replies={b"RETR": b"150 a\r\n426 broken\r\n"}))
+@pytest.mark.parametrize("code", [b"426", b"421", b"550"])
+def test_octets_before_a_refusal_are_handed_over(code: bytes) -> None:
+    """150 and it were there at once: what had come before that is kept, to go on behind it."""
+    replies: Replies = {b"RETR": b"150 a\r\n" + code + b" broken\r\n"}
+    player, raised = play(FILE, Script(data=b"123", replies=replies))
     assert player.body == b"123"
     assert isinstance(raised, Truncated)
     assert (raised.received, raised.expected) == (3, 5)
