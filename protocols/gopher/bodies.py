@@ -144,6 +144,8 @@ class TextBody:
             )
         if self._periods.terminator:
             self._evidence.terminated()
+        elif self._promised and self._received == 0:
+            self._failure = Disconnected("the connection ended before the first octet of the reply")
         elif self._promised:
             self._failure = Truncated(
                 f"the reply ended after {self._received} octets without its final period",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from protocols.errors import ProtocolError
+from protocols.errors import Disconnected, ProtocolError
 from protocols.wire import Buffer
 
 #: Room for a sign, 18 digits and blanks; a line longer than this is no header.
@@ -63,8 +63,11 @@ def read_header(buffer: Buffer) -> Generator[None, None, Header | None]:
 
 
 def read_promised_header(buffer: Buffer) -> Generator[None, None, Header | None]:
-    """The same for a request that certainly was Gopher+: an empty reply to it is a `ProtocolError`."""
+    """The same for a request that certainly was Gopher+: an empty reply to it is a `ProtocolError`, and one
+    that ends inside a header was cut off there: `Disconnected`."""
     header = yield from read_header(buffer)
+    if header is None and buffer.at_end and _BEGINNING.match(buffer.peek(HEADER_LIMIT)):
+        raise Disconnected("the connection ended inside the header line of a Gopher+ reply")
     if header is None and not buffer:
         error = ProtocolError("the server closed without a single octet in answer to a Gopher+ request")
         error.retryable = True  # whether it never answers so or was cut off this time, nobody can tell

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from fixtures.transcript import Connection, Turn
+from fixtures.transcript import Connection, End, Turn
 from protocols.body import StreamBody
 from protocols.contract import Limits, Stream
-from protocols.errors import LimitExceeded, NotFound, Truncated
+from protocols.errors import Disconnected, LimitExceeded, NotFound, Truncated
 from protocols.gopher.attributes import RECORD_LIMIT
 from protocols.gopher.handler import open_gopher
 from protocols.gopher.periods import HOLD_LIMIT
@@ -203,3 +203,21 @@ async def test_a_reset_while_the_first_octets_are_looked_at_is_told_with_both_nu
         with pytest.raises(Truncated) as caught:
             await reply.body.drain(sink)
     assert (sink.octets, caught.value.received, caught.value.expected) == (b"GIF89", 5, 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "sent", "end"),
+    [
+        ("0a%09%09+", b"+-1\r\n", "close"),
+        ("0a%09%09+", b"+-1\r\n", "reset"),
+        ("Ia%09%09+", b"+30\r\n", "reset"),
+        ("Ia", b"", "reset"),
+        ("0a", b"", "reset"),
+    ],
+)
+async def test_an_end_before_the_first_octet_is_a_peer_that_left(text: str, sent: bytes, end: End) -> None:
+    url = url_of(text)
+    turns = (Turn("C", encode_request(url).octets), *([Turn("S", sent)] if sent else []))
+    with pytest.raises(Disconnected):
+        async with open_gopher(url, MemoryGate([Connection(turns, end)])) as reply:
+            await reply.body.drain(MemorySink())

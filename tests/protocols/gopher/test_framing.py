@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from protocols.errors import ProtocolError
+from protocols.errors import Disconnected, ProtocolError
 from protocols.gopher.framing import HEADER_LIMIT, Ending, Header, read_header, read_promised_header
 from protocols.wire import Buffer, run_reader
 from tests.protocols.in_memory import one_by_one
@@ -85,6 +85,12 @@ def test_nothing_at_all_is_no_answer_to_gopherplus() -> None:
     with pytest.raises(ProtocolError, match="without a single octet"):
         run_reader(read_promised_header, b"")
     assert run_reader(read_promised_header, b"x") is None
+
+
+@pytest.mark.parametrize("octets", [b"+", b"-", b"+5", b"+-", b"--1", b"+-1\r", b"+12 "])
+def test_an_answer_to_gopherplus_that_ends_inside_its_header_was_cut_off(octets: bytes) -> None:
+    with pytest.raises(Disconnected, match="inside the header line"):
+        run_reader(read_promised_header, octets)
 
 
 @pytest.mark.parametrize(("line", "header"), HEADERS)
