@@ -62,14 +62,12 @@ def connection_fault(error: OSError, peer: str) -> NetworkError:
     return Disconnected(f"the connection to {peer} broke: {reason(error)}")
 
 
-def tls_fault(error: ssl.SSLError, host: str) -> TlsError:
-    """Why there is no trustworthy TLS."""
+def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
+    """Why there is no trustworthy TLS. A peer that leaves during the handshake has said nothing about it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsError(f"the certificate of {host} is not to be trusted: {error.verify_message}")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
-        cut = TlsError(f"{host} ended the connection during the TLS handshake")
-        cut.retryable = True  # it closed before there was anything, as a peer without TLS may
-        return cut
+        return Disconnected(f"{host} ended the connection during the TLS handshake")
     words = getattr(error, "reason", None) or str(error)
     return TlsError(f"TLS with {host} failed: {words.replace('_', ' ').lower()}")
 

@@ -90,13 +90,12 @@ BEHIND: dict[str, tuple[Error | None, ...]] = {
     "wais": UNHURT,
 }
 #: What cannot be told from an object that is whole: Gopher without a count ends with the connection, http
-#: without a length too; one octet of a Gopher+ header is a document as well.
+#: without a length too.
 UNTOLD: set[tuple[str, Kind, Moment]] = {
     ("gopher close", "close", "body"),
     ("gopher close", "close", "connect"),
     ("gopher close", "close", "greeting"),
     ("http close", "close", "body"),
-    ("gopher", "close", "greeting"),
 }
 
 
@@ -253,7 +252,7 @@ def secured() -> Iterator[Row]:
     """Inside TLS: the handshake, and ends that TLS was not told of."""
     for scheme in SECURED:
         yield from both(Row(scheme, Manner(fault=Fault("reset", "connect")), Disconnected))
-        yield from both(Row(scheme, Manner(fault=Fault("close", "connect")), TlsError))
+        yield from both(Row(scheme, Manner(fault=Fault("close", "connect")), Disconnected))
         yield from both(Row(scheme, Manner(fault=Fault("silence", "connect")), TimedOut))
         yield _final(scheme, Manner(fault=Fault("stray", "connect")), TlsError)
         for kind in ("cut", "reset", "close", "silence"):

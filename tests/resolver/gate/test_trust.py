@@ -114,12 +114,12 @@ async def test_what_is_no_tls_is_a_tls_error(nursery: trio.Nursery, cafile: str)
             pass
 
 
-async def test_the_end_during_a_handshake_is_a_tls_error(nursery: trio.Nursery, cafile: str) -> None:
+async def test_the_end_during_a_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
     async def leave(stream: trio.SocketStream) -> None:
         await stream.receive_some()
 
     port = await start(nursery, leave)
-    with pytest.raises(TlsError, match="localhost ended the connection during the TLS handshake"):
+    with pytest.raises(Disconnected, match="localhost ended the connection during the TLS handshake"):
         async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
             pass
 
