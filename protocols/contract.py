@@ -20,6 +20,7 @@ from protocols.connection import Datagrams as Datagrams
 from protocols.connection import Line as Line
 from protocols.connection import Sink as Sink
 from protocols.connection import Stream as Stream
+from protocols.instant import instant
 from protocols.location import Action as Action
 from protocols.location import Finding as Finding
 from protocols.location import HostUrl as HostUrl
@@ -65,6 +66,22 @@ class Entry:
     extra: Mapping[str, JsonValue] | None = None
     origin: Origin = "derived"
     referrer: Referrer | None = None
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Every member under its name: `modified` as RFC 3339, `raw` one character an octet, `referrer` as
+        `[url, address]`."""
+        return {
+            "name": self.name,
+            "url": self.url,
+            "kind": self.kind.value,
+            "size": self.size,
+            "modified": instant(self.modified),
+            "title": self.title,
+            "raw": None if self.raw is None else self.raw.decode("latin-1"),
+            "extra": None if self.extra is None else dict(self.extra),
+            "origin": self.origin,
+            "referrer": None if self.referrer is None else list(self.referrer),
+        }
 
 
 class EntryReader(Protocol):

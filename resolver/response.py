@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from protocols.contract import Entry
+from protocols.instant import instant
 from protocols.location import Finding, JsonValue, Kind
-from resolver.records import entry_record, finding_record, instant
+from resolver.records import finding_record
 
 #: Media types outside text/ whose octets are meant for reading.
 _TEXTUAL = frozenset(
@@ -124,7 +125,7 @@ class Response:
             "size": self.size,
             "modified": instant(self.modified),
             "meta": [list(pair) for pair in self.meta],
-            "entries": None if self.entries is None else [entry_record(entry) for entry in self.entries],
+            "entries": None if self.entries is None else [entry.as_json() for entry in self.entries],
             "findings": [finding_record(finding) for finding in self.findings],
             "verified": list(self.verified),
             "elapsed": self.elapsed,
@@ -159,3 +160,24 @@ class Saved:
     peer: str | None
     skipped: bool = False
     chain: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Every member under its name."""
+        return {
+            "url": self.url,
+            "requested_url": self.requested_url,
+            "path": self.path,
+            "bytes": self.bytes,
+            "resumed_from": self.resumed_from,
+            "kind": self.kind.value,
+            "media_type": self.media_type,
+            "modified": instant(self.modified),
+            "digest": self.digest,
+            "findings": [finding_record(finding) for finding in self.findings],
+            "verified": list(self.verified),
+            "attempts": self.attempts,
+            "elapsed": self.elapsed,
+            "peer": self.peer,
+            "skipped": self.skipped,
+            "chain": list(self.chain),
+        }

@@ -24,7 +24,7 @@ def words(text: str) -> frozenset[str]:
 LAYERS: dict[str, tuple[frozenset[str], ...]] = {
     "protocols": (
         frozenset({"errors"}),
-        frozenset({"connection", "location", "options"}),
+        frozenset({"connection", "instant", "location", "options"}),
         frozenset({"scheme"}),
         frozenset({"contract"}),
         frozenset({"syntax"}),

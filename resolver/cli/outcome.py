@@ -6,10 +6,11 @@ from contextlib import suppress
 
 from protocols.contract import Finding, JsonValue
 from protocols.errors import InvalidUrl, ResolveError
+from protocols.instant import instant
 from resolver.cli.arguments import Command
 from resolver.cli.targets import Target
 from resolver.policy import Policy, check
-from resolver.records import finding_record, instant, spelling_of
+from resolver.records import finding_record, spelling_of
 from resolver.response import Saved
 from resolver.url import parse, redact
 

@@ -10,6 +10,7 @@ import trio
 
 from protocols.contract import Finding, JsonValue, Url
 from protocols.errors import Refused, ResolveError
+from protocols.instant import instant
 from resolver.cli import outcome, streams
 from resolver.cli.arguments import Command
 from resolver.cli.output import Output
@@ -18,7 +19,6 @@ from resolver.clock import Clock
 from resolver.listing import listing_line
 from resolver.naming import local_file_name
 from resolver.plan import opens_anything
-from resolver.records import entry_record, instant
 from resolver.session import Resolver
 
 Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[None]]
@@ -93,7 +93,7 @@ async def ls(session: Resolver, target: Target, command: Command) -> None:
     async with session.stream(url, origin=target.origin, referrer=target.referrer) as reply:
         async for entry in reply.entries():
             if command.json:
-                streams.print_record(entry_record(entry))
+                streams.print_record(entry.as_json())
             else:
                 streams.print_line(listing_line(entry), raw=session.policy.allow_raw)
         _tell_oddities(reply.findings, command)
@@ -103,7 +103,7 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
     """What the URL names; the body stays where it is."""
     entry = await session.info(target.parsed(command), origin=target.origin, referrer=target.referrer)
     if command.json:
-        streams.print_record(entry_record(entry))
+        streams.print_record(entry.as_json())
         return
     facts: dict[str, JsonValue] = {
         "url": entry.url,

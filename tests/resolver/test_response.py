@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 
 import pytest
 
-from protocols.contract import Entry, Finding, Kind
-from resolver.records import entry_record, instant
-from resolver.response import Response, decode_text, is_textual, looks_like_text
+from protocols.contract import Entry, Finding, Kind, Referrer
+from resolver.response import Response, Saved, decode_text, is_textual, looks_like_text
 
 
 @pytest.mark.parametrize(
@@ -66,19 +65,6 @@ def test_what_looks_like_text(octets: bytes, text: bool) -> None:
     assert looks_like_text(octets) is text
 
 
-@pytest.mark.parametrize(
-    ("moment", "text"),
-    [
-        (None, None),
-        (datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC), "2001-09-09T01:46:40Z"),
-        (datetime(2001, 9, 9, 1, 46, 40), "2001-09-09T01:46:40Z"),
-        (datetime(2001, 9, 9, 3, 46, 40, tzinfo=timezone(timedelta(hours=2))), "2001-09-09T01:46:40Z"),
-    ],
-)
-def test_moments_are_utc(moment: datetime | None, text: str | None) -> None:
-    assert instant(moment) == text
-
-
 def response(**changed: object) -> Response:
     members: dict[str, object] = {
         "url": "gopher://h/0x",
@@ -109,6 +95,50 @@ def test_text_of_what_is_no_text_is_none() -> None:
     assert response(media_type="image/gif").text is None
 
 
-def test_entry_record_has_every_member() -> None:
-    members = ["name", "url", "kind", "size", "modified", "title", "raw", "extra", "origin", "referrer"]
-    assert list(entry_record(Entry(name="x"))) == members
+def test_an_entry_shows_every_member() -> None:
+    entry = Entry(
+        name="x",
+        kind=Kind.GROUP,
+        modified=datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC),
+        raw=b"\xff",
+        extra={"type": "1"},
+        referrer=Referrer("gopher://h/", "192.0.2.1"),
+    )
+    assert json.loads(json.dumps(entry.as_json())) == {
+        "name": "x",
+        "url": None,
+        "kind": "group",
+        "size": None,
+        "modified": "2001-09-09T01:46:40Z",
+        "title": None,
+        "raw": "\xff",
+        "extra": {"type": "1"},
+        "origin": "derived",
+        "referrer": ["gopher://h/", "192.0.2.1"],
+    }
+    assert Entry(name="x").as_json()["referrer"] is None
+
+
+def test_what_was_saved_shows_every_member() -> None:
+    saved = Saved(
+        url="http://h/x",
+        requested_url="http://h/",
+        path="x",
+        bytes=3,
+        resumed_from=1,
+        kind=Kind.DOCUMENT,
+        media_type="text/plain",
+        modified=datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC),
+        digest="sha256:00",
+        findings=(Finding("S04", "warn", "a port"),),
+        verified=("length",),
+        attempts=2,
+        elapsed=0.5,
+        peer="192.0.2.1",
+        chain=("http://h/",),
+    )
+    record = json.loads(json.dumps(saved.as_json()))
+    assert list(record) == list(Saved.__dataclass_fields__)
+    assert (record["kind"], record["modified"]) == ("document", "2001-09-09T01:46:40Z")
+    assert record["findings"] == [{"rule": "S04", "action": "warn", "detail": "a port"}]
+    assert (record["verified"], record["chain"], record["skipped"]) == (["length"], ["http://h/"], False)
