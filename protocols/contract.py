@@ -137,13 +137,13 @@ class Reply:
     `findings` and `verified` may grow until the body has ended. `verified` takes words out of
     length, final-reply, close-notify, terminator. `size` is that of the whole object; the body begins at
     its octet `start`, which is 0 unless `Options.start` could be granted; `etag` is a strong one.
-    `listing` reads the body as entries, or is None where the URL names no listing; with `records` it reads
-    those, and the body is a document that says what is listed (a wais database). `target` is the URL that a
-    link, service or address points to. `untouched` makes the octets that were sent out of the whole body
-    again, where the protocol's quoting was undone in it; it may be called once the body has ended. With
-    `moved` there is nothing here but the way to another URL, which a retrieval follows as far as S10 and
-    S11 let it. `peer` is the numeric address that the octets came from, where it is not the one
-    connected to.
+    `title` describes it, where the peer does. `listing` reads the body as entries, or is None where the
+    URL names no listing; with `records` it reads those, and the body is a document that says what is
+    listed (a wais database). `target` is the URL that a link, service or address points to. `untouched`
+    makes the octets that were sent out of the whole body again, where the protocol's quoting was undone
+    in it; it may be called once the body has ended. With `moved` there is nothing here but the way to
+    another URL, which a retrieval follows as far as S10 and S11 let it. `peer` is the numeric address
+    that the octets came from, where it is not the one connected to.
     """
 
     kind: Kind
@@ -154,6 +154,7 @@ class Reply:
     start: int = 0
     modified: datetime | None = None
     etag: str | None = None
+    title: str | None = None
     meta: tuple[tuple[str, str], ...] = ()
     listing: EntryReader | None = None
     records: Body | None = None

@@ -144,6 +144,10 @@ class LiveReply:
         return self._reply.modified
 
     @property
+    def title(self) -> str | None:
+        return self._reply.title
+
+    @property
     def validators(self) -> Validators:
         """What tells this state of the object from another, for a later try to go on with it; nothing
         where the scheme knows of no such thing."""

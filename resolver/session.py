@@ -205,6 +205,7 @@ class Resolver:
                 kind=reply.kind,
                 size=reply.size,
                 modified=reply.modified,
+                title=reply.title,
                 extra={**(reply.extra or {}), "media_type": reply.media_type, "target": reply.target},
                 origin=origin,
                 referrer=request.referrer,

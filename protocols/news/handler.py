@@ -143,6 +143,7 @@ def _article(url: NewsUrl | NntpUrl, found: Article) -> Reply:
         media_type=_ARTICLE,
         charset=head.charset,
         modified=head.date,
+        title=head.decoded("subject"),
         meta=head.pairs,
         extra=extra,
         findings=findings,

@@ -298,8 +298,9 @@ async def test_listing_and_info(nursery: trio.Nursery) -> None:
             ("alt.c++", "Übung"),
         ]
         facts = await one.info("news:comp.misc.1230@example.test")
-        assert (facts.kind, facts.extra and facts.extra["message_id"]) == (
+        assert (facts.kind, facts.title, facts.extra and facts.extra["message_id"]) == (
             "article",
+            "Test",
             "comp.misc.1230@example.test",
         )
         async with one.entries("news:a*") as entries:
