@@ -6,6 +6,7 @@ from there; they stand here because they know nothing of URLs, replies or limits
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -83,7 +84,12 @@ class Datagrams(Protocol):
 
     @property
     def peer(self) -> str:
-        """The numeric address sent to: one that was checked."""
+        """The numeric address sent to, in its one spelling: one that was checked."""
+        ...
+
+    @property
+    def addresses(self) -> Sequence[str]:
+        """All addresses of the host that were checked and may be sent to, the preferred ones first."""
         ...
 
     @property
@@ -111,6 +117,10 @@ class Datagrams(Protocol):
 
     def draw_number(self) -> int:
         """A number from 1 to 65,535 that nobody can foresee, for answers to be known by."""
+        ...
+
+    def aim(self, address: str) -> None:
+        """Send to this one of `addresses` from now on."""
         ...
 
     def turn_to(self, address: str, port: int) -> None:

@@ -4,13 +4,14 @@ Each call takes the time, and gives what is to be done now: datagrams to send, a
 between, `deadline` says when to call again if nothing comes; where an acknowledgement is owed that is at
 once, so that it leaves when everything that waited has been read. Section 4 of the protocol page.
 
-What comes is believed when its source address and connection id are right; the port is not asked for,
-and the two octets of the id may be swapped. Nothing new within `patience` seconds ends it, however long
-the server asks us to wait.
+What comes is believed when its source address is one of the server's and its connection id is right; the
+port is not asked for, and the two octets of the id may be swapped. Nothing new within `patience` seconds
+ends it, however long the server asks us to wait.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -28,6 +29,7 @@ from protocols.prospero.packet import (
     encode_cancel,
     encode_piece,
 )
+from protocols.prospero.peers import Peers
 from protocols.wire import split_message
 
 #: Packets that may be under way without being acknowledged.
@@ -54,14 +56,22 @@ class Turn(NamedTuple):
     lasting: bool
 
 
-Action: TypeAlias = "Line | Turn"
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Send to this one of the server's addresses from now on."""
+
+    address: str
+
+
+Action: TypeAlias = "Line | Turn | Aim"
 
 _USUAL = Timing()
 
 
 class Exchange:
     """`connection` is an id that nobody can foresee, 1 to 65,535, never used before on the same socket.
-    `peer` is the address the request goes to; `most` bounds the octets of the reply.
+    `addresses` are the server's: the first is aimed at already, the others are asked where it stays
+    silent. `most` bounds the octets of the reply.
 
     Raises, from every method that takes the time: `TimedOut`; `Declined` for a server that refuses the
     request or our version; `Refused` (S10) for too many redirects; `LimitExceeded`.
@@ -71,7 +81,7 @@ class Exchange:
         self,
         message: Line,
         connection: int,
-        peer: str,
+        addresses: Sequence[str],
         *,
         patience: float,
         most: int,
@@ -81,7 +91,7 @@ class Exchange:
         self._reply = _Reply(most)
         self._ids = {connection, connection >> 8 | (connection & 0xFF) << 8}
         self._connection = connection
-        self._peer = peer
+        self._peers = Peers(addresses)
         self._patience = patience
         self._timing = timing
         self._timeout = timing.first
@@ -106,12 +116,17 @@ class Exchange:
     @property
     def deadline(self) -> float:
         """When to call `wake` if nothing comes until then."""
-        return _AT_ONCE if self._owes else min(self._expires, self._gives_up)
+        return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._peers.next_at)
 
     def begin(self, now: float) -> list[Action]:
         """The first window of the request."""
         self._progress(now)
+        self._peers.begin(now)
         return list(self._request.window())
+
+    def lose(self, address: str, now: float) -> bool:
+        """Nothing can be sent to that address. Is there another one of the server's to go on with?"""
+        return self._peers.lose(address, now)
 
     def cancel(self) -> Line:
         """Tells the server that nobody waits any more."""
@@ -119,7 +134,12 @@ class Exchange:
 
     def wake(self, now: float) -> list[Action]:
         """Nothing waits to be read, or the deadline has passed."""
-        return [self._acknowledge()] if self._owes else self._expire(now)
+        if self._owes:
+            return [self._acknowledge()]
+        return self._ask_next(now) if now >= self._peers.next_at else self._expire(now)
+
+    def _ask_next(self, now: float) -> list[Action]:
+        return [Aim(self._peers.ask_next(now)), *self._request.window()]
 
     def _expire(self, now: float) -> list[Action]:
         if now < min(self._expires, self._gives_up):
@@ -131,17 +151,30 @@ class Exchange:
         self._expires = now + self._timeout
         if self._request.is_acknowledged:
             return [self._acknowledge()]
-        return list(self._request.window(self._reply.received_through))
+        again = self._request.window(self._reply.received_through)
+        if self._peers.settled:
+            return list(again)
+        actions: list[Action] = []
+        for address in self._peers.asked:
+            actions += [Aim(address), *again]
+        return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[Action]:
         """A datagram that came from `address`. The timers run on, whatever comes."""
-        packet = decode_packet(datagram) if address == self._peer else None
+        packet = decode_packet(datagram) if self._peers.believes(address) else None
         actions: list[Action] = []
         if isinstance(packet, KnownVersions):
             raise _bad_version(packet.versions)
         if packet is not None and packet.connection in self._ids:
+            actions += self._settle(address)
             actions += self._take(packet, now)
         return actions if self.complete else actions + self._expire(now)
+
+    def _settle(self, address: str) -> list[Action]:
+        if self._peers.settled:
+            return []
+        self._peers.settle(address)
+        return [Aim(address)]
 
     def _take(self, packet: Packet, now: float) -> list[Action]:
         actions: list[Action] = []
@@ -178,7 +211,7 @@ class Exchange:
         self._redirects += 1
         if self._redirects > MOST_REDIRECTS:
             raise Refused("S10", f"more than {MOST_REDIRECTS} redirects of one request")
-        self._peer = place[0]
+        self._peers = Peers(place[:1])
         self._restart(now)
         turn = Turn(*place, lasting=packet.option == Option.REDIRECT_LASTING)
         return [turn, *self._request.window(self._reply.received_through)]

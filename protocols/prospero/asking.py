@@ -7,13 +7,13 @@ that followed from that answer, by the address that the answer came from.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from protocols.contract import Datagrams, Gate, Referrer
-from protocols.errors import LimitExceeded, ResolveError
-from protocols.prospero.ardp import Action, Exchange, Timing, Turn
+from protocols.contract import Datagrams, Gate, Line, Referrer
+from protocols.errors import LimitExceeded, ResolveError, Unreachable
+from protocols.prospero.ardp import Action, Aim, Exchange, Timing, Turn
 from protocols.prospero.reply import Answer, join_packets, parse_reply
 from protocols.prospero.resolution import Ask, Resolution
 from protocols.prospero.target import Target
@@ -30,6 +30,7 @@ class Asker:
         self._gates: dict[Target, Gate] = {}
         self._addresses: dict[Target, str] = {}
         self._turned: dict[tuple[str, int], Turn] = {}
+        self._answered: dict[tuple[str, int], str] = {}
         self._left = gate.limits.body
 
     async def perform(self, resolution: Resolution[T]) -> T:
@@ -64,24 +65,34 @@ class Asker:
     async def _ask(self, ask: Ask) -> Answer:
         place = ask.target.host, ask.target.port
         async with self._gate_to(ask.target).open_datagrams() as datagrams:
-            turned = self._turned.get(place)
-            if turned is not None:
-                datagrams.turn_to(turned.address, turned.port)
             exchange = Exchange(
                 ask.message,
                 datagrams.draw_number(),
-                datagrams.peer,
+                self._find(datagrams, place),
                 patience=self._gate.limits.idle,
                 most=self._left,
                 timing=self._timing,
             )
             turned = await exchange_over(datagrams, exchange)
-            if turned is not None and turned.lasting:
+            if turned is None:
+                self._answered[place] = datagrams.peer
+            elif turned.lasting:
                 self._turned[place] = turned
             self._addresses[ask.target] = datagrams.peer
         text = join_packets(exchange.pieces)
         self._left -= len(text)
         return parse_reply(text, self._gate.limits)
+
+    def _find(self, datagrams: Datagrams, place: tuple[str, int]) -> Sequence[str]:
+        """The addresses to ask: the one that this server has answered from, or else all it has."""
+        turned, answered = self._turned.get(place), self._answered.get(place)
+        if turned is not None:
+            datagrams.turn_to(turned.address, turned.port)
+        elif answered is not None and answered in datagrams.addresses:
+            datagrams.aim(answered)
+        else:
+            return datagrams.addresses
+        return (datagrams.peer,)
 
 
 async def exchange_over(datagrams: Datagrams, exchange: Exchange) -> Turn | None:
@@ -91,7 +102,7 @@ async def exchange_over(datagrams: Datagrams, exchange: Exchange) -> Turn | None
     try:
         actions = exchange.begin(datagrams.now())
         while True:
-            turned = await _perform(datagrams, actions) or turned
+            turned = await _perform(datagrams, exchange, actions) or turned
             if exchange.complete:
                 return turned
             came = await datagrams.receive(exchange.deadline)
@@ -103,13 +114,24 @@ async def exchange_over(datagrams: Datagrams, exchange: Exchange) -> Turn | None
         raise
 
 
-async def _perform(datagrams: Datagrams, actions: list[Action]) -> Turn | None:
-    """The last turn that was taken."""
+async def _perform(datagrams: Datagrams, exchange: Exchange, actions: list[Action]) -> Turn | None:
+    """The last turn that was taken. Raises `Unreachable` where no address of the server can be sent to."""
     turned: Turn | None = None
     for action in actions:
-        if isinstance(action, Turn):
-            datagrams.turn_to(action.address, action.port)
-            turned = action
-        else:
-            await datagrams.send(action)
+        match action:
+            case Turn():
+                datagrams.turn_to(action.address, action.port)
+                turned = action
+            case Aim():
+                datagrams.aim(action.address)
+            case Line():
+                await _send(datagrams, exchange, action)
     return turned
+
+
+async def _send(datagrams: Datagrams, exchange: Exchange, packet: Line) -> None:
+    try:
+        await datagrams.send(packet)
+    except Unreachable:
+        if not exchange.lose(datagrams.peer, datagrams.now()):
+            raise

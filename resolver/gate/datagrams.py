@@ -1,8 +1,8 @@
-"""A UDP socket to one place that was checked; it can be turned to another only through the policy.
+"""A UDP socket to a host whose addresses were checked; it can be turned to another only through the policy.
 
 The socket is not connected: a server may answer from another port or address, and its dialogue decides
-whom to believe. There is no idle limit here: retransmission is the dialogue's business, so each wait
-has a deadline of its own.
+whom to believe, and when to go on to the host's next address. There is no idle limit here: retransmission
+is the dialogue's business, so each wait has a deadline of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import ipaddress
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -29,17 +29,16 @@ _LARGEST = 65_535
 class Datagrams:
     """See `protocols.contract.Datagrams`. `check` raises `Refused` for a place not to be followed to."""
 
-    def __init__(self, peer: str, port: int, terms: Terms, check: Callable[[str, int], None]) -> None:
-        self._address = peer
+    def __init__(
+        self, addresses: Sequence[str], port: int, terms: Terms, check: Callable[[str, int], None]
+    ) -> None:
+        self.addresses = tuple(dict.fromkeys(map(canonical, addresses)))
+        self.peer = self.addresses[0]
         self._port = port
         self._terms = terms
         self._check = check
-        self._sock = _open_socket(peer)
+        self._sock = _open_socket(self.addresses)
         self._buffer = bytearray(_LARGEST)
-
-    @property
-    def peer(self) -> str:
-        return canonical(self._address)
 
     @property
     def port(self) -> int:
@@ -50,7 +49,7 @@ class Datagrams:
 
     def send_at_once(self, packet: Line) -> None:
         with contextlib.suppress(OSError):  # it is a courtesy, and nobody waits
-            self._sock.sendto(packet.octets, (self._address, self._port))
+            self._sock.sendto(packet.octets, self._destination())
             self._tell_sent(packet)
 
     def draw_number(self) -> int:
@@ -60,13 +59,18 @@ class Datagrams:
         await trio.lowlevel.checkpoint_if_cancelled()
         while True:
             try:
-                self._sock.sendto(packet.octets, (self._address, self._port))
+                self._sock.sendto(packet.octets, self._destination())
                 break
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._sock)
             except OSError as error:
                 raise Unreachable(f"cannot send to {self.peer} port {self._port}: {reason(error)}") from error
         self._tell_sent(packet)
+
+    def _destination(self) -> tuple[str, int]:
+        """As the socket wants it: one for both families has its own spelling of IPv4 addresses."""
+        mapped = self._sock.family is socket.AF_INET6 and ":" not in self.peer
+        return (f"::ffff:{self.peer}" if mapped else self.peer), self._port
 
     def _tell_sent(self, packet: Line) -> None:
         if self._terms.tell is not None:
@@ -92,23 +96,39 @@ class Datagrams:
             self._terms.tell(Received(self._terms.url, octets))
         return Datagram(octets, canonical(address), port)
 
+    def aim(self, address: str) -> None:
+        assert address in self.addresses, "what was not checked is not sent to"
+        self.peer = address
+
     def turn_to(self, address: str, port: int) -> None:
         self._check(address, port)
-        if family_of(address) is not self._sock.family:
+        self.addresses = (canonical(address),)
+        if family_of(self.addresses[0]) is not self._sock.family:
             self._sock.close()
-            self._sock = _open_socket(address)
-        self._address, self._port = address, port
+            self._sock = _open_socket(self.addresses)
+        self.peer, self._port = self.addresses[0], port
 
     def close(self) -> None:
         self._sock.close()
 
 
 def canonical(address: str) -> str:
-    """A numeric address in its one spelling, without a zone: so that addresses can be compared as text."""
-    return str(ipaddress.ip_address(address.partition("%")[0]))
+    """A numeric address in its one spelling, without a zone and as the IPv4 address that it may stand for:
+    so that addresses can be compared as text."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
-def _open_socket(address: str) -> socket.socket:
-    sock = socket.socket(family_of(address), socket.SOCK_DGRAM)
+def _open_socket(addresses: Sequence[str]) -> socket.socket:
+    """One for all of them; where this machine has no IPv6, for those of IPv4."""
+    families = {family_of(address) for address in addresses}
+    try:
+        sock = socket.socket(max(families), socket.SOCK_DGRAM)
+    except OSError:
+        if len(families) == 1:
+            raise
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    if len(families) == 2 and sock.family is socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     sock.setblocking(False)
     return sock

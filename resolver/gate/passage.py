@@ -29,7 +29,7 @@ from protocols.contract import (
 from protocols.errors import TimedOut, Unreachable
 from resolver.events import Connected, OnEvent
 from resolver.gate import race
-from resolver.gate.connecting import Attempts
+from resolver.gate.connecting import Attempts, interleave
 from resolver.gate.datagrams import Datagrams
 from resolver.gate.faults import refusal
 from resolver.gate.file import LocalFile, open_local
@@ -212,12 +212,12 @@ class Passage:
             addresses = await self._addresses(host, port)
         if scope.cancelled_caught:
             raise TimedOut(f"no address for {host} within {self.limits.connect:g} s")
-        # IPv4 first: the one UDP protocol that we speak can name no other addresses (ARDP).
-        self.peer = sorted(addresses, key=lambda address: ":" in address)[0]
-        datagrams = Datagrams(self.peer, port, self._terms(), self._check_turn)
+        datagrams = Datagrams(interleave(addresses), port, self._terms(), self._check_turn)
+        self.peer = datagrams.peer
         try:
             yield datagrams
         finally:
+            self.peer = datagrams.peer
             datagrams.close()
 
     @asynccontextmanager

@@ -79,6 +79,7 @@ class Datagrams:
         self._network = network
         self._gate = gate
         self._waiting: deque[Datagram] = deque()
+        self.addresses = (address,)
         self.peer = address
         self.port = port
         self.open = True
@@ -111,10 +112,15 @@ class Datagrams:
         self._network.now = max(self._network.now, deadline)
         return None
 
+    def aim(self, address: str) -> None:
+        assert address in self.addresses
+        self.peer = address
+
     def turn_to(self, address: str, port: int) -> None:
         self._network.judged.append((f"prospero://{address}:{port}", self._gate.url.text, self._gate.peer))
         if address in self._network.forbidden:
             raise Refused("S08", f"{address} is not to be turned to")
+        self.addresses = (address,)
         self.peer = self._gate.peer = address
         self.port = port
 

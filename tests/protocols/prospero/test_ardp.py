@@ -30,7 +30,7 @@ def exchange(
     timing: Timing | None = None,
 ) -> Exchange:
     message = Line(request, request)
-    return Exchange(message, connection, PEER, patience=patience, most=most, timing=timing or Timing())
+    return Exchange(message, connection, (PEER,), patience=patience, most=most, timing=timing or Timing())
 
 
 def begun(request: bytes = b"x", *, patience: float = 100.0, most: int = 1_000_000) -> Exchange:

@@ -34,6 +34,7 @@ from protocols.errors import (
 from protocols.prospero.ardp import Timing
 from protocols.prospero.handler import open_prospero
 from protocols.prospero.url import ProsperoUrl
+from resolver.events import Event, Sent
 from resolver.gate import Door
 from resolver.policy import Policy
 from resolver.url import parse
@@ -206,6 +207,25 @@ async def test_a_third_of_all_datagrams_lost_still_delivers(nursery: trio.Nurser
     assert len(content) == 52_000
     assert content.endswith(b"line 01999 of a long file\n")
     assert weather.lost > 10
+    assert server.violations == []
+
+
+async def test_a_host_whose_first_address_is_silent_is_asked_at_the_next(nursery: trio.Nursery) -> None:
+    """Once per run: what answered is asked first from then on (S09)."""
+    server = await serve(nursery)
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "::1"]
+
+    events: list[Event] = []
+    url = parse(server.url("AFTP/pub/hello.txt").replace("127.0.0.1", "h.example"))
+    assert isinstance(url, ProsperoUrl)
+    door = Door(policy=Policy(), lookup=look_up, on_event=events.append)
+    async with door, open_prospero(url, door.admit(url)) as reply:
+        content = b"".join([octets async for octets in reply.body])
+    assert (content, reply.peer) == (b"hello prospero\n", "127.0.0.1")
+    sent = [event.octets[-60:] for event in events if isinstance(event, Sent)]
+    assert [b"CONTENTS" in octets for octets in sent] == [False, False, True]
     assert server.violations == []
 
 

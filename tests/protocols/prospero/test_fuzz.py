@@ -169,7 +169,7 @@ def _play(chance: random.Random, reply: bytes) -> str:
     reply = reply[: chance.choice((0, 10, 1250, 3000, len(reply)))]
     server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
     message = Line(b"x" * chance.choice((1, 3000)), b"")
-    machine = Exchange(message, 0x1234, PEER, patience=60.0, most=20_000)
+    machine = Exchange(message, 0x1234, (PEER,), patience=60.0, most=20_000)
     now, turns = 0.0, 0
     try:
         actions = machine.begin(now)

@@ -13,7 +13,7 @@ from protocols.contract import Datagram
 from protocols.errors import Refused, Unreachable
 from protocols.wire import encode_line
 from resolver.events import Event, Received, Sent
-from resolver.gate import Door
+from resolver.gate import Door, Passage
 from resolver.policy import Policy
 from resolver.url import parse
 from tests.resolver.gate.peers import admit
@@ -113,16 +113,46 @@ async def test_a_datagram_that_is_too_large_cannot_be_sent(peer: Peer) -> None:
             await datagrams.send(encode_line(bytes([65]) * 70_000))
 
 
-async def test_of_several_addresses_the_first_of_ipv4_is_used(peer: Peer) -> None:
-    async def look_up(host: str, port: int) -> list[str]:
-        return ["::1", "127.0.0.1", "127.0.0.2"]
+def admit_both(port: int) -> Passage:
+    """A host with three addresses, one of them refused."""
 
-    door = Door(policy=Policy.default(), lookup=look_up)
-    passage = door.admit(parse(f"prospero://h.example:{peer.port}/x"))
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "0.0.0.0", "::1"]
+
+    return Door(policy=Policy.default(), lookup=look_up).admit(parse(f"prospero://h.example:{port}/x"))
+
+
+async def test_each_address_of_a_host_can_be_aimed_at(peer: Peer) -> None:
+    """IPv6 first, over one socket for both (S09)."""
+    passage = admit_both(peer.port)
     async with passage.open_datagrams() as datagrams:
+        assert (datagrams.addresses, datagrams.peer) == (("::1", "127.0.0.1"), "::1")
+        await datagrams.send(PACKET)  # nobody is there
+        datagrams.aim("127.0.0.1")
+        await datagrams.send(PACKET)
+        peer.sock.sendto(b"reply", (await peer.hear())[1])
+        assert await datagrams.receive(datagrams.now() + 5) == Datagram(b"reply", "127.0.0.1", peer.port)
+    assert passage.peer == "127.0.0.1"
+    assert peer.heard_nothing()
+
+
+async def test_where_there_is_no_ipv6_the_other_addresses_are_left(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = socket.socket
+
+    def open_ipv4_only(family: int, kind: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(97, "Address family not supported by protocol")
+        return real(family, kind)
+
+    monkeypatch.setattr("resolver.gate.datagrams.socket.socket", open_ipv4_only)
+    async with admit_both(peer.port).open_datagrams() as datagrams:
+        with pytest.raises(Unreachable, match="::1"):
+            await datagrams.send(PACKET)
+        datagrams.aim("127.0.0.1")
         await datagrams.send(PACKET)
         assert (await peer.hear())[0] == b"VERSION 5\r\n"
-        assert passage.peer == "127.0.0.1"
 
 
 async def test_a_refused_address_gets_nothing(peer: Peer) -> None:
