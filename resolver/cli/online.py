@@ -139,6 +139,11 @@ class _Run:
             await VERBS[self._command.verb](session, target, self._command)
             streams.flush()
             self._statuses.append(0)
+        except streams.OutputFault as error:
+            self._statuses.append(error.exit_code)
+            if not self._command.quiet and not self._scope.cancel_called:
+                streams.complain(error.message)
+            self._scope.cancel()
         except ResolveError as error:
             self._statuses.append(error.exit_code)
             if not self._command.quiet:

@@ -27,6 +27,10 @@ _READ_AT_ONCE = 65_536
 _MOST_TYPED = 4_096  # what a terminal holds of a line
 
 
+class OutputFault(LocalError):
+    """Standard output takes no more, so nothing that follows could be shown either."""
+
+
 def complain(*lines: str) -> None:
     """One message to standard error. Nothing is raised when nobody reads it."""
     _to_stderr("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
@@ -81,13 +85,13 @@ def json_line(record: dict[str, JsonValue]) -> str:
 def write_output(octets: bytes) -> None:
     """Octets to standard output as they are. `BrokenPipeError` when its reader has gone."""
     if sys.stdout is None:
-        raise LocalError("cannot write to standard output: it is closed")
+        raise OutputFault("cannot write to standard output: it is closed")
     try:
         sys.stdout.buffer.write(octets)
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise LocalError(f"cannot write to standard output: {error.strerror}") from error
+        raise OutputFault(f"cannot write to standard output: {error.strerror}") from error
 
 
 def write_through(octets: bytes) -> None:
@@ -106,7 +110,7 @@ def flush() -> None:
         raise
     except OSError as error:
         abandon_output()
-        raise LocalError(f"cannot write to standard output: {error.strerror}") from error
+        raise OutputFault(f"cannot write to standard output: {error.strerror}") from error
 
 
 def abandon_output() -> None:

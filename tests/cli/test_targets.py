@@ -15,10 +15,14 @@ def command(*argv: str) -> Command:
     return found
 
 
+def _no_fault(error: LocalError) -> None:
+    raise error
+
+
 def listed(tmp_path: Path, content: bytes, *argv: str) -> list[Target]:
     source = tmp_path / "list"
     source.write_bytes(content)
-    return list(targets(command("cat", *argv, "-i", str(source)), pytest.fail))
+    return list(targets(command("cat", *argv, "-i", str(source)), _no_fault))
 
 
 def test_command_line_comes_first(tmp_path: Path) -> None:
@@ -86,7 +90,7 @@ def test_an_entry_without_a_url_is_passed_over(tmp_path: Path) -> None:
 def test_one_file_takes_one_url(tmp_path: Path) -> None:
     source = tmp_path / "list"
     source.write_bytes(b"http://a/\nhttp://b/\n")
-    found = targets(command("-O", "file", "-i", str(source)), pytest.fail)
+    found = targets(command("-O", "file", "-i", str(source)), _no_fault)
     assert next(found).url == "http://a/"
     with pytest.raises(NotConfigured, match="-O FILE takes one URL"):
         next(found)
@@ -94,18 +98,18 @@ def test_one_file_takes_one_url(tmp_path: Path) -> None:
 
 def test_list_that_is_not_there() -> None:
     with pytest.raises(LocalError, match="cannot read"):
-        list(targets(command("cat", "-i", "/nonexistent/list"), pytest.fail))
+        list(targets(command("cat", "-i", "/nonexistent/list"), _no_fault))
 
 
 def test_search_goes_into_a_gopher_url() -> None:
     found = command("cat", "--search", "two words", "gopher://h.example/7srch")
-    assert next(targets(found, pytest.fail)).parsed(found).text == "gopher://h.example/7srch%09two%20words"
+    assert next(targets(found, _no_fault)).parsed(found).text == "gopher://h.example/7srch%09two%20words"
 
 
 def test_option_that_means_nothing_to_the_scheme() -> None:
     found = command("cat", "--search", "x", "file:///etc/motd")
     with pytest.raises(NotConfigured, match="--search means nothing to a file URL"):
-        next(targets(found, pytest.fail)).parsed(found)
+        next(targets(found, _no_fault)).parsed(found)
 
 
 @pytest.mark.parametrize(
