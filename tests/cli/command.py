@@ -1,0 +1,50 @@
+"""The command in this process: its status, and every octet it wrote."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+from typing import Any, NamedTuple
+
+from resolver.cli import main
+
+
+class Done(NamedTuple):
+    """What became of one run."""
+
+    status: int
+    out: bytes
+    err: bytes
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Standard output as what `--json` makes it: an object a line, and nothing else."""
+        return records(self.out)
+
+    @property
+    def told(self) -> str:
+        return self.err.decode()
+
+
+def records(octets: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in octets.decode("ascii").split("\n")[:-1]]
+
+
+def resolve(*argv: str, stdin: bytes = b"") -> Done:
+    """One run; `stdin` is what standard input holds."""
+    before = sys.stdin, sys.stdout, sys.stderr
+    with tempfile.TemporaryFile() as given:
+        given.write(stdin)
+        given.seek(0)
+        out, err = io.BytesIO(), io.BytesIO()
+        sys.stdin = io.TextIOWrapper(io.FileIO(given.fileno(), closefd=False))
+        sys.stdout = io.TextIOWrapper(out, "utf-8")
+        sys.stderr = io.TextIOWrapper(err, "utf-8", errors="backslashreplace")
+        try:
+            status = main(list(argv))
+            sys.stdout.flush()
+            return Done(status, out.getvalue(), err.getvalue())
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before

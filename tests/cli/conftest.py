@@ -1,0 +1,24 @@
+"""The places that the command is sent to, once for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.places import Places, all_places
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    with all_places(tmp_path_factory.mktemp("places")) as found:
+        yield found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory, which is where the command is."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NNTPSERVER", raising=False)
+    return tmp_path

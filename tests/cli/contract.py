@@ -1,0 +1,231 @@
+"""What the command promises, as tables: option names, members of records, exit statuses, lines of listings.
+
+A URL is written with the name of its place in braces, see `places`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: Option names that mean something in a later version, or nothing at all. None may be taken for another.
+NOT_THERE = (
+    *("-r", "--depth=1", "--accept=*", "--reject=*", "--ledger=f", "--segments=2", "--netrc", "--cert=f"),
+    *("--proxy=none", "--for=3", "--until=x", "--send=x", "--host-rate=2", "--rate=3", "--per-host=2"),
+    *("--progress=bar", "--allow-all", "--insecure", "-x", "--jso", "--Json", "---json", "-"),
+)
+
+#: A document of every scheme that has one, as `cat` gives it.
+DOCUMENTS = {
+    "{ftp}/pub/a.txt": b"line one\nline two\n\nlast line\n",
+    "{gopher}/00/about": b"A text of two lines.\r\nThe second one.\r\n",
+    "{http}/about.txt": b"A text of two lines.\nThe second one.\n",
+    "{prospero}/AFTP/pub/hello.txt": b"hello prospero\n",
+    "{file}/about.txt": b"of this machine\n",
+    "mailto:joe@h.example?subject=hi": b"To: joe@h.example\r\nSubject: hi\r\n\r\n",
+}
+
+#: Options that change nothing about a document of any scheme, a handful at a time.
+WISHES = (
+    ["--max-size", "1M", "--limit", "line=64k", "--limit", "entries=10", "--limit", "ratio=2"],
+    [
+        "--connect-timeout",
+        "9",
+        "--idle-timeout",
+        "9.5",
+        "--max-time",
+        "60",
+        "-t",
+        "2",
+        "--retry-delay",
+        "0.01",
+    ],
+    ["--min-rate", "0", "-j", "3", "--mlsd", "--entries", "3", "-4"],
+    ["-H", "X-Test: yes", "--user-agent", "somebody", "--tls", "try", "--user", "nobody"],
+    ["--ftp-email", "me@h.example", "--news-server", "h.example", "--policy", "default", "--origin", "user"],
+    ["--referrer", "http://h.example/", "--gateway", "x-foo=http://h.example/?", "--allow-port", "25"],
+    ["--allow-address", "10.0.0.0/8", "--allow-name", "h.example", "--allow-redirect", "ftp"],
+    ["--allow-forward", "h.example", "--allow-password", "--allow-form", "--allow-special", "--allow-raw"],
+    ["--allow-server-name", "--exists", "rename", "--checksum", "auto", "--file-root", "/"],
+)
+
+HOST = frozenset({"user", "password", "host", "port", "default_port"})
+
+#: What `parse --json` prints for a scheme, beside what it prints for all.
+COMPONENTS = {
+    "ftp://h.example/": {*HOST, "cwds", "name", "typecode"},
+    "ftps://h.example/": {*HOST, "cwds", "name", "typecode"},
+    "http://h.example/": {*HOST, "path", "search"},
+    "https://h.example/": {*HOST, "path", "search"},
+    "gopher://h.example/": {*HOST, "gophertype", "selector", "search", "gopherplus"},
+    "gophers://h.example/": {*HOST, "gophertype", "selector", "search", "gopherplus"},
+    "mailto:joe@h.example": {"addr_spec", "headers"},
+    "news:*": {*HOST, "group", "message_id"},
+    "snews:a@h.example": {*HOST, "group", "message_id"},
+    "nntp://h.example/a.b": {*HOST, "group", "article"},
+    "nntps://h.example/a.b": {*HOST, "group", "article"},
+    "telnet://h.example/": {*HOST},
+    "telnets://h.example/": {*HOST},
+    "wais://h.example/db": {*HOST, "database", "search", "wtype", "wpath"},
+    "file:///etc": {"user", "password", "host", "segments"},
+    "prospero://h.example/a": {*HOST, "hsoname", "fields"},
+    "x-foo:bar": {"status", "schemepart"},
+}
+COMMON = {"url", "scheme", "fragment", "findings"}
+
+ENTRY = ("name", "url", "kind", "size", "modified", "title", "raw", "extra", "origin", "referrer")
+KINDS = frozenset(
+    "document directory article group search service address link info error unknown".split()  # noqa: SIM905
+)
+PLAN = ("url", "scheme", "verdict", "findings", "steps")
+STEP = {
+    "connect": {"action", "host", "port", "tls", "transport"},
+    "send": {"action", "octets"},
+    "receive": {"action", "what"},
+    "open": {"action", "path"},
+    "note": {"action", "text"},
+}
+OUTCOME = (
+    *("url", "final_url", "scheme", "status", "exit", "error", "path", "bytes", "resumed_from", "media_type"),
+    *("modified", "digest", "verified", "attempts", "elapsed", "peer", "findings"),
+)
+PROOFS = frozenset({"length", "digest", "final-reply", "close-notify", "terminator"})
+SCHEME = ("scheme", "default_port", "names", "origin")
+
+
+class End(NamedTuple):
+    """How a retrieval ends: `cat` or `get` of the URL, with these options; `code` is the class of the error,
+    `rule` the rule that refused."""
+
+    status: int
+    url: str
+    code: str
+    rule: str | None = None
+    options: tuple[str, ...] = ()
+    verb: str = "cat"
+
+
+ENDS = (
+    End(2, "news:comp.misc", "NotConfigured"),
+    End(2, "{http}/about.txt", "NotConfigured", options=("-H", "Host: elsewhere")),
+    End(2, "{http}/about.txt", "NotConfigured", options=("--search", "words")),
+    End(3, "{http}/about.txt", "LocalError", options=("-O", "no/such/folder"), verb="get"),
+    End(3, "{http}/about.txt", "LocalError", options=("-O", "."), verb="get"),
+    End(4, "{closed}/", "Unreachable"),
+    End(4, "{leaves}/", "Disconnected"),
+    End(4, "{http}/", "Unreachable", options=("-6",)),
+    End(5, "{https}/about.txt", "TlsError"),
+    End(5, "{tls_garbage}/", "TlsError"),
+    End(6, "{login}/", "LoginRequired"),
+    End(6, "{forbidden}/", "AccessDenied"),
+    End(6, "{ftp_never}/a", "AccessDenied"),
+    End(6, "{members}/private.secret/1", "LoginRequired"),
+    End(6, "{wrong_password}/private.secret/1", "AccessDenied"),
+    End(7, "{garbage}/", "ProtocolError"),
+    End(7, "{nowhere}/", "ProtocolError"),
+    End(7, "{no_url}/", "ProtocolError"),
+    End(7, "{http}/about.txt", "LimitExceeded", options=("--limit", "line=10")),
+    End(8, "{http}/nothing/here", "NotFound"),
+    End(8, "{gopher_gone}/0x", "NotFound"),
+    End(8, "{ftp}/pub/nothing", "NotFound"),
+    End(8, "{nntp}/no.such.group/1", "NotFound"),
+    End(8, "{ftp_later}/a", "TryLater"),
+    End(8, "{nntp_later}/a.b/1", "TryLater"),
+    End(8, "file:///nothing/here", "NotFound"),
+    End(9, "http://127.0.0.1:25/", "Refused", "S04"),
+    End(9, "ftp://h.example/a%0D%0ADELE", "Refused", "S02"),
+    End(9, "{http}/about.txt", "Refused", "S08", ("--policy", "untrusted")),
+    End(9, "file://h.example/a", "Refused", "S12"),
+    End(9, "{http}/", "Refused", "S14", verb="get"),
+    End(10, "{short}/", "Truncated"),
+    End(10, "{http}/about.txt", "ChecksumMismatch", options=("--checksum", "md5:" + "0" * 32)),
+    End(11, "{ftp_mute}/a", "TimedOut", options=("--idle-timeout", "0.1")),
+    End(12, "http://a b/", "InvalidUrl", "S01"),
+    End(12, "no-colon", "InvalidUrl", "S01"),
+    End(12, "http://h.example?x", "InvalidUrl", "S01", ("--strict",)),
+    End(13, "x-foo:bar", "UnsupportedScheme", "S19"),
+    End(13, "mid:a@h.example", "UnsupportedScheme", "S19"),
+    End(14, "{http}/about.txt", "LimitExceeded", options=("--max-size", "3")),
+    End(14, "{http}/bomb", "LimitExceeded"),
+    End(14, "{http}/twice", "LimitExceeded"),
+    End(15, "{to_file}/", "Refused", "S10"),
+    End(15, "{to_mail}/", "Refused", "S04"),
+    End(15, "{unknown}/", "UnsupportedScheme", "S19"),
+    End(15, "{http}/moved/round", "Refused", "S10"),
+    End(15, "{http}/moved", "Refused", "S10", ("--limit", "hops=0")),
+    End(15, "telnet://h.example/", "Refused", "S10", verb="get"),
+    End(15, "gopher://h.example/8guest", "Refused", "S10", verb="get"),
+    End(15, "gopher://h.example/hURL:http://h.example/", "Refused", "S10", verb="get"),
+)
+
+#: What `ls` shows, for people.
+LISTINGS = {
+    "{ftp}/pub/": ["a.bin", "a.txt", "bare-cr.txt", "crlf.txt", "empty", "empty.bin", "large.bin", "names"],
+    "{gopher}/1/with%20space": [],
+    "{gopher_menu}/1": ["A[31m text", "prose"],
+    "{nntp}/comp.misc": ["1230 Test", "1234 Test", "1235 Bare LF", "1236 Grüße"],
+    "{news}/": ["comp.misc", "alt.c++", "alt.empty", "private.secret"],
+    "{wais}/demo?ferry": ["Quay notes", "Menu of the café"],
+    "{file}/": ["about.txt", "l\\x0d\\x0aies", "\x1b[31m"],
+}
+
+#: What `cat` shows of what has no octets of its own.
+SHOWN = {
+    "gopher://h.example/hURL:http://www.example/a": b"http://www.example/a\n",
+    "gopher://h.example/8guest": b"telnet://guest@h.example:70/\n",
+    "telnet://guest@h.example/": b"telnet://guest@h.example/\n",
+    "mailto:joe@h.example?subject=hi%20there": b"To: joe@h.example\r\nSubject: hi there\r\n\r\n",
+}
+
+#: Arguments, and what standard error says: every line of it, what stands in braces filled in.
+MESSAGES = {
+    ("cat", "http://h.example/a b"): [
+        "resolve: http://h.example/a b: not a URL: bad-char: character that no URL has, at position 18: ' b'",
+        "  http://h.example/a b",
+        "                    ^",
+    ],
+    ("cat", "http://u:p@ss@h.example/"): [
+        "resolve: http://****@h.example/: not a URL: ambiguous-authority: host that parsers disagree about, "
+        "at position 13",
+        "  http://****@h.example/",
+        "             ^",
+    ],
+    ("cat", "gopher://h.example:25/0a"): [
+        "resolve: gopher://h.example:25/0a: S04: port 25 belongs to another protocol (gopher has 70); "
+        "--allow-port 25 would allow it",
+        "  gopher://h.example:25/0a",
+        "                     ^",
+    ],
+    ("cat", ""): ["resolve: '': not a URL: empty: text, at position 0"],
+    ("cat", "{to_mail}/"): [
+        "resolve: {to_mail}/: at http://127.0.0.1:25/: S04: port 25 belongs to another protocol "
+        "(http has 80); --allow-port 25 would allow it",
+        "  http://127.0.0.1:25/",
+        "                   ^",
+    ],
+    ("cat", "{login}/"): [
+        "resolve: {login}/: the server answers 401 Who are you "
+        "(--user NAME with --password-file FILE gives a login)"
+    ],
+    ("cat", "--max-size", "3", "{http}/about.txt"): [
+        "resolve: {http}/about.txt: 37 octets are announced, the limit is 3 (--max-size)"
+    ],
+    ("cat", "x-foo:bar"): [
+        "resolve: x-foo:bar: S19: scheme 'x-foo' is unknown and has no handler; "
+        "--gateway x-foo=URL would allow it"
+    ],
+    ("-t", "1", "cat", "{nntp_escape}/a.b/1"): [
+        "resolve: {nntp_escape}/a.b/1: warning (S04): port {nntp_escape_port} is not the port of this scheme "
+        "(nntp has 119)",
+        "resolve: {nntp_escape}/a.b/1: the greeting: the server is not available now: the server said "
+        "'400 \\x1b]0;owned\\x07 \\x9b'",
+    ],
+    ("cat", "-i", "no\x1b[31m such\nlist"): [
+        "resolve: cannot read the list 'no\\x1b[31m such\\nlist': No such file or directory"
+    ],
+    ("cat", "http://h.example/\nresolve: all is well"): [
+        "resolve: http://h.example/\\x0aresolve: all is well: not a URL: bad-char: character that no URL "
+        "has, at position 17: '\\nresolve: all is well'",
+        "  http://h.example/?resolve: all is well",
+        "                   ^",
+    ],
+}  # fmt: skip

@@ -1,0 +1,137 @@
+"""Somewhere to go: every mock server, peers that say one thing, and a port where nobody listens.
+
+They run on a loop in a thread of their own, so that the command can run on one of its own in the main thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import trio
+
+import fixtures.ftp.server
+import fixtures.gopher.server
+import fixtures.http.server
+import fixtures.nntp.server
+import fixtures.prospero.server
+import fixtures.wais.server
+from fixtures.__main__ import server_tls
+from fixtures.nntp.flavour import LOGIN
+
+Places = Mapping[str, str]
+
+
+class Says(NamedTuple):
+    """A peer for URLs of `scheme`: what it says, `first` or once it has heard something, and that it then
+    stays `silent` where others leave."""
+
+    scheme: str
+    words: bytes
+    first: bool = False
+    silent: bool = False
+
+
+def answer(head: str, body: str = "") -> Says:
+    """An http server that knows one answer."""
+    return Says("http", f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n{body}".encode())
+
+
+#: By the name that URLs of the tables have for them.
+PEERS: Mapping[str, Says] = {
+    "ftp_later": Says("ftp", b"421 not now\r\n", first=True),
+    "ftp_never": Says("ftp", b"530 never\r\n", first=True),
+    "ftp_mute": Says("ftp", b"", silent=True),
+    "nntp_later": Says("nntp", b"400 not now\r\n", first=True),
+    "nntp_escape": Says("nntp", b"400 \x1b]0;owned\x07 \xc2\x9b\r\n", first=True),
+    "gopher_menu": Says(
+        "gopher", b"0A\x1b[31m text\t/a\th.example\t70\r\niprose\t\t\t1\r\n+nonsense\r\n.\r\n"
+    ),
+    "gopher_gone": Says("gopher", b"3no such thing\t\terror.host\t1\r\n.\r\n"),
+    "garbage": Says("http", b"what is this\r\n\r\n"),
+    "leaves": Says("http", b""),
+    "tls_garbage": Says("https", b"what is this\r\n\r\n"),
+    "login": answer("401 Who are you\r\nWWW-Authenticate: Basic realm=x\r\nContent-Length: 0"),
+    "forbidden": answer("403 No\r\nContent-Length: 0"),
+    "short": answer("200 OK\r\nContent-Length: 10", "abc"),
+    "nowhere": answer("302 Moved\r\nContent-Length: 0"),
+    "no_url": answer("302 Moved\r\nLocation: http://\r\nContent-Length: 0"),
+    "to_file": answer("302 Moved\r\nLocation: file:///etc/passwd\r\nContent-Length: 0"),
+    "to_mail": answer("302 Moved\r\nLocation: http://127.0.0.1:25/\r\nContent-Length: 0"),
+    "unknown": answer("302 Moved\r\nLocation: nosuch:thing\r\nContent-Length: 0"),
+}
+
+
+async def _attend(peer: Says, stream: trio.SocketStream) -> None:
+    async with stream:
+        try:
+            if not peer.first:
+                await stream.receive_some()
+            await stream.send_all(peer.words)
+            if peer.silent:
+                await trio.sleep_forever()
+        except trio.BrokenResourceError:
+            pass
+
+
+async def _start_peers(nursery: trio.Nursery) -> dict[str, str]:
+    found = {}
+    for name, peer in PEERS.items():
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        found[name] = f"{peer.scheme}://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+        nursery.start_soon(partial(trio.serve_listeners, partial(_attend, peer), listeners))
+    return found
+
+
+async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
+    tls, cafile = server_tls(folder)
+    ports = {
+        "ftp": (await fixtures.ftp.server.serve(nursery)).port,
+        "gopher": (await fixtures.gopher.server.serve(nursery)).port,
+        "http": (await fixtures.http.server.serve(nursery)).port,
+        "https": (await fixtures.http.server.serve(nursery, ssl_context=tls)).port,
+        "nntp": (await fixtures.nntp.server.serve(nursery)).port,
+        "prospero": (await fixtures.prospero.server.serve(nursery)).port,
+        "wais": (await fixtures.wais.server.serve(nursery)).port,
+    }
+    members = (await fixtures.nntp.server.serve(nursery, flavour=LOGIN)).port
+    found = {scheme: f"{scheme}://127.0.0.1:{port}" for scheme, port in ports.items()}
+    return {
+        **found,
+        **await _start_peers(nursery),
+        "news": found["nntp"].replace("nntp", "news"),
+        "news_server": found["nntp"].removeprefix("nntp://"),
+        "members": f"nntp://127.0.0.1:{members}",
+        "wrong_password": f"nntp://alice:wrong@127.0.0.1:{members}",
+        "cafile": str(cafile),
+    }
+
+
+@contextmanager
+def all_places(folder: Path) -> Iterator[Places]:
+    """Every place by its name, as a URL without a path; `closed` is one where nobody listens."""
+    started: queue.SimpleQueue[tuple[dict[str, str], trio.CancelScope, trio.lowlevel.TrioToken]]
+    started = queue.SimpleQueue()
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            found = await _start_all(nursery, folder)
+            started.put((found, nursery.cancel_scope, trio.lowlevel.current_trio_token()))
+
+    thread = threading.Thread(target=trio.run, args=(run,))
+    thread.start()
+    places, scope, token = started.get(timeout=60)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        places["closed"] = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        try:
+            yield places
+        finally:
+            trio.from_thread.run_sync(scope.cancel, trio_token=token)
+            thread.join()
