@@ -196,6 +196,10 @@ class LocalFile(Protocol):
         """The next octets, at most 256 KiB; `b""` at the end."""
         ...
 
+    def modified_since(self) -> bool:
+        """Has it been modified since it was opened?"""
+        ...
+
     def begin_at(self, octet: int) -> None:
         """Read from there on, before anything has been read."""
         ...

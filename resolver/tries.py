@@ -65,10 +65,12 @@ _FINAL = (Refused, LimitExceeded, LocalError)
 
 @dataclass(slots=True)
 class Place:
-    """Where the object can be had. Not `trusted`: what it sent as the middle of the object was not that."""
+    """Where the object can be had. Not `trusted`: what it sent as the middle of the object was not that.
+    `fruitless` tries in a row brought nothing new."""
 
     request: Request
     trusted: bool = True
+    fruitless: int = 0
     failed: ResolveError | None = None
 
 
@@ -76,8 +78,9 @@ class Carrier:
     """Brings one object into a keep. `requests` are the places to get it: the first, and its mirrors.
 
     A place is kept to while it brings something new; after a try in vain the next one has its turn, and
-    one that has said no is not asked again. What is held of one place another may go on with only where
-    the size is known and `proved` says that a digest will show whether the whole is right.
+    one that has said no, or was tried in vain as often as there is patience for, is not asked again. What
+    is held of one place another may go on with only where the size is known and `proved` says that a digest
+    will show whether the whole is right.
 
     `findings` tell of starting over; `resumed_from` is how much was held when the last try went on with it.
     """
@@ -114,7 +117,6 @@ class Carrier:
         Raises what the last try raised, or, where every place said no, what the first of them said;
         `Changed` when the object is no longer the one that octets of are out already.
         """
-        fruitless = 0
         while True:
             self.attempts += 1
             try:
@@ -127,24 +129,25 @@ class Carrier:
                     continue  # `_begin_anew` counts these
                 brought = self._keep.position > self._furthest
                 self._furthest = max(self._furthest, self._keep.position)
-                fruitless = 1 if brought else fruitless + 1
-                if not error.retryable:
+                place = self._places[0]
+                place.fruitless = 1 if brought else place.fruitless + 1
+                if not error.retryable or place.fruitless >= self._patience.tries:
                     self._drop(error)
-                elif fruitless >= self._patience.tries:
-                    raise
-                else:
-                    await self._wait(clock, fruitless, error)
-                    if not brought:
-                        self._places.append(self._places.pop(0))
+                    continue
+                await self._wait(clock, place.fruitless, error)
+                if not brought:
+                    self._places.append(self._places.pop(0))
 
     def _drop(self, error: ResolveError) -> None:
-        """This place will not give it. Raises what the first one said when it was the last."""
+        """This place will not give it. When it was the last: raises the error, or, if it is a no, what the
+        first place said."""
         place = self._places.pop(0)
         place.failed = error
         if not self._places:
-            assert self._first.failed is not None
-            self._first.failed.attempts = self.attempts
-            raise self._first.failed
+            told = error if error.retryable else self._first.failed
+            assert told is not None
+            told.attempts = self.attempts
+            raise told
         self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {error.message}"))
 
     async def _wait(self, clock: Clock, fruitless: int, error: ResolveError) -> None:
@@ -173,7 +176,11 @@ class Carrier:
             self.resumed_from = keep.position if reply.start else 0
             self._held_of = place
             await keep.remember(self._described(reply, place, known))
-            await self._fill(reply)
+            try:
+                await self._fill(reply)
+            except Changed as error:  # under our eyes
+                self._begin_anew(error.message)
+                raise
             self._check_end(reply, place)
         return reply
 

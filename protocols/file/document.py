@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protocols.contract import Kind, LocalFile, Options, Reply, Sink, Validators
-from protocols.errors import Truncated
+from protocols.errors import Changed, Truncated
 from protocols.file.url import FileUrl
 
 #: The type of a compressed file is that of the compression: nothing undoes it here.
@@ -31,7 +31,7 @@ def guess_media_type(name: bytes) -> str | None:
 class FileBody:
     """The octets of a file from `start` until its end, counted from there. `Truncated` when there are fewer
     than it had when it was opened; more are no error, for files grow. `verified` gets `length` when it is
-    exactly those."""
+    exactly those; `Changed` when somebody wrote to it meanwhile all the same."""
 
     def __init__(self, file: LocalFile, start: int, verified: set[str]) -> None:
         self._file = file
@@ -67,6 +67,8 @@ class FileBody:
                 expected=size,
             )
         if self.received == size:
+            if self._file.modified_since():
+                raise Changed("the file was written to while it was read", again=True)
             self._verified.add("length")
 
 

@@ -88,6 +88,7 @@ class LocalFile:
         self._walk = walk
         self._idle = idle
         found = os.fstat(fd)
+        self._opened_at = found.st_mtime_ns
         self._regular = stat.S_ISREG(found.st_mode)
         status = _status(found)
         if status.kind is Kind.UNKNOWN or (status.size == 0 and self._holds_something()):
@@ -115,6 +116,9 @@ class LocalFile:
             await trio.lowlevel.wait_readable(self._fd)
         if scope.cancelled_caught:
             raise TimedOut(f"nothing from {os.fsdecode(self._path)!r} for {self._idle:g} s")
+
+    def modified_since(self) -> bool:
+        return os.fstat(self._fd).st_mtime_ns != self._opened_at
 
     def begin_at(self, octet: int) -> None:
         if octet:

@@ -109,7 +109,7 @@ def _limits(manner: Manner) -> Limits:
     return Limits(connect=SILENCE if unmet else _CALM, idle=SILENCE if silent else _CALM)
 
 
-async def save(url: str, folder: Path, limits: Limits, patience: Patience, *ports: int) -> Came:
+async def save(url: str, folder: Path, limits: Limits | None, patience: Patience, *ports: int) -> Came:
     events: list[Event] = []
     policy = Policy(allow_port=frozenset(ports), allow_password=True)
     saved, error = None, None

@@ -304,6 +304,29 @@ async def test_a_mirror_goes_on_in_the_middle_only_where_a_digest_will_tell(
     assert saved.resumed_from == (HALF if checksum else 0)
 
 
+async def test_every_place_is_tried_before_it_is_given_up(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """One try each: what the first one brought the second one goes on with."""
+    first = await serve(nursery, {"/object": PAGE}, {"/object": CUT})
+    second = await serve(nursery, {"/object": PAGE})
+    async with Resolver(patience=Patience(tries=1)) as session:
+        mirrors = [second.url("/object")]
+        saved = await session.save(
+            first.url("/object"), tmp_path / "object", mirrors=mirrors, checksum=DIGEST
+        )
+    assert contents(tmp_path) == NEW
+    assert (saved.attempts, saved.resumed_from) == (2, HALF)
+    assert [finding.rule for finding in saved.findings if "mirror" in finding.rule] == ["save:mirror"]
+
+
+async def test_the_last_failure_is_told_where_it_was_no_refusal(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    error, servers = await mirrored(nursery, tmp_path, (None, WELL), (PAGE, DEAD), None)
+    assert type(error) is Disconnected
+    assert error.url == servers[1].url("/object")
+    assert error.attempts == 5
+
+
 async def test_all_places_say_no(nursery: trio.Nursery, tmp_path: Path) -> None:
     error, servers = await mirrored(nursery, tmp_path, (None, WELL), (None, WELL), None)
     assert isinstance(error, NotFound)

@@ -6,7 +6,7 @@ from protocols.contract import FileStatus, Kind, Sink
 
 
 class MadeUpFile:
-    """Gives these pieces, then the end; as a directory, these names."""
+    """Gives these pieces, then the end; as a directory, these names. `written`: somebody writes to it."""
 
     def __init__(
         self,
@@ -14,11 +14,16 @@ class MadeUpFile:
         size: int | None = None,
         kind: Kind = Kind.DOCUMENT,
         names: dict[bytes, FileStatus] | None = None,
+        written: bool = False,
     ) -> None:
         self.status = FileStatus(kind, size, None)
         self.asked: list[bytes] = []
         self._pieces = list(pieces)
         self._names = names or {}
+        self._written = written
+
+    def modified_since(self) -> bool:
+        return self._written
 
     async def read(self) -> bytes:
         return self._pieces.pop(0) if self._pieces else b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Truncated
+from protocols.errors import Changed, Truncated
 from protocols.file.document import FileBody, guess_media_type
 from tests.protocols.file.files import Collected, MadeUpFile
 
@@ -47,6 +47,19 @@ async def test_a_file_that_shrinks_is_truncated(way: str, pieces: tuple[bytes, .
         await take(FileBody(MadeUpFile(*pieces, size=9), 0, found), way)
     assert (raised.value.received, raised.value.expected) == (len(b"".join(pieces)), 9)
     assert found == set()
+
+
+@pytest.mark.parametrize("way", TAKES)
+@pytest.mark.parametrize(("size", "changed"), [(5, True), (3, False), (None, False)])
+async def test_a_file_that_is_written_to_meanwhile(way: str, size: int | None, changed: bool) -> None:
+    """One that grew has what it had; the other may be half of one state and half of the next."""
+    body = FileBody(MadeUpFile(b"abc", b"de", size=size, written=True), 0, set())
+    if not changed:
+        assert await take(body, way) == b"abcde"
+        return
+    with pytest.raises(Changed) as raised:
+        await take(body, way)
+    assert raised.value.retryable
 
 
 @pytest.mark.parametrize(

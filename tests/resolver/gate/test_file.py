@@ -59,6 +59,17 @@ async def test_a_file_is_read_and_moved_whole(tmp_path: Path, root: Path | None,
         assert sum(sink.writes) == by_write  # without appending, the kernel copies
 
 
+async def test_a_file_tells_whether_it_was_written_to(tmp_path: Path, root: Path | None) -> None:
+    (tmp_path / "it").write_bytes(b"abc")
+    os.utime(tmp_path / "it", (WHEN.timestamp(), WHEN.timestamp()))
+    file = opened(tmp_path / "it", root=root)
+    assert await file.read() == b"abc"
+    assert not file.modified_since()
+    (tmp_path / "it").write_bytes(b"def")
+    assert file.modified_since()
+    file.close()
+
+
 async def test_a_file_of_which_the_system_tells_no_size_has_none() -> None:
     file = opened("/proc/self/status")
     assert file.status.size is None
