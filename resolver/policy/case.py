@@ -21,6 +21,10 @@ class Server(NamedTuple):
     port: int
 
 
+#: What leads from the one to the other stays within one protocol.
+_ONE_PROTOCOL = ("news", "nntp")
+
+
 class Endpoint(NamedTuple):
     """Where a URL connects to. `ours` says that the user's settings name it and not the URL."""
 
@@ -54,9 +58,18 @@ class Case(NamedTuple):
         holds for what lies in it, and a server of the user's own choice is the user's."""
         if self.endpoint is None or self.endpoint.ours:
             return "user"
-        if self.source is None or self.source.scheme != self.url.scheme:
-            return self.origin
-        return "user" if _same_place(self.source.endpoint, self.endpoint) else self.origin
+        return "user" if self.stays_in_place else self.origin
+
+    @property
+    def stays_in_place(self) -> bool:
+        """Is this the scheme, host and port of the URL that led here? What a group of news://S lists is
+        nntp://S/…: the same server by the same protocol (RFC 1738 3.6, 3.7)."""
+        if self.source is None or self.endpoint is None:
+            return False
+        alike = (
+            self.source.scheme == self.url.scheme or (self.source.scheme, self.url.scheme) == _ONE_PROTOCOL
+        )
+        return alike and _same_place(self.source.endpoint, self.endpoint)
 
     @property
     def origin_of_address(self) -> Origin:

@@ -30,7 +30,7 @@ def judge_hop(case: Case) -> Iterator[Ruling]:
         return  # a link that stays among local files is S12's to judge, and S12 lets it pass
     if target in _NEVER_FOLLOWED:
         yield Ruling(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
-    elif case.source is not None and target not in case.policy.allow_redirect:
+    elif case.source is not None and target not in case.policy.allow_redirect and not case.stays_in_place:
         yield from _judge_way(case.source.scheme, target)
 
 

@@ -73,6 +73,29 @@ def test_what_is_followed_from_where(start: str, target: str) -> None:
         Row("file:///etc/passwd", "refuse", ("S10", "S12"), origin="derived", referrer=PAGE),
         # S12 lets one local file lead to another, whoever looks; S10's "never" is about ways into files.
         Row("file:///etc/passwd", "allow", origin="derived", referrer=("file:///etc/", None)),
+        # The articles of a group are nntp://S/… also where the group was asked for as news://S/….
+        Row("nntp://h.example/a.b/1", "allow", origin="derived", referrer=("news://h.example/a.b", PUBLIC)),
+        Row(
+            "nntp://h.example:8119/a.b/1",
+            "warn",
+            ("S04",),
+            origin="derived",
+            referrer=("news://h.example:8119/a.b", PUBLIC),
+        ),
+        Row(
+            "nntp://i.example/a.b/1",
+            "refuse",
+            ("S10",),
+            origin="derived",
+            referrer=("news://h.example/a.b", PUBLIC),
+        ),
+        Row(
+            "nntps://h.example/a.b/1",
+            "refuse",
+            ("S10",),
+            origin="derived",
+            referrer=("news://h.example/a.b", PUBLIC),
+        ),
         Row("mailto:a@b.example", "refuse", ("S10",), origin="derived", referrer=PAGE),
         Row("dict://127.0.0.1:6379/info", "refuse", ("S19", "S10"), origin="derived", referrer=PAGE),
     ],
