@@ -1,0 +1,331 @@
+"""The schemes as rows of the contract: a server of each, URLs of it, and what they must give.
+
+`{at}` in a URL is the address and port of the row's server, `{folder}` the path of a folder of this machine.
+"""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import trio
+
+import fixtures.ftp
+import fixtures.gopher
+import fixtures.http
+import fixtures.nntp
+import fixtures.prospero
+import fixtures.wais
+from fixtures.ftp.tree import TEXT
+from fixtures.http import ABOUT, Page
+from fixtures.nntp.flavour import LOGIN
+from fixtures.prospero.tree import TEXT as HELLO
+from protocols.contract import Kind
+from protocols.errors import Declined, NotFound
+
+#: A password that is in no sentence.
+SECRET = "xyzzy"
+
+
+class Server(Protocol):
+    """A mock server that is running. `heard` are the octets of each connection."""
+
+    port: int
+
+    @property
+    def heard(self) -> Sequence[bytes | bytearray]: ...
+
+
+Start: TypeAlias = Callable[[trio.Nursery, ssl.SSLContext], Awaitable[Server]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row. `document` has `content`; `listing` has entries of these `names`, whose URLs can be fetched
+    but for those in `barred`; those in `asking` have to be told something first. `missing` raises `error`.
+    `login` is a URL with a password, which is `secret` and, as it goes over the wire, `spoken`.
+
+    `later` are octets that a plan cannot know: as they are shown, and as they are sent. `farewell` is said
+    when the session is closed. Where the server leads the dialogue another way than a willing one would, the
+    URL is in `otherwise`."""
+
+    name: str
+    start: Start | None = None
+    tls: bool = False
+    document: str
+    content: bytes
+    kind: Kind = Kind.DOCUMENT
+    listing: str | None = None
+    listing_kind: Kind = Kind.DIRECTORY
+    names: tuple[str, ...] = ()
+    barred: frozenset[str] = frozenset()
+    asking: frozenset[str] = frozenset()
+    missing: str | None = None
+    error: type[Declined] = NotFound
+    login: str | None = None
+    secret: str = SECRET
+    spoken: bytes = SECRET.encode()
+    later: tuple[tuple[bytes, bytes], ...] = ()
+    farewell: bytes = b""
+    otherwise: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def scheme(self) -> str:
+        return self.document.partition(":")[0]
+
+
+async def _ftp(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+    return await fixtures.ftp.serve(nursery)
+
+
+async def _ftps(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+    strict = fixtures.ftp.Behaviour(resumes_sessions=True)
+    return await fixtures.ftp.serve(nursery, strict, tls=tls, implicit=True)
+
+
+async def _gopher(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> Server:
+    return await fixtures.gopher.serve(nursery, ssl_context=tls if secured else None)
+
+
+async def _http(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> Server:
+    site = {**fixtures.http.EXAMPLE, "/private": Page(ABOUT, login=("user", SECRET))}
+    return await fixtures.http.serve(nursery, site, ssl_context=tls if secured else None)
+
+
+async def _news(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> Server:
+    return await fixtures.nntp.serve(nursery, ssl_context=tls if secured else None)
+
+
+async def _locked_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+    return await fixtures.nntp.serve(nursery, flavour=LOGIN)
+
+
+async def _wais(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+    return await fixtures.wais.serve(nursery)
+
+
+class _Prospero:
+    """Its datagrams as octets, without the number of the connection, which nobody can foresee."""
+
+    def __init__(self, server: fixtures.prospero.ProsperoServer) -> None:
+        self._server = server
+        self.port = server.port
+
+    @property
+    def heard(self) -> list[bytes]:
+        return [
+            b"".join(datagram[:1] + bytes(2) + datagram[3:] for datagram in datagrams)
+            for datagrams in self._server.heard.values()
+        ]
+
+
+async def _prospero(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+    return _Prospero(await fixtures.prospero.serve(nursery))
+
+
+def furnish(folder: Path) -> None:
+    """The files that the file URLs name."""
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.txt").write_bytes(TEXT)
+
+
+def _article(number: int) -> bytes:
+    return fixtures.nntp.EXAMPLE.groups[b"comp.misc"].articles[number].octets
+
+
+_MENU = (
+    *("About", "Periods", "Nothing at all", "A story", "Grüße", "A poll", "Octets", "A picture", "A page"),
+    *("A folder", "A blank in the name", "Find"),
+)
+_PUB = (
+    *("a.bin", "a.txt", "bare-cr.txt", "crlf.txt", "empty", "empty.bin", "large.bin", "names"),
+    "unreadable.txt",
+)
+_QUAY = "1=wais.example%3A210;2=/srv/wais/db/demo;3=0%20121%20/srv/wais/docs/{name}.txt;7=%00;"
+
+FTP = Case(
+    name="ftp",
+    start=_ftp,
+    document="ftp://{at}/pub/a.txt",
+    content=TEXT,
+    listing="ftp://{at}/pub/",
+    names=_PUB,
+    barred=frozenset({"unreadable.txt"}),
+    missing="ftp://{at}/pub/none",
+    login="ftp://me:asked@{at}/pub/a.txt",
+    secret="asked",
+    spoken=b"asked",
+)
+HTTP = Case(
+    name="http",
+    start=partial(_http, secured=False),
+    document="http://{at}/about.txt",
+    content=ABOUT,
+    missing="http://{at}/none",
+    login=f"http://user:{SECRET}@{{at}}/private",
+    spoken=b"Basic " + b64encode(f"user:{SECRET}".encode()),
+)
+GOPHER = Case(
+    name="gopher",
+    start=partial(_gopher, secured=False),
+    document="gopher://{at}/00/about",
+    content=b"A text of two lines.\r\nThe second one.\r\n",
+    listing="gopher://{at}/",
+    names=_MENU,
+    asking=frozenset({"A poll", "Find"}),
+    missing="gopher://{at}/0nix",
+)
+NNTP = Case(
+    name="nntp",
+    start=partial(_news, secured=False),
+    document="nntp://{at}/comp.misc/1234",
+    content=_article(1234),
+    kind=Kind.ARTICLE,
+    listing="nntp://{at}/comp.misc",
+    listing_kind=Kind.GROUP,
+    names=("1230", "1234", "1235", "1236"),
+    missing="nntp://{at}/comp.misc/99",
+    later=((b"OVER 0-0", b"OVER 1230-1236"),),
+    farewell=b"QUIT\r\n",
+)
+NEWS = replace(
+    NNTP,
+    name="news",
+    document="news:smuggled@example.test",
+    content=_article(1235),
+    listing="news:comp.misc",
+    missing="news:none@example.test",
+)
+
+CASES: tuple[Case, ...] = (
+    FTP,
+    replace(
+        FTP,
+        name="ftps",
+        start=_ftps,
+        tls=True,
+        document="ftps://{at}/pub/a.txt",
+        listing="ftps://{at}/pub/",
+        missing="ftps://{at}/pub/none",
+        login="ftps://me:asked@{at}/pub/a.txt",
+    ),
+    HTTP,
+    replace(
+        HTTP,
+        name="https",
+        start=partial(_http, secured=True),
+        tls=True,
+        document="https://{at}/about.txt",
+        missing="https://{at}/none",
+        login=f"https://user:{SECRET}@{{at}}/private",
+    ),
+    GOPHER,
+    replace(
+        GOPHER,
+        name="gophers",
+        start=partial(_gopher, secured=True),
+        tls=True,
+        document="gophers://{at}/00/about",
+        listing="gophers://{at}/",
+        missing="gophers://{at}/0nix",
+    ),
+    NEWS,
+    replace(
+        NEWS,
+        name="news with a server",
+        document="news://{at}/smuggled@example.test",
+        listing="news://{at}/comp.misc",
+        missing="news://{at}/none@example.test",
+    ),
+    replace(
+        NEWS,
+        name="groups",
+        listing="news:*",
+        listing_kind=Kind.DIRECTORY,
+        names=("comp.misc", "alt.c++", "alt.empty", "private.secret"),
+        barred=frozenset({"private.secret"}),
+        later=(),
+    ),
+    replace(
+        NEWS,
+        name="snews",
+        start=partial(_news, secured=True),
+        tls=True,
+        document="snews://{at}/smuggled@example.test",
+        listing="snews://{at}/comp.misc",
+        missing="snews://{at}/none@example.test",
+    ),
+    NNTP,
+    replace(
+        NNTP,
+        name="nntp with a login",
+        start=_locked_news,
+        document="nntp://alice:secret@{at}/comp.misc/1234",
+        listing=None,
+        missing=None,
+        login="nntp://alice:secret@{at}/comp.misc/1234",
+        otherwise=frozenset({"nntp://alice:secret@{at}/comp.misc/1234"}),
+        secret="secret",
+        spoken=b"secret",
+    ),
+    replace(
+        NNTP,
+        name="nntps",
+        start=partial(_news, secured=True),
+        tls=True,
+        document="nntps://{at}/comp.misc/1234",
+        listing="nntps://{at}/comp.misc",
+        missing="nntps://{at}/comp.misc/99",
+    ),
+    Case(
+        name="wais",
+        start=_wais,
+        document="wais://{at}/demo/TEXT/121/" + _QUAY.format(name="quay"),
+        content=fixtures.wais.EXAMPLE.databases[b"demo"].documents[0].forms[b"TEXT"],
+        listing="wais://{at}/demo?ferry",
+        names=("Quay notes", "Menu of the café"),
+        missing="wais://{at}/demo/TEXT/121/" + _QUAY.format(name="gone"),
+    ),
+    Case(
+        name="prospero",
+        start=_prospero,
+        document="prospero://{at}/AFTP/pub/hello.txt",
+        content=HELLO,
+        listing="prospero://{at}//example",
+        names=("hello.txt", "all.bin", "more", "nothing", "it's a file", "moved"),
+        missing="prospero://{at}//example/none",
+        otherwise=frozenset({"prospero://{at}//example"}),
+    ),
+    Case(
+        name="file",
+        document="file://{folder}/a.txt",
+        content=TEXT,
+        listing="file://{folder}",
+        names=("a.txt", "sub"),
+        missing="file://{folder}/none",
+    ),
+    Case(
+        name="mailto",
+        document="mailto:joe@h.example?subject=hi",
+        content=b"To: joe@h.example\r\nSubject: hi\r\n\r\n",
+        kind=Kind.ADDRESS,
+    ),
+    Case(
+        name="telnet",
+        document="telnet://guest@h.example/",
+        content=b"",
+        kind=Kind.SERVICE,
+        login=f"telnet://guest:{SECRET}@h.example/",
+    ),
+    Case(name="telnets", document="telnets://h.example/", content=b"", kind=Kind.SERVICE),
+)
+LISTING = tuple(case for case in CASES if case.listing is not None)
+SERVED = tuple(case for case in CASES if case.start is not None)
