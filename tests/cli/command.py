@@ -6,6 +6,8 @@ import io
 import json
 import sys
 import tempfile
+from contextlib import chdir, nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from resolver.cli import main
@@ -32,8 +34,8 @@ def records(octets: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in octets.decode("ascii").split("\n")[:-1]]
 
 
-def resolve(*argv: str, stdin: bytes = b"") -> Done:
-    """One run; `stdin` is what standard input holds."""
+def resolve(*argv: str, stdin: bytes = b"", folder: Path | None = None) -> Done:
+    """One run in `folder`; `stdin` is what standard input holds."""
     before = sys.stdin, sys.stdout, sys.stderr
     with tempfile.TemporaryFile() as given:
         given.write(stdin)
@@ -43,7 +45,8 @@ def resolve(*argv: str, stdin: bytes = b"") -> Done:
         sys.stdout = io.TextIOWrapper(out, "utf-8")
         sys.stderr = io.TextIOWrapper(err, "utf-8", errors="backslashreplace")
         try:
-            status = main(list(argv))
+            with nullcontext() if folder is None else chdir(folder):
+                status = main(list(argv))
             sys.stdout.flush()
             return Done(status, out.getvalue(), err.getvalue())
         finally:

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli import command
 from tests.servers.news_servers import NewsServer
 from tests.servers.news_spool import PROSE
 from tests.servers.test_news import LOOPBACK, SEEN, Site
 
-_CHECKOUT = Path(__file__).parents[2]
-_RESOLVE = [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()"]
 
-
-def resolve(server: NewsServer, *arguments: str, folder: Path | None = None) -> tuple[int, bytes, bytes]:
+def resolve(server: NewsServer, *arguments: str, folder: Path | None = None) -> command.Done:
     """One run of the command: its status, output and messages."""
     place = f"{LOOPBACK}:{server.ports['plain']}"
     ports = [f"--allow-port={port}" for port in server.ports.values()]
     verb, *rest = arguments
-    command = [*_RESOLVE, verb, "--news-server", place, *ports, "--cacert", str(server.authority), *rest]
-    environment = {**os.environ, "PYTHONPATH": str(_CHECKOUT)}
-    done = subprocess.run(command, cwd=folder, capture_output=True, env=environment)
-    return done.returncode, done.stdout, done.stderr
+    options = ["--news-server", place, *ports, "--cacert", str(server.authority)]
+    return command.resolve(verb, *options, *rest, folder=folder)
 
 
 def test_the_command_writes_articles(inn: NewsServer) -> None:
