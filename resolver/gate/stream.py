@@ -31,6 +31,10 @@ T = TypeVar("T")
 #: Octets that `receive` gives at most.
 RECEIVE_SIZE = 65_536
 
+#: What a call that had not to wait costs others at least, in octets taken: they get their turn after
+#: `RECEIVE_SIZE`. With a turn for each call, the few octets of a small file cost as much as 64 KiB.
+_CALL = 4_096
+
 # Linux: acknowledge at once while we wait. A server with Nagle's algorithm on holds the second half
 # of an answer back until then: 40 ms for each article (measured with INN). The kernel forgets it.
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
@@ -72,6 +76,7 @@ class Stream:
         self._view = memoryview(bytearray(RECEIVE_SIZE))
         self._received = 0
         self._waits = 0
+        self._unshared = 0
 
     @property
     def peer(self) -> str:
@@ -219,7 +224,9 @@ class Stream:
         take = self._take_records if self._secured else self._take
         count = await self._perform(partial(take, view), self._wait_readable)
         self._received += count
-        if waits == self._waits:  # others get their turn also where octets never stop coming
+        self._unshared = self._unshared + max(count, _CALL) if waits == self._waits else 0
+        if self._unshared >= RECEIVE_SIZE:  # others get their turn also where octets never stop coming
+            self._unshared = 0
             await trio.lowlevel.cancel_shielded_checkpoint()
         return count
 
