@@ -6,7 +6,7 @@ No cancel scope stays open across a yield of a body: each is opened and closed i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import trio
 
@@ -14,6 +14,8 @@ from protocols.errors import TimedOut
 
 #: Seconds over which the rate of a body is averaged: long enough for one lost packet to be sent again.
 _RATE_WINDOW = 5.0
+
+_UNBOUND: AbstractContextManager[None] = nullcontext()
 
 
 class Clock:
@@ -32,9 +34,12 @@ class Clock:
     def is_over(self) -> bool:
         return trio.current_time() >= self._deadline
 
-    @contextmanager
-    def bound(self) -> Iterator[None]:
+    def bound(self) -> AbstractContextManager[None]:
         """Whatever is awaited inside ends at the deadline with `TimedOut`."""
+        return _UNBOUND if self._total is None else self._bound()
+
+    @contextmanager
+    def _bound(self) -> Iterator[None]:
         with trio.move_on_at(self._deadline) as scope:
             yield
         if scope.cancelled_caught:

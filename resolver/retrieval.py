@@ -129,11 +129,14 @@ class Retrieval:
         """As far as the reply. Who wants a least rate of a body also wants it to begin: a peer that says
         something now and then has as long as one that says nothing."""
         limits = self._door.limits
-        within = float("inf") if limits.min_rate is None else limits.idle
-        with clock.bound(), trio.move_on_after(within) as scope:
-            reply = await opened.__aenter__()
-        if scope.cancelled_caught:
-            raise TimedOut(f"no body within {limits.idle:g} s (--min-rate)")
+        with clock.bound():
+            if limits.min_rate is None:
+                reply = await opened.__aenter__()
+            else:
+                with trio.move_on_after(limits.idle) as scope:
+                    reply = await opened.__aenter__()
+                if scope.cancelled_caught:
+                    raise TimedOut(f"no body within {limits.idle:g} s (--min-rate)")
         self._opened = opened
         return reply
 

@@ -168,7 +168,9 @@ class Carrier:
         keep, place = self._keep, self._places[0]
         known = self._known_at(place)
         start = self._start_at(place)
-        request = replace(place.request, options=replace(place.request.options, start=start, known=known))
+        request = place.request
+        if start or request.options.start:
+            request = replace(request, options=replace(request.options, start=start, known=known))
         async with self._open(request, clock, self.attempts) as reply:
             self._listing = reply.lists
             if keep.position:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import TracebackType
 
 import trio
 
@@ -144,12 +145,17 @@ class WatchedBody:
                 ) from error
 
 
-@contextmanager
-def named(url: str) -> Iterator[None]:
-    """Every error of ours that passes says which URL it is about."""
-    try:
-        yield
-    except ResolveError as error:
-        if error.url is None:
-            error.url = url
-        raise
+class named:
+    """Every error of ours that passes says which URL it is about. No generator, for it is entered around
+    each piece of a body."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ResolveError) and error.url is None:
+            error.url = self._url
