@@ -142,6 +142,12 @@ class Conversation(Generic[R]):
 
     async def _perform(self, step: Step) -> object:
         match step:
+            case Hear(reader=reader):
+                return await self._hear(reader)
+            case Say(lines=lines):
+                await self.stream.send(*lines)
+            case Note():
+                pass
             case Connect(tls=tls):
                 await self._connect(tls)
             case AskPeer():
@@ -160,10 +166,6 @@ class Conversation(Generic[R]):
                 self.seat.keep()
             case OpenFile(segments=segments):
                 self._file = await self._connections.enter_async_context(self._gate.open_file(segments))
-            case Say(lines=lines):
-                await self.stream.send(*lines)
-            case Hear(reader=reader):
-                return await self._hear(reader)
             case StartTls():
                 await self._start_tls()
             case AskCredentials(user=user):
@@ -174,8 +176,6 @@ class Conversation(Generic[R]):
                 return await self._await_data(step)
             case CloseData():
                 await self._data_connection.aclose()
-            case Note():
-                pass
             case HandOver():
                 raise AssertionError("a hand-over is the caller's")
         return None

@@ -11,6 +11,7 @@ and a search goes on where it stopped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -22,6 +23,8 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
+_ENDS_LINE = re.compile(rb"[\0\r\n]")
+_ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
 _LARGEST_APDU = 10_000  # wais page, section 14
 
 
@@ -40,11 +43,11 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
     Raises `Refused` (S02) if a word holds CR, LF or NUL, or the separator where that is a TAB: a
     blank may be part of a last argument, a TAB never is.
     """
-    for word in words:
-        _check_word(_octets(word), forbidden=b"\0\r\n\t" if sep == b"\t" else b"\0\r\n")
-    sent = sep.join(_octets(word) for word in words)
-    shown = sep.join(_HIDDEN if isinstance(word, Secret) else word for word in words)
-    return Line(sent + _CRLF, shown + _CRLF)
+    octets = [word.octets if isinstance(word, Secret) else word for word in words]
+    for each in octets:
+        _check_word(each, _ENDS_FIELD if sep == b"\t" else _ENDS_LINE)
+    shown = [_HIDDEN if isinstance(word, Secret) else word for word in words]
+    return Line(sep.join(octets) + _CRLF, sep.join(shown) + _CRLF)
 
 
 def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
@@ -54,7 +57,7 @@ def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
     is a lone period cannot be told from the end and is refused, as are CR, LF and NUL.
     """
     for value in values:
-        _check_word(value, forbidden=b"\0\r\n")
+        _check_word(value)
         if value == b".":
             raise Refused("S03", "a form's answer may not be a lone period: it would end the form")
     block = b"".join(value + _CRLF for value in (b"+-1", *values, b"."))
@@ -120,7 +123,7 @@ def encode_commands(*commands: tuple[bytes, ...]) -> Line:
     """
     for command in commands:
         for word in command:
-            _check_word(word, forbidden=b"\0\r\n")
+            _check_word(word)
     octets = b"".join(b" ".join(command) + b"\n" for command in commands)
     return Line(octets, octets)
 
@@ -138,14 +141,9 @@ def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
     return Line(octets, octets)
 
 
-def _octets(word: bytes | Secret) -> bytes:
-    return word.octets if isinstance(word, Secret) else word
-
-
-def _check_word(word: bytes, forbidden: bytes) -> None:
-    for octet in forbidden:
-        if octet in word:
-            raise Refused("S02", f"octet {octet:02X} would end the command or a field of it")
+def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
+    if found := forbidden.search(word):
+        raise Refused("S02", f"octet {found[0][0]:02X} would end the command or a field of it")
 
 
 class Buffer:

@@ -73,8 +73,7 @@ def check_expressible(url: FtpUrl) -> None:
 
 def check_arguments(url: FtpUrl) -> None:
     """Raises `Refused` (S02) for what could not be sent, while nothing is connected yet."""
-    for argument in (url.user, url.password, *url.cwds, url.name):
-        command(b"CWD", argument or b"")
+    command(b"CWD", url.user or b"", url.password or b"", *url.cwds, url.name or b"")
 
 
 def _fetch(visit: Visit) -> Dialogue[Outcome]:
