@@ -1,16 +1,19 @@
 """The name of a saved file, made from the URL that was asked for (rule S14).
 
-Never from a redirect target, a header or a listing: those are somebody else's words.
+Never from a redirect target, a header or a listing: those are somebody else's words. The one exception is a
+header, for a person who lets the server choose.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from protocols.file.url import FileUrl
 from protocols.ftp.url import FtpUrl
+from protocols.http.disposition import suggested_name
 from protocols.http.url import HttpUrl
 from protocols.location import Url
 from resolver.policy import local_name
@@ -33,6 +36,7 @@ _NAMED_BY: dict[str, tuple[str, ...]] = {
     "snews": ("message_id", "group"),
     "wais": ("wpath", "search", "database"),
 }
+_LISTED_BY_NAME = frozenset({"file", "ftp", "ftps", "news", "nntp", "nntps", "snews"})
 _STILL_ENCODED = frozenset({"path", "wpath"})
 
 
@@ -50,10 +54,28 @@ def last_part(url: Url) -> bytes:
     return b""
 
 
+def listed_name(url: Url) -> str:
+    """What a listing with the URL's object in it shows of it, as far as the URL tells: the name of a file,
+    the number of an article, a group. Where it tells nothing of the kind, the URL."""
+    if url.scheme not in _LISTED_BY_NAME:
+        return url.shown
+    return last_part(url).decode("utf-8", "surrogateescape") or url.shown
+
+
 def local_file_name(url: Url) -> str:
     """A safe local name for what the URL names. Raises `Refused` (S14) when nothing is left of it:
     then `-O FILE` gives one."""
     return local_name(last_part(url))
+
+
+def server_file_name(meta: Iterable[tuple[str, str]]) -> str | None:
+    """The name that an http server suggests in these fields, cleaned like any other; None where it suggests
+    none. Only for those who let it (`Policy.allow_server_name`). Raises `Refused` (S14) as above."""
+    for field, value in meta:
+        if field == "content-disposition":
+            name = suggested_name(value)
+            return None if name is None else local_name(name)
+    return None
 
 
 def beside(url: Url, name: bytes) -> Url:

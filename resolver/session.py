@@ -24,10 +24,11 @@ from resolver.gate import Door, Family
 from resolver.hops import Request
 from resolver.keep import Keep, Memory
 from resolver.live import EntryStream, LiveReply
+from resolver.naming import listed_name, server_file_name
 from resolver.policy import Policy
 from resolver.response import Response, Saved
 from resolver.retrieval import Retrieval
-from resolver.saving import Exists, Order, Saver
+from resolver.saving import Exists, Order, Saver, leave
 from resolver.tries import Carrier, Fill, Patience
 from resolver.url import parse
 from resolver.watching import named
@@ -200,7 +201,7 @@ class Resolver:
         request = self._request(url, origin, referrer, "facts", prompt=True)
         async with Retrieval(self._door, request, most=None) as reply:
             return Entry(
-                name=request.url.shown,
+                name=listed_name(request.url),
                 url=reply.url,
                 kind=reply.kind,
                 size=reply.size,
@@ -210,6 +211,21 @@ class Resolver:
                 origin=origin,
                 referrer=request.referrer,
             )
+
+    async def server_name(
+        self,
+        url: str | Url,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> str | None:
+        """The file name that the server suggests (Content-Disposition), made harmless; None where it suggests
+        none, or the policy does not let it. Raises `Refused` (S14) where nothing is left of it."""
+        request = self._request(url, origin, referrer, "facts", prompt=True)
+        if not self.policy.allow_server_name or request.url.scheme not in ("http", "https"):
+            return None
+        reply = await self._carrier(request, Memory(), leave, None).carry(Clock(self.limits.total))
+        return server_file_name(reply.meta)
 
     async def save(
         self,

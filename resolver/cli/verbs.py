@@ -33,7 +33,7 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
         url = target.parsed(command)
         saved = await session.save(
             url,
-            _path(url, command),
+            await _path(session, url, target, command),
             exists=command.exists,
             make_directory=command.directory is not None,
             digest=command.json,
@@ -55,16 +55,21 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
         streams.complain(f"{saved.requested_url} -> {saved.path} ({saved.bytes} octets)")
 
 
-def _path(url: Url, command: Command) -> str:
+async def _path(session: Resolver, url: Url, target: Target, command: Command) -> str:
+    folder = command.directory or ""
     if command.output is not None:
-        return os.path.join(command.directory or "", command.output)
+        return os.path.join(folder, command.output)
+    name = await session.server_name(url, origin=target.origin, referrer=target.referrer)
+    return os.path.join(folder, _own_name(url) if name is None else name)
+
+
+def _own_name(url: Url) -> str:
     try:
-        name = local_file_name(url)
+        return local_file_name(url)
     except Refused:
         if opens_anything(url):
             raise
-        name = "link"  # what is no object at all is refused for that (S10), not for its name
-    return name if command.directory is None else os.path.join(command.directory, name)
+        return "link"  # what is no object at all is refused for that (S10), not for its name
 
 
 async def cat(session: Resolver, target: Target, command: Command) -> None:

@@ -59,6 +59,10 @@ PEERS: Mapping[str, Says] = {
     "tls_garbage": Says("https", b"what is this\r\n\r\n"),
     "login": answer("401 Who are you\r\nWWW-Authenticate: Basic realm=x\r\nContent-Length: 0"),
     "forbidden": answer("403 No\r\nContent-Length: 0"),
+    "named": answer(
+        '200 OK\r\nContent-Disposition: attachment; filename="../../.bashrc"\r\nContent-Length: 3', "abc"
+    ),
+    "misnamed": answer("200 OK\r\nContent-Disposition: inline; filename=..\r\nContent-Length: 3", "abc"),
     "short": answer("200 OK\r\nContent-Length: 10", "abc"),
     "nowhere": answer("302 Moved\r\nContent-Length: 0"),
     "no_url": answer("302 Moved\r\nLocation: http://\r\nContent-Length: 0"),

@@ -80,6 +80,43 @@ def test_where_a_file_is_saved(options: list[str], path: str, at: dict[str, str]
     assert (folder / path).read_bytes() == ABOUT
 
 
+def test_a_server_names_a_file_only_where_it_may(at: dict[str, str], folder: Path) -> None:
+    url = f"{at['named']}/x"
+    assert resolve("-q", url, "-d", "own").status == 0
+    assert resolve("-q", "--allow-server-name", url, "-d", "theirs").status == 0
+    assert resolve("-q", "--allow-server-name", f"{at['http']}/about.txt", "-d", "theirs").status == 0
+    assert resolve("-q", "--allow-server-name", url, "-O", "mine").status == 0
+    found = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    assert found == {"own/x", "theirs/_bashrc", "theirs/about.txt", "mine"}
+    done = resolve("--allow-server-name", f"{at['misnamed']}/x")
+    assert (done.status, "S14" in done.told) == (9, True)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("..%2F..%2Fx", "x"),
+        ("%5Cx", "x"),
+        (".bashrc", "_bashrc"),
+        ("-rf", "_rf"),
+        ("a:b%3F%22%0A%1B%E2%80%AE%FFc", "a_b______c"),
+        ("nul.txt", "_nul.txt"),
+        ("x.", "x_"),
+        ("x%20", "x_"),
+        ("x" * 250, "x" * 200),
+        ("%C3%A9.txt", "é.txt"),
+        ("..", None),
+        ("%2F", None),
+        ("", None),
+    ],
+)
+def test_the_name_of_a_file_is_made_of_the_url(
+    part: str, name: str | None, at: dict[str, str], folder: Path
+) -> None:
+    done = resolve("get", "-q", f"{at['named']}/{part}")
+    assert (done.status, os.listdir(folder)) == ((9, []) if name is None else (0, [name]))
+
+
 def test_standard_output_is_no_file(at: dict[str, str], folder: Path) -> None:
     url = f"{at['http']}/about.txt"
     assert resolve("-O", "-", url, url) == Done(0, ABOUT * 2, b"")
@@ -188,6 +225,10 @@ def test_members_of_an_entry(url: str, at: dict[str, str]) -> None:
         assert entry["raw"] is None or all(ord(character) < 256 for character in entry["raw"])
         assert entry["referrer"] is None or len(entry["referrer"]) == 2
     assert {entry["origin"] for entry in done.records} == {"user"}
+    if url.startswith(("{ftp}", "{file}", "{nntp}")) and listed.records:
+        child = listed.records[-1]  # its name is the same in both
+        (alone,) = resolve("info", "-q", "--json", child["url"]).records
+        assert (alone["name"], alone["title"]) == (child["name"], child["title"])
     assert {entry["origin"] for entry in listed.records} <= {"derived"}
 
 
