@@ -101,9 +101,8 @@ def _plan(target: Target, command: Command) -> Plan:
 
     setting, policy = find_setting(command.found.news_server), policy_of(command.found)
     url: str | Url = target.url
-    if command.refinements:
-        with suppress(InvalidUrl):  # which the plan says
-            url = target.parsed(command)
+    with suppress(InvalidUrl):  # which the plan says
+        url = target.parsed(command)
     return explain(
         url,
         policy=policy,

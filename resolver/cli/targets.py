@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _ORIGINS = ("user", "chosen", "derived")
 MIXED = 1
+#: What travels in the clear whatever is asked for; https and gophers are other schemes.
+_WITHOUT_TLS = frozenset({"http", "gopher", "wais", "prospero"})
 
 
 class Target(NamedTuple):
@@ -28,9 +30,12 @@ class Target(NamedTuple):
     def parsed(self, command: Command) -> Url:
         """The URL, with `--search` or `--view` put into it by its scheme.
 
-        Raises `InvalidUrl`, and `NotConfigured` (exit 2) where an option means nothing to the scheme.
+        Raises `InvalidUrl`, and `NotConfigured` (exit 2) where an option means nothing to the scheme, or
+        cannot be kept to.
         """
         url = parse(self.url, strict=command.strict)
+        if command.found.tls == "require" and url.scheme in _WITHOUT_TLS:
+            raise NotConfigured(f"--tls require: there is no TLS for {url.scheme} URLs", url=url.shown)
         scheme = registry.find(url.scheme) if command.refinements else None
         for name, value in command.refinements:
             refine = None if scheme is None else scheme.refine.get(name)

@@ -27,6 +27,8 @@ from resolver.policy import Ruling
 
 #: No such object, seen from the URL: a name too long for the system cannot name anything either.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
+#: What OpenSSL calls a certificate that no authority known here has signed (X509_V_ERR_…).
+_UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
 #: What the person can do about a file of ours that cannot be written.
@@ -37,7 +39,7 @@ _REMEDIES = {
     errno.EACCES: "choose a directory that you may write to",
     errno.EPERM: "choose a directory that you may write to",
     errno.EROFS: "the file system is read-only: choose another place",
-    errno.ENOENT: "the directory is not there (any more)",
+    errno.ENOENT: "the directory is not there; -d DIR makes one",
     errno.ENOTDIR: "part of the path is not a directory",
     errno.EISDIR: "there is a directory of that name",
     errno.ENAMETOOLONG: "choose a shorter name",
@@ -65,7 +67,8 @@ def connection_fault(error: OSError, peer: str) -> NetworkError:
 def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
     """Why there is no trustworthy TLS. A peer that leaves during the handshake has said nothing about it."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return TlsError(f"the certificate of {host} is not to be trusted: {error.verify_message}")
+        remedy = " (--cacert FILE trusts its own)" if error.verify_code in _UNKNOWN_AUTHORITY else ""
+        return TlsError(f"the certificate of {host} is not to be trusted: {error.verify_message}{remedy}")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         return Disconnected(f"{host} ended the connection during the TLS handshake")
     words = getattr(error, "reason", None) or str(error)

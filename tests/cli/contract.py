@@ -108,6 +108,7 @@ ENDS = (
     End(2, "news:comp.misc", "NotConfigured"),
     End(2, "{http}/about.txt", "NotConfigured", options=("-H", "Host: elsewhere")),
     End(2, "{http}/about.txt", "NotConfigured", options=("--search", "words")),
+    End(2, "{http}/about.txt", "NotConfigured", options=("--tls", "require")),
     End(3, "{http}/about.txt", "LocalError", options=("-O", "no/such/folder"), verb="get"),
     End(3, "{http}/about.txt", "LocalError", options=("-O", "."), verb="get"),
     End(4, "{closed}/", "Unreachable"),
@@ -208,6 +209,10 @@ MESSAGES = {
     ],
     ("cat", "--max-size", "3", "{http}/about.txt"): [
         "resolve: {http}/about.txt: 37 octets are announced, the limit is 3 (--max-size)"
+    ],
+    ("cat", "{https}/about.txt"): [
+        "resolve: {https}/about.txt: the certificate of 127.0.0.1 is not to be trusted: "
+        "unable to get local issuer certificate (--cacert FILE trusts its own)"
     ],
     ("cat", "x-foo:bar"): [
         "resolve: x-foo:bar: S19: scheme 'x-foo' is unknown and has no handler; "

@@ -183,7 +183,7 @@ async def test_a_directory_that_is_renamed_takes_the_file_along(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("missing/got", "no such file or directory (the directory is not there (any more))"),
+        ("missing/got", "no such file or directory (the directory is not there; -d DIR makes one)"),
         ("file/got", "not a directory (part of the path is not a directory)"),
         ("x" * 300, "file name too long (choose a shorter name)"),
         ("", "this is the name of a directory"),
