@@ -15,6 +15,7 @@ from protocols.wais.apdu import encode_retrieval, encode_word_search
 from protocols.wais.document_id import parse_wpath
 from protocols.wais.exchange import agree, search
 from protocols.wais.media_types import SOURCE
+from protocols.wais.message import LARGEST
 from protocols.wais.record import Header, Records
 from protocols.wais.retrieval import Document, retrieve
 from protocols.wais.url import WaisUrl
@@ -29,9 +30,10 @@ _NOTHING = Records(b"", (), (), ())
 
 @dataclass(frozen=True, slots=True)
 class Found(HandOver):
-    """What a search found."""
+    """What a search found, in an answer of at most `agreed` octets."""
 
     records: Records = _NOTHING
+    agreed: int = LARGEST
 
 
 def converse(url: WaisUrl, *, hits: int | None = None, start: int = 0) -> Dialogue[None]:
@@ -56,14 +58,14 @@ def converse(url: WaisUrl, *, hits: int | None = None, start: int = 0) -> Dialog
         yield from _describe(url.database, most, agreed)
         return
     records = yield from search(url.database, words, most, agreed, _NOTHING)
-    yield Found("the records as a listing", records=records)
+    yield Found("the records as a listing", records=records, agreed=agreed)
 
 
 def _describe(database: bytes, most: int, agreed: int) -> Dialogue[None]:
     described = Header(octets=b"", document_id=b"0", types=(SOURCE,))
     ideal = Records(b"", (described,), (), ())
     records = yield from search(database, b"", most, agreed, ideal)
-    yield Found("the records as a listing", records=records)
+    yield Found("the records as a listing", records=records, agreed=agreed)
     yield Note("a listing ends here; the document id that follows is the one that the answer names")
     source = next((header for header in records.headers if SOURCE in header.types), None)
     if source is None:

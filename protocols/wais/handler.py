@@ -14,7 +14,6 @@ from protocols.wais.dialogue import Found, converse, count_of, document_of
 from protocols.wais.document_id import parse_wpath
 from protocols.wais.entries import HitReader, document_url, hits_in, substitute_in
 from protocols.wais.media_types import SOURCE, SOURCE_MEDIA_TYPE, media_type_of
-from protocols.wais.message import LARGEST
 from protocols.wais.record import Records
 from protocols.wais.retrieval import Chunk
 from protocols.wais.source_description import parse_source_description
@@ -39,7 +38,7 @@ async def open_wais(url: WaisUrl, gate: Gate) -> AsyncIterator[Reply]:
             if url.search is None:
                 yield await _database(url, handed.records, conversation, gate)
             else:
-                yield _listing(url, handed.records, gate)
+                yield _listing(url, handed, gate)
         else:
             assert isinstance(handed, Chunk)
             yield _document(url, handed, conversation)
@@ -81,21 +80,21 @@ def describe(chunk: Chunk) -> JsonValue:
         return None
 
 
-def _listing(url: WaisUrl, records: Records, gate: Gate) -> Reply:
-    hits = hits_in(records)
+def _listing(url: WaisUrl, found: Found, gate: Gate) -> Reply:
+    hits = hits_in(found.records)
     return Reply(
         kind=Kind.DIRECTORY,
-        body=Octets(records.octets),
+        body=Octets(found.records.octets),
         listing=HitReader(url),
         extra={"hits": len(hits)},
-        findings=list(_oddities(url, records, len(hits), count_of(gate.options.entries))),
+        findings=list(_oddities(url, found, len(hits), count_of(gate.options.entries))),
         verified={"length"},
     )
 
 
-def _oddities(url: WaisUrl, records: Records, hits: int, most: int) -> Iterator[Finding]:
+def _oddities(url: WaisUrl, found: Found, hits: int, most: int) -> Iterator[Finding]:
     """What a number of hits does not tell. Nothing says so when hits are left out of an answer."""
-    catalogue = substitute_in(records)
+    catalogue = substitute_in(found.records)
     if catalogue is not None:
         there = document_url(catalogue, catalogue.best_type, url)
         yield Finding("wais:no-result", "allow", f"nothing was found; the catalogue is {there}")
@@ -103,7 +102,7 @@ def _oddities(url: WaisUrl, records: Records, hits: int, most: int) -> Iterator[
         yield Finding("wais:no-result", "allow", "nothing was found")
     elif hits >= most:
         yield Finding("wais:more", "allow", f"{hits} hits came, as many as were asked for (--entries)")
-    elif len(records.octets) > LARGEST - _LEFT_OUT:
+    elif len(found.records.octets) > found.agreed - min(_LEFT_OUT, found.agreed // 2):
         yield Finding("wais:dropped", "warn", "the answer is as large as it may be; there may be more hits")
 
 
