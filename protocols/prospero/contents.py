@@ -17,13 +17,15 @@ def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
     """
     values = [each.values for each in attributes if each.name == NAME and len(each.values) > 1]
     pieces: list[bytes] = []
-    for value in values:
-        match value[0]:
-            case b"DATA":
-                pieces.append(value[1])
-            case b"TAGGED" if len(value) > 2:
-                gap = b"\n" if pieces and not pieces[-1].endswith(b"\n") else b""
-                pieces.append(gap + value[1] + b": " + value[2])
+    was_tagged = False
+    for kind, *words in values:
+        is_tagged = kind == b"TAGGED" and len(words) > 1
+        if kind != b"DATA" and not is_tagged:
+            continue
+        if (is_tagged or was_tagged) and pieces and not pieces[-1].endswith(b"\n"):
+            pieces.append(b"\n")
+        pieces.append(b": ".join(words[:2]) if is_tagged else words[0])
+        was_tagged = is_tagged
     return b"".join(pieces) if pieces else None
 
 

@@ -202,7 +202,7 @@ def test_contents_that_are_fewer_than_said_are_not_handed_over() -> None:
     ("tagged", "contents", "shown"),
     [
         (((b"a", b"one"), (b"b", b"two\n"), (b"c", b"")), None, b"a: one\nb: two\nc: "),
-        (((b"a", b"one"),), b"data", b"a: onedata"),
+        (((b"a", b"one"),), b"data", b"a: one\ndata"),
         ((), b"", b""),
     ],
 )
