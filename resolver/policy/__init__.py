@@ -74,8 +74,13 @@ def check(
     where = None if referrer is None else Referrer(*referrer)
     case = case_of(parsed, Policy.default() if policy is None else policy, origin, where)
     host = "" if case.endpoint is None else case.endpoint.host
-    resolved = {name.lower(): found for name, found in (resolves or {}).items()}.get(host)
+    resolved = {_name(name): found for name, found in (resolves or {}).items()}.get(_name(host))
     return judge_all(case, gateways or {}, resolved)
+
+
+def _name(host: str) -> str:
+    """A host name as look-ups see it: a trailing dot changes nothing but where the search begins."""
+    return host.lower().removesuffix(".")
 
 
 def refused_text(error: InvalidUrl) -> Verdict:

@@ -116,12 +116,14 @@ def _no_handler(scheme: str) -> str:
 
 
 def _judge_gateway(case: Case, gateways: Mapping[str, str]) -> Iterable[Ruling]:
-    """The gateway's own URL passes all rules; its host is the user's choice, whoever chose the rest."""
+    """The gateway's own URL passes all rules; its host is the user's choice, whoever chose the rest. What is
+    objected to stands in that URL, and nowhere in the one that was given."""
     try:
         target = through_gateway(case.url, gateways)
     except InvalidUrl as error:
         return (Ruling(rule="S19", action="refuse", detail=f"its gateway is no URL: {error.message}"),)
-    return () if target is None else judge(target, case.policy).rulings
+    rulings = () if target is None else judge(target, case.policy).rulings
+    return [ruling._replace(position=None) for ruling in rulings]
 
 
 def _rulings_on_literal(case: Case) -> Iterable[Ruling]:

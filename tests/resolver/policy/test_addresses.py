@@ -259,6 +259,8 @@ def test_resolves_gives_check_the_result_of_a_look_up() -> None:
     assert check(name, origin="derived", resolves={"rebind.example": [PUBLIC]}).action == "allow"
     inside = check(name, origin="derived", resolves={"Rebind.Example": ["127.0.0.1"]})
     assert (inside.action, inside.rules) == ("refuse", ("S08",))
+    dotted = check("http://rebind.example./", origin="derived", resolves={"rebind.example": ["127.0.0.1"]})
+    assert dotted.rules == ("S08",)
     assert check(name, origin="derived", resolves={"other.example": ["127.0.0.1"]}).action == "allow"
     both = check("gopher://h.example:25/1", policy=UNTRUSTED, resolves={"h.example": ["10.0.0.1"]})
     assert both.rules == ("S04", "S08")
