@@ -117,8 +117,8 @@ ROWS = (
     Row("bare_lf_article_nntplib", why_none="BODY is not said; test_block reads its block"),
     Row("capabilities_mode_reader", why_none=f"{_NO_URL}; transit_without_mode_reader takes its MODE READER"),
     Row("capabilities_reader", why_none=_NO_URL),
-    Row("compress_deflate", why_none="COMPRESS waits for a later issue"),
-    Row("compress_refused", why_none="COMPRESS waits for a later issue"),
+    Row("compress_deflate", (group("nntp://h/test.gaps", b"OVER 1000-1019", 15),)),
+    Row("compress_refused", why_none="COMPRESS is optional, and this client does not ask for it"),
     Row(
         "crosspost",
         (

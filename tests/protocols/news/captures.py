@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ MOST = 1 << 24
 
 #: Section 5 of the news page: codes with a block whatever they answer. 211 has one to LISTGROUP.
 WITH_BLOCK = {100, 101, 215, 220, 221, 222, 224, 225, 230, 231, 282}
+#: The last that either side says in plain octets.
+COMPRESSED_BEHIND = {
+    "client": b"COMPRESS DEFLATE\r\n",
+    "server": b"206 Compression now active; enjoy the speed!\r\n",
+}
 #: Answers after which the same command may be answered otherwise.
 TURNING = {281, 382}
 
@@ -43,7 +49,12 @@ def load(name: str) -> list[tuple[str, bytes]]:
 
 
 def said_by(name: str, who: str) -> bytes:
-    return b"".join(octets for speaker, octets in load(name) if speaker == who)
+    """All that one side said; what is compressed (RFC 8054) as it was before."""
+    octets = b"".join(octets for speaker, octets in load(name) if speaker == who)
+    if name != "compress_deflate":
+        return octets
+    plain, found, packed = octets.partition(COMPRESSED_BEHIND[who])
+    return plain + found + zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed)
 
 
 def commands(name: str) -> list[bytes]:
@@ -51,8 +62,6 @@ def commands(name: str) -> list[bytes]:
     text = said_by(name, "client")
     if name == "starttls":
         text = text[: text.index(b"\x16\x03")]
-    if name == "compress_deflate":
-        text = text[: text.index(b"COMPRESS DEFLATE\r\n") + len(b"COMPRESS DEFLATE\r\n")]
     return [capital(line) for line in text.split(b"\r\n")[:-1]]
 
 
@@ -106,8 +115,6 @@ def exchanges(name: str) -> list[Exchange]:
         content = read(buffer, read_block(MOST)) if block else None
         assert content is None or isinstance(content, bytes)
         found.append(Exchange(command, buffer.taken, answer, content))
-        if answer.code == 206:
-            return found  # the rest is compressed
     assert not buffer, f"{len(buffer)} octets belong to no command"
     return found
 
