@@ -169,24 +169,28 @@ class Talk:
         self.heard = 0
         self.handed = False
         self._epoch: int | None = None
+        self._has_floor = False
         self._in_turn = False
 
     def say(self, *commands: Command) -> Dialogue[None]:
         """Send commands in one write. More may be said once these are answered, so nobody else may speak
         in between."""
-        yield from self._take_floor()
+        yield from self.take_floor()
         self.link.open = False
         yield self._say(commands)
 
     def say_last(self, *commands: Command) -> Dialogue[None]:
         """Send the last commands of this dialogue in one write: others may speak behind it."""
-        yield from self._take_floor()
+        yield from self.take_floor()
         self.link.open = True
         yield self._say(commands)
 
-    def _take_floor(self) -> Dialogue[None]:
-        if self._epoch is None and not self._in_turn:
+    def take_floor(self) -> Dialogue[None]:
+        """Wait until nobody will speak any more before this dialogue does: what the link says by then of
+        the commands sent is still so when the next ones are. Raises `NotOurs`."""
+        if self._epoch is None and not (self._in_turn or self._has_floor):
             yield TakeFloor()
+            self._has_floor = True
             self._check_owner()
 
     def _check_owner(self) -> None:
@@ -198,7 +202,7 @@ class Talk:
         assert self._epoch is None or len(link.owed) == self.pending, "others have spoken in between"
         if any(command.verb in ALONE for command in commands):
             assert (len(commands), len(link.owed), link.open) == (1, 0, False), "this command goes alone"
-        self._epoch = link.epoch
+        self._epoch, self._has_floor = link.epoch, False
         link.owe(commands)
         self.pending += len(commands)
         return Say(tuple(command.line for command in commands))

@@ -110,6 +110,7 @@ def _hand_over(talk: Talk, what: str, found: Found) -> Dialogue[None]:
 
 def _get_numbered(group: bytes, number: int, facts: bool, talk: Talk) -> Dialogue[Found]:
     command = Command(Verb.HEAD if facts else Verb.ARTICLE, encode_number(number))
+    yield from talk.take_floor()  # others who speak before may select another group
     if talk.link.selects(group):
         yield from talk.say_last(command)
     else:

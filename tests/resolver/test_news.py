@@ -218,6 +218,31 @@ async def test_articles_of_two_groups_do_not_mix(nursery: trio.Nursery) -> None:
     assert (server.connections, server.violations) == (1, [])
 
 
+@pytest.mark.parametrize("at_once", [3, 9])
+async def test_groups_do_not_mix_where_one_is_listed(at_once: int, nursery: trio.Nursery) -> None:
+    """While a listing holds the floor its group is selected; it need not be any more once others had it."""
+    names = (b"a.b", b"c.d")
+    spool = Spool({name: Group(numbered(name, list(range(1, 21)))) for name in names})
+    server = await serve(nursery, spool)
+    turns = trio.CapacityLimiter(at_once)
+    found: dict[str, object] = {}
+
+    async def fetch(session: Resolver, path: str) -> None:
+        async with turns:
+            extra = (await session.fetch(server.url(path))).extra
+            assert extra is not None
+            found[path] = extra.get("message_id", extra.get("name"))
+
+    paths = [path.format(n) for n in range(1, 21) for path in ("a.b", "c.d/{0}", "a.b/{0}", "c.d", "a.b/{0}")]
+    async with session(server) as many, trio.open_nursery() as inner:
+        for path in paths:
+            inner.start_soon(fetch, many, path)
+    for path in paths:
+        group, _, number = path.partition("/")
+        assert found[path] == (f"{group}.{number}@example.test" if number else group)
+    assert (server.connections, server.violations) == (1, [])
+
+
 async def test_another_password_is_another_connection(nursery: trio.Nursery) -> None:
     """S11."""
     server = await serve(nursery, flavour=LOGIN)
