@@ -20,6 +20,7 @@ from protocols.wire import Buffer, encode_head, encode_payload
 
 _TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
 _SWITCHING = 101
+_BEGINNING = b"HTTP/"
 
 
 class Exchange:
@@ -66,9 +67,8 @@ class Exchange:
         lines: list[bytes] = []
         while True:
             start = len(lines)
+            yield from self._check_beginning(buffer)
             while (line := (yield from self._read_line(buffer))) not in (b"\r\n", b"\n"):
-                if len(lines) == start and not line.startswith(b"HTTP/"):
-                    raise ProtocolError("the answer begins with what is no status line")
                 lines.append(line)
                 if len(lines) > self._limits.lines + 1:  # the status line is no header
                     raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
@@ -78,6 +78,15 @@ class Exchange:
                 return self._head(event)
             if not isinstance(event, h11.InformationalResponse) or event.status_code == _SWITCHING:
                 raise ProtocolError("the answer begins with what is no head")
+
+    def _check_beginning(self, buffer: Buffer) -> Generator[None, None, None]:
+        """HTTP/0.9 and other protocols show with the first octets; they may never end a line."""
+        while (begin := buffer.peek(len(_BEGINNING))) != _BEGINNING:
+            if not _BEGINNING.startswith(begin):
+                raise ProtocolError("the answer begins with what is no status line")
+            if buffer.at_end:
+                raise Disconnected("the connection ended before the end of the head")
+            yield
 
     def _read_line(self, buffer: Buffer) -> Generator[None, None, bytes]:
         limit = self._limits.line

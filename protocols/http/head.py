@@ -60,9 +60,11 @@ class Head(NamedTuple):
 
     @property
     def announced(self) -> int | None:
-        """Content-Length, which an answer to HEAD has though nothing follows."""
+        """Content-Length, which an answer to HEAD has though nothing follows. Where there is a transfer
+        coding it means nothing (RFC 9112 6.3), nor where there can be no content (RFC 9110 15.3.5)."""
         values = self.values("content-length")
-        return content_length(values[0]) if values else None
+        void = self.status == 204 or self.values("transfer-encoding")
+        return content_length(values[0]) if values and not void else None
 
     @property
     def codings(self) -> list[str]:

@@ -87,6 +87,16 @@ def test_limits_of_a_head(octets: bytes, limit: str | None) -> None:
     assert caught.value.exit_code == 7
 
 
+@pytest.mark.parametrize(
+    "octets", [b"<html>hi", b"ICY 200 OK\r\n", b"\r\nHTTP/1.1 200 OK\r\n\r\n", b"HTTX", b"\0"]
+)
+def test_what_is_not_http_shows_before_its_line_ends(octets: bytes) -> None:
+    buffer = Buffer()
+    buffer.feed(octets)
+    with pytest.raises(ProtocolError, match="no status line"):
+        next(exchange().read_head(buffer))
+
+
 @pytest.mark.parametrize("cut", range(len(HEAD)))
 def test_a_head_that_ends_early(cut: int) -> None:
     with pytest.raises(Disconnected):

@@ -92,4 +92,6 @@ def test_a_length_beyond_every_file_is_a_protocol_error() -> None:
 
 def test_what_an_answer_to_head_announces() -> None:
     assert head(LENGTH).announced == 5
+    assert head(LENGTH, CHUNKED).announced is None
+    assert Head(204, "", (LENGTH,)).announced is None
     assert head().announced is None
