@@ -36,15 +36,22 @@ class Call:
         self._timeouts = cast("dict[str, float | None]", request.extensions.get("timeout", {}))
 
     async def answer(self) -> Answer:
-        """Send, and read the head; on another connection if a kept one is gone and nothing is lost."""
+        """Send, and read the head; on another connection if a kept one is gone and nothing is lost. What
+        cannot be sent is refused before there is any."""
+        exchange = self._prepare()
         loan = await self._open(self._passage.borrow(self._asked.whom, tls=self._tls))
         try:
-            return await self._exchange(loan.stream, lambda: loan.keep(True))
+            return await self._exchange(exchange, loan.stream, lambda: loan.keep(True))
         except httpx.ReadError:
             if loan.memory is None or not self._is_repeatable():
                 raise
         await self.aclose()
-        return await self._exchange(await self._open(self._passage.connect(tls=self._tls)), lambda: None)
+        stream = await self._open(self._passage.connect(tls=self._tls))
+        return await self._exchange(self._prepare(), stream, lambda: None)
+
+    def _prepare(self) -> Exchange:
+        with translated(httpx.WriteTimeout):
+            return Exchange(self._asked, self._passage.limits)
 
     def _is_repeatable(self) -> bool:
         return self._request.method in _REPEATABLE and isinstance(self._request.stream, httpx.ByteStream)
@@ -55,11 +62,10 @@ class Call:
         self._opened = connection
         return entered
 
-    async def _exchange(self, stream: Stream, keep: Callable[[], None]) -> Answer:
-        with translated(httpx.WriteTimeout):
-            exchange = Exchange(self._asked, self._passage.limits)
-            with suppress(Disconnected):  # the peer may have said why before it went: see what there is
-                await self._send(stream, exchange)
+    async def _exchange(self, exchange: Exchange, stream: Stream, keep: Callable[[], None]) -> Answer:
+        # The peer may have said why before it went: see what there is.
+        with translated(httpx.WriteTimeout), suppress(Disconnected):
+            await self._send(stream, exchange)
         buffer = Buffer()
         waiting = exchange.read_head(buffer)
         with translated(httpx.ReadTimeout):
@@ -87,7 +93,8 @@ class Call:
 
     def lead_on(self, found_in: Referrer) -> None:
         """The client may follow this answer: httpx hands these extensions on to the request it makes."""
-        self._request.extensions.update(origin="derived", referrer=tuple(found_in))
+        hops = cast(int, self._request.extensions.get("hops", 0)) + 1
+        self._request.extensions.update(origin="derived", referrer=tuple(found_in), hops=hops)
         self._request.extensions.pop("target", None)
 
     @contextmanager

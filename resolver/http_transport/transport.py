@@ -20,7 +20,7 @@ from resolver.gate import Door, Family, Lookup, Passage
 from resolver.gate.lookup import look_up
 from resolver.http_transport.call import Call, ResponseStream
 from resolver.http_transport.faults import translated
-from resolver.policy import Policy, may_carry_credentials
+from resolver.policy import Policy, check_hops, may_carry_credentials
 from resolver.url import parse, without_user
 
 
@@ -78,6 +78,7 @@ class HttpxTransport(httpx.AsyncBaseTransport):
 
     def _judge(self, request: httpx.Request) -> tuple[Passage, HttpUrl, Request]:
         """The way out for a request, and what will be sent."""
+        check_hops(cast(int, request.extensions.get("hops", 0)), self._door.limits.hops)
         origin = cast(Origin, request.extensions.get("origin", self._origin))
         led_by = cast("tuple[str, str | None] | None", request.extensions.get("referrer"))
         referrer = None if led_by is None else Referrer(*led_by)
@@ -93,7 +94,7 @@ class HttpxTransport(httpx.AsyncBaseTransport):
             raise UnsupportedScheme(url.scheme, f"httpx has no use for {url.scheme} URLs")
         target = cast("bytes | None", request.extensions.get("target"))
         headers = [(name, self._accepted(name, value)) for name, value in headers]
-        asked = prepare(request.method.encode("ascii"), target_of(url) if target is None else target, headers)
+        asked = prepare(request.method.encode(), target_of(url) if target is None else target, headers)
         return passage, url, asked
 
     def _accepted(self, name: bytes, value: bytes) -> bytes:

@@ -19,7 +19,7 @@ from resolver.policy.case import Endpoint, Server, case_of, endpoint_of
 from resolver.policy.credentials import may_carry_credentials
 from resolver.policy.filenames import listing_name_ok, local_name
 from resolver.policy.files import is_below
-from resolver.policy.hops import check_chain
+from resolver.policy.hops import check_chain, check_hops
 from resolver.policy.judgement import judge, judge_addresses, judge_all, judge_credentials
 from resolver.policy.ports import check_data_port
 from resolver.policy.settings import Policy
@@ -37,6 +37,7 @@ __all__ = [
     "check",
     "check_chain",
     "check_data_port",
+    "check_hops",
     "classify",
     "endpoint_of",
     "is_below",

@@ -97,7 +97,12 @@ def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
     many. `chain` are the URLs so far, the one that was asked for first."""
     if target in chain:
         raise Ruling(rule="S10", action="refuse", detail="the redirect leads in a circle").refusal()
-    if len(chain) > hops:
+    check_hops(len(chain), hops)
+
+
+def check_hops(count: int, hops: int) -> None:
+    """S10: raise `Refused` where `count` redirects in a row are more than `hops`."""
+    if count > hops:
         raise Ruling(
             rule="S10",
             action="refuse",

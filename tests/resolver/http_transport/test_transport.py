@@ -180,6 +180,30 @@ async def test_redirects_are_judged_as_derived(path: str, rule: str, nursery: tr
     assert [request.path for request in server.requests] == [path]
 
 
+async def test_redirects_in_a_row_are_counted(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with client(HttpxTransport(limits=Limits(hops=1)), follow=True) as plain:
+        assert (await plain.get(server.url("/moved"))).text == ABOUT.decode()
+        with pytest.raises(resolver.Refused) as caught:
+            await plain.get(server.url("/moved/far"))
+    assert (caught.value.rule, caught.value.flag) == ("S10", "--limit hops=2")
+    assert [request.path for request in server.requests] == ["/moved", "/about.txt", "/moved/far", "/moved"]
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [("GE T", {}), ("G\xc9T", {}), ("GET", {"X": "a\r\nY: b"})],
+)
+async def test_what_cannot_be_sent_opens_nothing(method: str, headers: dict[str, str]) -> None:
+    listener, port = silent_listener()
+    with listener:
+        async with client() as plain:
+            with pytest.raises(resolver.Refused) as caught:
+                await plain.request(method, f"http://127.0.0.1:{port}/", headers=headers)
+        assert caught.value.rule == "S02"
+        assert not seen(listener)
+
+
 async def test_a_redirect_from_outside_leads_to_nothing_inside(nursery: trio.Nursery) -> None:
     inside = await serve(nursery)
     outside = await serve(nursery, {"/": moved(inside.url("/about.txt"))})
