@@ -300,7 +300,9 @@ class _Reply:
         if packet.number not in self._texts:
             self._octets += len(packet.text)
             if self._octets > self._most:
-                raise LimitExceeded("body", f"the reply is larger than the limit of {self._most} octets")
+                raise LimitExceeded(
+                    "body", f"the reply has more than the {self._most} octets there is room for"
+                )
             self._texts[packet.number] = packet.text
         self._total = packet.total or self._total
         while self.received_through + 1 in self._texts:

@@ -20,9 +20,15 @@ from protocols.prospero.target import Target
 
 T = TypeVar("T")
 
+#: Octets that the replies to one URL may have besides those of the object: lines around its contents,
+#: attributes, links. And how often an octet of the object is sent at most: a quote is doubled.
+_ROOM = 1 << 20
+_SPELLING = 2
+
 
 class Asker:
-    """Asks on behalf of one URL. The octets of all replies together are bounded by `limits.body`."""
+    """Asks on behalf of one URL. The octets of all replies together are bounded by what an object of
+    `limits.body` octets may need."""
 
     def __init__(self, gate: Gate, timing: Timing) -> None:
         self._gate = gate
@@ -31,7 +37,7 @@ class Asker:
         self._addresses: dict[Target, str] = {}
         self._turned: dict[tuple[str, int], Turn] = {}
         self._answered: dict[tuple[str, int], str] = {}
-        self._left = gate.limits.body
+        self._left = _ROOM + _SPELLING * gate.limits.body
 
     async def perform(self, resolution: Resolution[T]) -> T:
         """Ask what it asks, to its end. An error of a question is raised in the resolution first."""

@@ -133,10 +133,12 @@ async def test_what_cannot_be_had(
     assert server.violations == []
 
 
-async def test_a_collection_is_bounded(nursery: trio.Nursery) -> None:
+async def test_a_collection_is_bounded_by_the_octets_of_the_object(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
+    url = server.url("/example/long")
+    assert len((await resolver.fetch(url, limits=Limits(body=52_000))).content) == 52_000
     with pytest.raises(LimitExceeded) as raised:
-        await resolver.fetch(server.url("/example/long"), limits=Limits(body=20_000))
+        await resolver.fetch(url, limits=Limits(body=51_999))
     assert raised.value.exit_code == 14
 
 
