@@ -173,7 +173,13 @@ def _file_lines(line: FormLine, answer: Answer) -> list[bytes]:
         return []
     if not isinstance(answer, bytes):
         raise ValueError(f"{line.prompt!r} takes the octets of a file, or none")
-    if b"\0" in answer or b"\r" in answer.replace(b"\r\n", b""):
-        raise Refused("S03", "a file that is no text would need a counted data block, which few servers take")
     *lines, rest = _LINE_END.split(answer)
-    return [*lines, rest] if rest else lines
+    if rest:
+        lines.append(rest)
+    if b"." in lines or re.search(rb"[\0\r]", b"".join(lines)):
+        raise Refused(
+            "S03",
+            "a file that is no text, or has a line with a lone period, would need a counted data block,"
+            " which few servers take",
+        )
+    return lines
