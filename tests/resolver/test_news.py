@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import trio
 
@@ -218,28 +220,36 @@ async def test_articles_of_two_groups_do_not_mix(nursery: trio.Nursery) -> None:
     assert (server.connections, server.violations) == (1, [])
 
 
-@pytest.mark.parametrize("at_once", [3, 9])
-async def test_groups_do_not_mix_where_one_is_listed(at_once: int, nursery: trio.Nursery) -> None:
-    """While a listing holds the floor its group is selected; it need not be any more once others had it."""
-    names = (b"a.b", b"c.d")
-    spool = Spool({name: Group(numbered(name, list(range(1, 21)))) for name in names})
+@pytest.mark.parametrize(("at_once", "seed"), [(2, 1), (3, 2), (9, 3), (60, 4)])
+async def test_any_mix_of_urls_on_one_connection(at_once: int, seed: int, nursery: trio.Nursery) -> None:
+    """Each gets its own, whatever was selected while it waited: a listing holds the floor for a while, and
+    what was so before others had it need not be so after."""
+    names = ("a.b", "c.d", "e.f")
+    spool = Spool({name.encode(): Group(numbered(name.encode(), list(range(1, 11)))) for name in names})
     server = await serve(nursery, spool)
     turns = trio.CapacityLimiter(at_once)
-    found: dict[str, object] = {}
+    found: list[tuple[object, object]] = []
 
-    async def fetch(session: Resolver, path: str) -> None:
+    async def fetch(session: Resolver, path: str, expected: str) -> None:
         async with turns:
-            extra = (await session.fetch(server.url(path))).extra
-            assert extra is not None
-            found[path] = extra.get("message_id", extra.get("name"))
+            try:
+                extra = (
+                    await session.fetch(server.url(path, scheme="news" if "@" in path else "nntp"))
+                ).extra
+                assert extra is not None
+                found.append((extra.get("message_id", extra.get("name")), expected))
+            except resolver.NotFound:
+                found.append(("", expected))
 
-    paths = [path.format(n) for n in range(1, 21) for path in ("a.b", "c.d/{0}", "a.b/{0}", "c.d", "a.b/{0}")]
+    mix = [(f"{name}/{n}", f"{name}.{n}@example.test") for name in names for n in range(1, 11)]
+    mix += [(expected, expected) for _, expected in mix[::4]]
+    mix += [(name, name) for name in names] * 4 + [("no.such/1", ""), ("a.b/11", "")] * 3
+    random.Random(seed).shuffle(mix)
     async with session(server) as many, trio.open_nursery() as inner:
-        for path in paths:
-            inner.start_soon(fetch, many, path)
-    for path in paths:
-        group, _, number = path.partition("/")
-        assert found[path] == (f"{group}.{number}@example.test" if number else group)
+        for path, expected in mix:
+            inner.start_soon(fetch, many, path, expected)
+    assert len(found) == len(mix)
+    assert [pair for pair in found if pair[0] != pair[1]] == []
     assert (server.connections, server.violations) == (1, [])
 
 
