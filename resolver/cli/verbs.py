@@ -88,7 +88,7 @@ async def cat(session: Resolver, target: Target, command: Command) -> None:
             )
         raise
     if command.json:
-        streams.note_record(outcome.done(saved, reply.request.url.scheme))
+        streams.note_record(outcome.done(saved, url.scheme))
     _tell_oddities(saved.findings, command)
 
 

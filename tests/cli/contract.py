@@ -48,6 +48,46 @@ WISHES = (
     ["--allow-server-name", "--exists", "rename", "--checksum", "auto", "--file-root", "/"],
 )
 
+ABOUT = "A text of two lines.\nThe second one.\n"
+
+#: Arguments; what they make the command send, as the trace has it; and what it shows.
+ANSWERS = {
+    ("ls", "--search", "a b", "{gopher}/77/find"): (r"C: 7/find\ta b\r\n", "Result for a b\n"),
+    ("ls", "--search", "ferry", "{wais}/demo"): ("ferry", "Quay notes\nMenu of the café\n"),
+    ("ls", "--entries", "1", "{wais}/demo?ferry"): ("ferry", "Quay notes\n"),
+    ("cat", "--view", "Text/plain Es_ES", "{gopher}/00/story"): (
+        r"C: 0/story\t+Text/plain Es_ES\r\n",
+        "Un cuento corto en espanol.\r\n",
+    ),
+    ("cat", "--type", "a", "{ftp}/etc/motd"): (r"C: TYPE A\r\n", "message of the day\n"),
+    ("cat", "--type", "I", "{ftp}/etc/motd"): (r"C: TYPE I\r\n", "message of the day\n"),
+    ("cat", "--type", "d", "{ftp}/etc"): ("NLST", "motd\n"),
+    ("ls", "--mlsd", "{ftp}/etc/"): (r"C: MLSD\r\n", "motd\n"),
+    ("cat", "--ftp-email", "me@h.example", "{ftp}/etc/motd"): (
+        r"C: USER anonymous\r\n",
+        "message of the day\n",
+    ),
+    ("ls", "--entries", "1", "{nntp}/comp.misc"): ("C: ", "1236 Grüße\n"),
+    ("ls", "--news-server", "{news_server}", "--entries", "1", "news:comp.misc"): (
+        r"C: GROUP comp.misc\r\n",
+        "1236 Grüße\n",
+    ),
+    ("cat", "-H", "X-Test: yes ", "--user-agent", "me/1", "{http}/about.txt"): (
+        r"\r\nX-Test: yes\r\n",
+        ABOUT,
+    ),
+    ("cat", "--user-agent", "me/1", "{http}/about.txt"): (r"\r\nUser-Agent: me/1\r\n", ABOUT),
+    ("cat", "--user", "user", "--password-file", "password", "{http}/private"): (
+        "Authorization",
+        "A secret.\n",
+    ),
+    ("cat", "--gateway", "X-Foo={http}/about.txt?u=", "x-foo:a%20b"): (
+        "C: GET /about.txt?u=x-foo%3Aa%2520b HTTP/1.1",
+        ABOUT,
+    ),
+    ("cat", "--origin", "derived", "--referrer", "{file}/", "{file}/about.txt"): ("U: ", "of this machine\n"),
+}
+
 HOST = frozenset({"user", "password", "host", "port", "default_port"})
 
 #: What `parse --json` prints for a scheme, beside what it prints for all.

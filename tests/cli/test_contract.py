@@ -59,6 +59,18 @@ def test_an_option_stands_beside_every_url(wish: list[str], at: dict[str, str]) 
     assert done.out == b"".join(contract.DOCUMENTS.values())
 
 
+@pytest.mark.parametrize("argv", contract.ANSWERS, ids=" ".join)
+def test_what_an_option_is_for(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
+    (folder / "password").write_text("password\nand more\n")
+    sent, shown = contract.ANSWERS[argv]
+    done = resolve("-q", "--trace", "trace", *(word.format_map(at) for word in argv))
+    assert (done.status, done.err) == (0, b"")
+    assert done.out.decode() == shown
+    trace = (folder / "trace").read_text()
+    assert sent in trace
+    assert "password" not in trace
+
+
 def test_no_verb_is_get(at: dict[str, str], folder: Path) -> None:
     assert resolve("-q", f"{at['http']}/about.txt") == Done(0, b"", b"")
     assert (folder / "about.txt").read_bytes() == ABOUT
@@ -374,9 +386,8 @@ def test_lines_of_a_listing(url: str, at: dict[str, str], folder: Path) -> None:
     assert (done.status, done.err, names.pop()) == (0, b"", "")
     assert [name for name in contract.LISTINGS[url] if name not in names] == []
     assert resolve("get", "-q", "-O", "listing", given).status == 0
-    listed = (folder / "listing").read_bytes()
-    if not url.startswith(("{gopher", "{wais")):  # a menu has octets of its own
-        assert listed == done.out
+    assert (folder / "listing").read_bytes() == done.out
+    assert resolve("cat", "-q", given).out == done.out
 
 
 @pytest.mark.parametrize("url", contract.SHOWN)

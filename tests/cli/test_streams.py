@@ -107,6 +107,13 @@ def test_input_that_is_closed(argv: list[str], status: int, monkeypatch: pytest.
     assert main(argv) == status
 
 
+def test_input_that_never_ends() -> None:
+    for argv in (["extract", "/dev/zero"], ["cat", "-i", "/dev/zero"]):
+        done = resolve(*argv)
+        assert (done.status, done.out) == (3, b"")
+        assert "/dev/zero: a " in done.told
+
+
 @pytest.mark.parametrize("closed", [{0, 1, 2}, {1}], ids=str)
 def test_descriptors_that_are_closed(closed: set[int], at: dict[str, str], folder: Path) -> None:
     """What is opened next gets their numbers, and nothing meant for a person may end up in it."""
