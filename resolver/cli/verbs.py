@@ -48,7 +48,7 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
                 outcome.failed(error, target, trio.current_time() - started, command, session.policy)
             )
         raise
-    _tell_oddities(saved.findings, command)
+    _tell_oddities(saved.requested_url, saved.findings, command)
     if command.json:
         streams.print_record(outcome.done(saved, url.scheme))
     elif not command.quiet:
@@ -89,7 +89,7 @@ async def cat(session: Resolver, target: Target, command: Command) -> None:
         raise
     if command.json:
         streams.note_record(outcome.done(saved, url.scheme))
-    _tell_oddities(saved.findings, command)
+    _tell_oddities(saved.requested_url, saved.findings, command)
 
 
 async def ls(session: Resolver, target: Target, command: Command) -> None:
@@ -101,7 +101,7 @@ async def ls(session: Resolver, target: Target, command: Command) -> None:
                 streams.print_record(entry.as_json())
             else:
                 streams.print_line(listing_line(entry), raw=session.policy.allow_raw)
-        _tell_oddities(reply.findings, command)
+        _tell_oddities(reply.requested_url, reply.findings, command)
 
 
 async def info(session: Resolver, target: Target, command: Command) -> None:
@@ -121,13 +121,13 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
         streams.print_line(f"{name}: {'-' if value is None else value}", raw=session.policy.allow_raw)
 
 
-def _tell_oddities(findings: tuple[Finding, ...], command: Command) -> None:
+def _tell_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:
     """What was odd about the reply: rules are told when they fire, a URL's spelling on request."""
     if command.quiet:
         return
     for finding in findings:
         if ":" in finding.rule:
-            streams.complain(f"{finding.rule}: {finding.detail}")
+            streams.complain(f"{url}: {finding.rule}: {finding.detail}")
 
 
 VERBS: dict[str, Verb] = {"get": get, "cat": cat, "ls": ls, "info": info}

@@ -123,7 +123,7 @@ def _judge_gateway(case: Case, gateways: Mapping[str, str]) -> Iterable[Ruling]:
     except InvalidUrl as error:
         return (Ruling(rule="S19", action="refuse", detail=f"its gateway is no URL: {error.message}"),)
     rulings = () if target is None else judge(target, case.policy).rulings
-    return [ruling._replace(position=None) for ruling in rulings]
+    return [ruling._replace(detail=f"its gateway: {ruling.detail}", position=None) for ruling in rulings]
 
 
 def _rulings_on_literal(case: Case) -> Iterable[Ruling]:

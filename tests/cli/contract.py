@@ -254,6 +254,14 @@ MESSAGES = {
         "resolve: {https}/about.txt: the certificate of 127.0.0.1 is not to be trusted: "
         "unable to get local issuer certificate (--cacert FILE trusts its own)"
     ],
+    ("cat", "--checksum", "auto", "{http}/about.txt"): [
+        "resolve: {http}/about.txt: save:no-checksum: auto needs a file: "
+        "what is on standard output was not compared"
+    ],
+    ("cat", "--gateway", "x-foo=http://127.0.0.1:25/?", "x-foo:bar"): [
+        "resolve: x-foo:bar: S04: its gateway: port 25 belongs to another protocol (http has 80); "
+        "--allow-port 25 would allow it"
+    ],
     ("cat", "x-foo:bar"): [
         "resolve: x-foo:bar: S19: scheme 'x-foo' is unknown and has no handler; "
         "--gateway x-foo=URL would allow it"
