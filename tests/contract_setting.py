@@ -6,17 +6,19 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
 
+import pytest
 import trio
 import trio.testing
 
+from fixtures.__main__ import server_tls
 from protocols.contract import Limits, Options
 from resolver.events import OnEvent
 from resolver.policy import Policy
@@ -84,6 +86,16 @@ class Setting:
             news_server=self.news_server,
             on_event=on_event,
         )
+
+
+@contextmanager
+def trusted(folder: Path) -> Iterator[ssl.SSLContext]:
+    """The servers' side of TLS; clients trust the one authority that vouches for them, and no other."""
+    context, cafile = server_tls(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(cafile))
+        patch.setenv("SSL_CERT_DIR", str(folder))
+        yield context
 
 
 async def start(case: Case, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path) -> Setting:

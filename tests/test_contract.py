@@ -18,7 +18,6 @@ import pytest
 import trio
 
 import resolver
-from fixtures.__main__ import server_tls
 from protocols.contract import Entry, Kind, Options, Origin
 from protocols.errors import Declined, Refused, ResolveError
 from resolver import registry
@@ -27,18 +26,13 @@ from resolver.plan import Plan
 from resolver.policy import Policy
 from resolver.response import Response, Saved
 from tests.contract_cases import CASES, LISTING, SERVED, Case, furnish
-from tests.contract_setting import WAYS, Listening, Setting, entries, save, settled, start
+from tests.contract_setting import WAYS, Listening, Setting, entries, save, settled, start, trusted
 from tests.contract_values import check_connects, check_value, members_of, planned_octets
 
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
-    """The servers' side; clients trust the one authority that vouches for them, and no other."""
-    folder = tmp_path_factory.mktemp("tls")
-    context, cafile = server_tls(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SSL_CERT_FILE", str(cafile))
-        patch.setenv("SSL_CERT_DIR", str(folder))
+    with trusted(tmp_path_factory.mktemp("tls")) as context:
         yield context
 
 

@@ -1,0 +1,133 @@
+"""The contract at the end of every operation: what was opened is closed, after an error and a cancel too."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from protocols.contract import Kind
+from protocols.errors import Declined, Refused
+from resolver.session import Resolver
+from tests.checkpoints import cancelled_at, spread
+from tests.contract_cases import CASES, furnish
+from tests.contract_setting import WAYS, Setting, check_nothing_left, settled, start, trusted
+from tests.faults.test_cuts import FULL
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
+    with trusted(tmp_path_factory.mktemp("tls")) as context:
+        yield context
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files") / "tree"
+    furnish(folder)
+    return folder
+
+
+@pytest.fixture(params=CASES, ids=str)
+async def setting(
+    request: pytest.FixtureRequest, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path
+) -> Setting:
+    return await start(request.param, nursery, tls, folder)
+
+
+async def stream_unread(session: Resolver, url: str, path: Path) -> None:
+    async with session.stream(url):
+        pass
+
+
+async def stream_left(session: Resolver, url: str, path: Path) -> None:
+    async with session.stream(url) as reply:
+        async for _ in reply.body:
+            break
+
+
+class Own(Exception):
+    """A mistake of the caller's."""
+
+
+async def stream_failed(session: Resolver, url: str, path: Path) -> None:
+    with suppress(Own):
+        async with session.stream(url) as reply:
+            await anext(reply.body, b"")
+            raise Own
+
+
+async def entries_left(session: Resolver, url: str, path: Path) -> None:
+    async with session.entries(url) as entries:
+        async for _ in entries:
+            break
+
+
+async def info(session: Resolver, url: str, path: Path) -> None:
+    await session.info(url)
+
+
+LEFT = {
+    **WAYS,
+    "info": info,
+    "stream unread": stream_unread,
+    "stream left": stream_left,
+    "stream failed": stream_failed,
+    "entries left": entries_left,
+}
+
+
+async def test_what_was_opened_is_closed(setting: Setting, tmp_path: Path) -> None:
+    """Of a document, of a listing, and of what is missing."""
+    case = setting.case
+    for number, template in enumerate((case.document, case.listing, case.missing)):
+        if template is not None:
+            before = await settled()
+            async with setting.resolver() as session:
+                for name, way in LEFT.items():
+                    with suppress(Declined, Refused):
+                        await way(session, setting.url(template), tmp_path / f"{name} of {number}")
+            await check_nothing_left(before)
+
+
+#: Checkpoints of one operation at which it is cancelled; all of them with `RESOLVE_FAULTS=full`.
+MOST = 1_000_000 if FULL else 6
+
+#: What is cancelled, and which URL of a row it is asked for.
+CANCELLED = {"fetch": "document", "save": "document", "entries": "listing"}
+
+
+@pytest.mark.parametrize("name", CANCELLED)
+async def test_a_cancel_at_every_checkpoint(setting: Setting, name: str, tmp_path: Path) -> None:
+    """Nothing but the cancel leaves, the same session goes on, and in the end nothing is left open."""
+    template = getattr(setting.case, CANCELLED[name])
+    if template is None or (name == "save" and setting.case.kind is Kind.SERVICE):
+        return
+    url = setting.url(template)
+    before = await settled()
+    async with setting.resolver() as session:
+        count, _ = await cancelled_at(None, partial(LEFT[name], session, url, tmp_path / "whole"))
+        for number in spread(count, MOST):
+            path = tmp_path / f"{number}"
+            operation = partial(LEFT[name], session, url, path)
+            _, left = await cancelled_at(number, operation)
+            assert left is None or type(left) is trio.Cancelled
+            if name != "save" or not is_whole(path, setting.case.content):
+                await operation()
+            assert name != "save" or is_whole(path, setting.case.content)
+    await check_nothing_left(before)
+    assert [name for name in os.listdir(tmp_path) if ".part" in name] == []
+
+
+def is_whole(path: Path, content: bytes) -> bool:
+    """A file with this content, or (False) none at all."""
+    if not path.exists():
+        return False
+    assert path.read_bytes() == content
+    return True
