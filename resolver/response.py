@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from protocols.contract import Entry
 from protocols.instant import instant
@@ -71,6 +71,10 @@ def decode_text(octets: bytes, charset: str | None) -> str:
         return octets.decode("latin-1")
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """A complete body and what is known of it.
@@ -79,8 +83,9 @@ class Response:
     before `url`, one URL a redirect; all redacted.
     `content` are its octets; `raw` the same before the protocol's quoting was undone (Gopher's
     periods), None where there is none. `size` is what the peer announced. `entries` are the records
-    of a listing, None for anything else. `elapsed` is in seconds. `verified` says what was checked:
-    words out of length, digest, final-reply, close-notify, terminator.
+    of a listing, None for anything else. `elapsed` is in seconds, `retrieved` the moment at which all of it
+    was there: the same URL may name something else later (S21). `verified` says what was checked: words out
+    of length, digest, final-reply, close-notify, terminator.
     """
 
     url: str
@@ -96,6 +101,7 @@ class Response:
     findings: tuple[Finding, ...]
     verified: tuple[str, ...]
     elapsed: float
+    retrieved: datetime = field(default_factory=_now)
     peer: str | None = None
     chain: tuple[str, ...] = ()
     target: str | None = None
@@ -129,6 +135,7 @@ class Response:
             "findings": [finding_record(finding) for finding in self.findings],
             "verified": list(self.verified),
             "elapsed": self.elapsed,
+            "retrieved": instant(self.retrieved),
             "peer": self.peer,
             "chain": list(self.chain),
             "target": self.target,
@@ -141,7 +148,8 @@ class Saved:
     """A body that is complete in a file under its final name (`path` None: on standard output).
 
     `bytes` is the size of the file, `resumed_from` how many of them an earlier try had left.
-    `digest` is `sha256:HEX` when it was asked for. `skipped`: a file was there already, and stays.
+    `digest` is `sha256:HEX` when it was asked for. `retrieved` is as in `Response`. `skipped`: a file was
+    there already, and stays.
     """
 
     url: str
@@ -157,6 +165,7 @@ class Saved:
     verified: tuple[str, ...]
     attempts: int
     elapsed: float
+    retrieved: datetime = field(default_factory=_now)
     peer: str | None
     skipped: bool = False
     chain: tuple[str, ...] = ()
@@ -177,6 +186,7 @@ class Saved:
             "verified": list(self.verified),
             "attempts": self.attempts,
             "elapsed": self.elapsed,
+            "retrieved": instant(self.retrieved),
             "peer": self.peer,
             "skipped": self.skipped,
             "chain": list(self.chain),

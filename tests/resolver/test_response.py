@@ -84,6 +84,15 @@ def response(**changed: object) -> Response:
     return Response(**{**members, **changed})  # type: ignore[arg-type]
 
 
+def test_what_is_complete_knows_when() -> None:
+    """The URL may name something else tomorrow (S21)."""
+    before = datetime.now(UTC)
+    made = response()
+    assert before <= made.retrieved <= datetime.now(UTC)
+    moment = datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
+    assert response(retrieved=moment).as_json()["retrieved"] == "2001-09-09T01:46:40Z"
+
+
 def test_response_is_jsonable() -> None:
     record = json.loads(json.dumps(response(entries=(Entry(name="n", raw=b"\xff"),)).as_json()))
     assert record["content"] == record["text"] == "café"
