@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +15,7 @@ from pathlib import Path
 import trio
 
 from fixtures.faulty import FaultyServer
+from tests.scheduled import Stopwatch
 
 CHECKOUT = Path(__file__).parents[2]
 #: Seconds that no test of a process should take.
@@ -31,6 +33,15 @@ class Running:
         """Its exit status, and that of a shell where a signal ended it."""
         code = await self.process.wait()
         return code if code >= 0 else 128 - code
+
+    async def stop(self, number: signal.Signals) -> tuple[int, float]:
+        """Send it a signal; its exit status, and the seconds that it took to end."""
+        pid = self.process.pid
+        stopwatch = Stopwatch(pid)
+        self.process.send_signal(number)
+        await until(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None)
+        took = stopwatch.seconds()
+        return await self.status(), took
 
     async def read_err(self) -> None:
         assert self.process.stderr is not None

@@ -14,12 +14,12 @@ import trio
 from fixtures.faulty import NOBODY, Fault, Manner, serve
 from protocols.contract import Limits
 from protocols.errors import ResolveError, TimedOut
-from resolver import clock
 from resolver.policy import Policy
 from resolver.session import Resolver
 from resolver.tries import Patience
 from tests.faults.cell import CONTENT
 from tests.faults.rows import PLAIN
+from tests.scheduled import ScheduledClock
 
 LIMIT = 0.4
 NEVER = 1_000.0
@@ -48,8 +48,14 @@ async def take(url: str, port: int, limits: Limits, patience: Patience, path: Pa
     return None
 
 
+@pytest.fixture
+def clock() -> ScheduledClock:
+    """The clock of the loop: what other processes keep us waiting is not held against a limit."""
+    return ScheduledClock()
+
+
 async def take_all(
-    peer: str, limits: Limits, patience: Patience, folder: Path
+    clock: ScheduledClock, peer: str, limits: Limits, patience: Patience, folder: Path
 ) -> tuple[dict[str, ResolveError | None], float]:
     """Save from all schemes at once; how each ended, and the seconds until the last of them."""
     asked = [scheme for scheme in PLAIN if (scheme, peer) not in NOT_ASKED]
@@ -59,22 +65,22 @@ async def take_all(
         server = await serve(servers, scheme, CONTENT, Manner(fault=PEERS[peer]))
         found[scheme] = await take(server.url(), server.port, limits, patience, folder / scheme)
 
-    began = trio.current_time()
+    began = clock.current_time()
     async with trio.open_nursery() as servers:
         with trio.fail_after(20):
             async with trio.open_nursery() as clients:
                 for scheme in asked:
                     clients.start_soon(one, scheme)
-        took = trio.current_time() - began
+        took = clock.current_time() - began
         servers.cancel_scope.cancel()
     assert not set(os.listdir(folder)) & set(asked)
     return found, took
 
 
 @pytest.mark.parametrize("peer", PEERS)
-async def test_the_total_limit_covers_all_tries(peer: str, tmp_path: Path) -> None:
+async def test_the_total_limit_covers_all_tries(clock: ScheduledClock, peer: str, tmp_path: Path) -> None:
     limits = Limits(connect=NEVER, idle=NEVER, total=LIMIT)
-    found, took = await take_all(peer, limits, ALL_TRIES, tmp_path)
+    found, took = await take_all(clock, peer, limits, ALL_TRIES, tmp_path)
     for scheme, error in found.items():
         assert isinstance(error, TimedOut), scheme
         assert (error.exit_code, error.url is not None) == (11, True)
@@ -83,20 +89,22 @@ async def test_the_total_limit_covers_all_tries(peer: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("peer", [peer for peer in PEERS if "silent" in peer])
-async def test_the_idle_limit(peer: str, tmp_path: Path) -> None:
-    found, took = await take_all(peer, Limits(connect=NEVER, idle=LIMIT), Patience(), tmp_path)
+async def test_the_idle_limit(clock: ScheduledClock, peer: str, tmp_path: Path) -> None:
+    found, took = await take_all(clock, peer, Limits(connect=NEVER, idle=LIMIT), Patience(), tmp_path)
     assert all(isinstance(error, TimedOut) and error.attempts == 1 for error in found.values())
     assert took < LIMIT + 1
 
 
 @pytest.mark.parametrize("peer", [peer for peer in PEERS if "drips" in peer])
-async def test_the_least_rate(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_least_rate(
+    clock: ScheduledClock, peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A body that is too slow is final: whoever sets a rate would rather have no more of it. One that does
     not begin is silence, which may be tried again."""
-    monkeypatch.setattr(clock, "_RATE_WINDOW", LIMIT)
+    monkeypatch.setattr("resolver.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=2 * LIMIT, min_rate=1_000_000)
     patience = ALL_TRIES if "body" in peer else Patience()
-    found, took = await take_all(peer, limits, patience, tmp_path)
+    found, took = await take_all(clock, peer, limits, patience, tmp_path)
     for scheme, error in found.items():
         assert isinstance(error, TimedOut), scheme
         assert error.attempts == 1
@@ -128,16 +136,18 @@ def crowded_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-async def test_the_connect_limit(crowded_port: int) -> None:
+async def test_the_connect_limit(clock: ScheduledClock, crowded_port: int) -> None:
     limits = Limits(connect=LIMIT, idle=NEVER)
-    began = trio.current_time()
+    began = clock.current_time()
     async with Resolver(policy=Policy(allow_port=frozenset({crowded_port})), limits=limits) as session:
         with pytest.raises(TimedOut, match=f"within {LIMIT:g} s"):
             await session.fetch(f"http://127.0.0.1:{crowded_port}/")
-    assert trio.current_time() - began < LIMIT + 1
+    assert clock.current_time() - began < LIMIT + 1
 
 
-async def test_limits_of_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_limits_of_datagrams_and_pipes(
+    clock: ScheduledClock, tmp_path: Path, nursery: trio.Nursery
+) -> None:
     """Prospero speaks UDP, and a file may be a pipe that nobody writes to."""
     silent = trio.socket.socket(type=socket.SOCK_DGRAM)
     await silent.bind(("127.0.0.1", 0))
@@ -154,7 +164,7 @@ async def test_limits_of_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nurse
                 found[f"{url} {limits.total}"] = error
 
     keep_open = os.open(tmp_path / "pipe", os.O_RDWR)
-    began = trio.current_time()
+    began = clock.current_time()
     with silent:
         async with trio.open_nursery() as both:
             for url in (f"prospero://127.0.0.1:{port}/x", f"file://{tmp_path}/pipe"):
@@ -163,4 +173,4 @@ async def test_limits_of_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nurse
     os.close(keep_open)
     assert len(found) == 4
     assert all(isinstance(error, TimedOut) for error in found.values())
-    assert trio.current_time() - began < 2 * LIMIT + 1
+    assert clock.current_time() - began < 2 * LIMIT + 1

@@ -1,12 +1,11 @@
 """The fault matrix: whatever the peer does, the file is whole or there is none, and it is said why not.
 
-All chosen cells are run together, some at a time, before the first of them is looked at: silence takes
-its time, and needs no attention.
+Many cells are run together before the first of them is looked at: silence takes its time, and needs no
+attention. They are run in portions, so that several processes that test need not each run all.
 """
 
 from __future__ import annotations
 
-import os
 import ssl
 from pathlib import Path
 
@@ -28,6 +27,10 @@ from protocols.errors import (
 from resolver.tries import OVERLAP
 from tests.faults.cell import CONTENT, NAME, SILENCE, SIZE, Came, Result, run
 from tests.faults.rows import RESUMING, ROWS, SECURED, Row
+from tests.scheduled import ScheduledClock
+
+#: Cells that are run together.
+_PORTION = 128
 
 #: Cells under way at the same time that mostly wait; the others are run one by one.
 _AT_ONCE = 24
@@ -36,24 +39,41 @@ _AT_ONCE = 24
 _SLACK = {"wais": 10_000}
 
 
+class Results:
+    """The results of cells; a portion of those that were `asked` for is run when one of them is looked at."""
+
+    def __init__(self, asked: list[Row], folder: Path) -> None:
+        self._portions = [asked[at : at + _PORTION] for at in range(0, len(asked), _PORTION)]
+        self._folder = folder
+        self._tls, self._authority = server_tls(folder)
+        self._found: dict[Row, Result] = {}
+
+    def __getitem__(self, row: Row) -> Result:
+        if row not in self._found:
+            portion = next(portion for portion in self._portions if row in portion)
+            with (
+                pytest.MonkeyPatch.context() as patch
+            ):  # reading the system's authorities takes 50 ms a client
+                patch.setenv("SSL_CERT_FILE", str(self._authority))
+                patch.setenv("SSL_CERT_DIR", str(self._folder))
+                place = self._folder / str(self._portions.index(portion))
+                place.mkdir()
+                self._found |= trio.run(_run_all, portion, place, self._tls, clock=ScheduledClock())
+        return self._found[row]
+
+
 @pytest.fixture(scope="module")
-def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    """The results of all cells that were chosen, by name."""
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
     asked = {
         item.callspec.params["row"]
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.originalname == "test_cell"
     }
-    folder = tmp_path_factory.mktemp("matrix")
-    context, cafile = server_tls(folder)
-    with pytest.MonkeyPatch.context() as patch:  # reading the system's authorities takes 50 ms a client
-        patch.setenv("SSL_CERT_FILE", str(cafile))
-        patch.setenv("SSL_CERT_DIR", str(folder))
-        return trio.run(_run_all, [row for row in ROWS if row in asked], folder, context)
+    return Results([row for row in ROWS if row in asked], tmp_path_factory.mktemp("matrix"))
 
 
-async def _run_all(rows: list[Row], folder: Path, tls: ssl.SSLContext) -> dict[str, Result]:
-    found: dict[str, Result] = {}
+async def _run_all(rows: list[Row], folder: Path, tls: ssl.SSLContext) -> dict[Row, Result]:
+    found: dict[Row, Result] = {}
     waiting = trio.CapacityLimiter(_AT_ONCE)
     working = trio.CapacityLimiter(1)
 
@@ -64,7 +84,7 @@ async def _run_all(rows: list[Row], folder: Path, tls: ssl.SSLContext) -> dict[s
             place.mkdir()
             secured = row.scheme in SECURED
             login = "user:word@" if row.manner.login else ""
-            found[row.name] = await run(row.scheme, row.manner, place, tls if secured else None, login=login)
+            found[row] = await run(row.scheme, row.manner, place, tls if secured else None, login=login)
 
     async with trio.open_nursery() as nursery:
         for number, row in enumerate(rows):
@@ -77,8 +97,9 @@ def test_every_cell_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_cell(row: Row, results: dict[str, Result]) -> None:
-    result = results[row.name]
+def test_cell(row: Row, results: Results) -> None:
+    result = results[row]
+    _check_state(row, result)
     _check_first(row, result.first)
     if row.error is not None:
         assert result.after is not None
@@ -156,9 +177,8 @@ def _check_after(row: Row, first: Came, after: Came) -> None:
     assert after.sent <= SIZE - taken_up + OVERLAP
 
 
-def test_files_that_were_kept_are_named_by_their_url(results: dict[str, Result]) -> None:
-    for name, result in results.items():
-        for file, octets in result.first.files.items():
-            if file.endswith(".part-state"):
-                assert b'"url": "' in octets, name
-                assert os.fsencode(name.split(" ")[0] + "://") in octets
+def _check_state(row: Row, result: Result) -> None:
+    """Files that were kept are named by their URL."""
+    for file, octets in result.first.files.items():
+        if file.endswith(".part-state"):
+            assert b'"url": "' + row.scheme.encode() + b"://" in octets
