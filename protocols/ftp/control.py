@@ -57,7 +57,15 @@ class Control:
     ) -> Dialogue[ControlReply]:
         """Send a command and hear its reply. `ideal` are code and text of a willing server's."""
         yield from self.say(verb, *arguments)
-        return (yield from self.hear(f"the reply to {verb.decode('ascii')}", ideal))
+        reply = yield from hear(
+            self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))
+        )
+        for argument in arguments:
+            if isinstance(argument, Secret):
+                reply = reply.hiding(argument.octets)
+        self.take(reply)
+        yield from self.refuse_options()
+        return reply
 
     def demand(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes], hint: str = ""
@@ -65,12 +73,6 @@ class Control:
         """The same, and nothing but 2yz will do: `Declined` for 4yz and 5yz, else `ProtocolError`."""
         reply = yield from self.ask(verb, *arguments, ideal=ideal)
         check_good(reply, shown_command(verb, *arguments), hint)
-        return reply
-
-    def hear(self, what: str, ideal: tuple[int, bytes]) -> Dialogue[ControlReply]:
-        reply = yield from hear(self.reader, what, ControlReply(ideal[0], (ideal[1],)))
-        self.take(reply)
-        yield from self.refuse_options()
         return reply
 
     def hear_greeting(self) -> Dialogue[ControlReply]:

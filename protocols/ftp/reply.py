@@ -50,6 +50,12 @@ class ControlReply(NamedTuple):
         """Code and text for a message."""
         return f"{self.code} {self.text}".rstrip()
 
+    def hiding(self, secret: bytes) -> ControlReply:
+        """The same without `secret`, which servers may repeat: nothing made of it shows that."""
+        if not secret or secret not in self.octets:
+            return self
+        return self._replace(lines=tuple(line.replace(secret, b"****") for line in self.lines))
+
     @property
     def preliminary(self) -> bool:
         return self.code < 200

@@ -169,12 +169,20 @@ def test_the_anonymous_password_is_a_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusal", [b"530 no secret here\r\n", b"332 acct\r\n", b"331 hm\r\n", b"nonsense\r\n"]
+    "refusal",
+    [
+        b"530 no secret here\r\n",
+        b"530-'secret pw'\r\n is wrong: secret pw\r\n530 no\r\n",  # a server that repeats it
+        b"421 enough of secret pw\r\n",
+        b"332 acct\r\n",
+        b"331 hm secret pw\r\n",
+        b"nonsense\r\n",
+    ],
 )
 def test_no_error_shows_the_password(refusal: bytes) -> None:
     player, error = play("ftp://u:secret%20pw@h/x", Script(replies={b"PASS": refusal}))
     assert isinstance(error, ResolveError)
-    assert "secret pw" not in f"{error} {error!r} {error.args}"
+    assert "secret pw" not in f"{error} {error!r} {error.args} {getattr(error, 'text', '')}"
     assert player.shown[1] == b"PASS ****"
 
 
