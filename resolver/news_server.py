@@ -66,7 +66,8 @@ def server_of(setting: Setting | None, scheme: str) -> Server:
     where none is set, and for a setting that names none."""
     if setting is None:
         raise NotConfigured(f"{scheme} URLs without a server need one: {HOW_TO_SET}")
-    complaint = f"{setting.source}: {setting.text!r} is no news server; HOST, HOST:PORT or [IPV6]:PORT is one"
+    shown = setting.text if "@" not in setting.text else f"****@{setting.text.rpartition('@')[2]}"
+    complaint = f"{setting.source}: {shown!r} is no news server; HOST, HOST:PORT or [IPV6]:PORT is one"
     if _PLACE.fullmatch(setting.text) is None:
         raise NotConfigured(complaint)
     try:

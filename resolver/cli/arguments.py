@@ -7,6 +7,7 @@ means `get`. Values are checked here: what leaves this file can be acted on.
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
 
 from resolver.cli import streams
@@ -43,7 +44,11 @@ exit status: 0 done and verified, 1 mixed, 2 usage, 3 local file, 4 network, 5 T
 
 
 class UsageError(Exception):
-    """The command line cannot be understood; the message says what is wrong with it."""
+    """The command line cannot be understood; the message says what is wrong with it, without what a URL in it
+    has before an @ (S17)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(re.sub(r"//[^/?#\s]*@", "//****@", message))
 
 
 class Command(NamedTuple):
@@ -98,11 +103,13 @@ def read(argv: list[str]) -> Command | None:
         if argument.startswith("-") and argument.endswith("--"):  # argparse would lose this value
             raise UsageError(f"{argument!r}: -- is no value of an option")
     try:
-        found = _parser().parse_intermixed_args(argv[:end])
+        found, unknown = _parser().parse_known_intermixed_args(argv[:end])
     except SystemExit:
         return None
     except argparse.ArgumentError as error:
         raise UsageError(str(error)) from error
+    if flags := [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]:
+        raise UsageError(f"there is no option {', '.join(flags)} (resolve --help shows what there is)")
     words = (*vars(found).pop("urls"), *argv[end + 1 :])
     verb = words[0] if words and words[0] in VERBS else None
     return _command("get", words, found) if verb is None else _command(verb, words[1:], found)

@@ -32,7 +32,7 @@ def wishes_of(found: argparse.Namespace, policy: Policy, *, keep: bool = False) 
 def _header(text: str) -> tuple[bytes, bytes]:
     name, colon, value = text.partition(":")
     if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
-        raise UsageError(f"-H takes NAME:VALUE on one line, not {text!r}")
+        raise UsageError("-H takes NAME:VALUE on one line")  # the value is often a secret
     return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 

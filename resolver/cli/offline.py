@@ -169,7 +169,7 @@ def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
         if name not in command.gateways
     ]
     records += [
-        {"scheme": name, "default_port": None, "names": f"whatever {url} serves", "origin": "gateway"}
+        {"scheme": name, "default_port": None, "names": f"whatever {redact(url)} serves", "origin": "gateway"}
         for name, url in command.gateways.items()
     ]
     return records

@@ -9,7 +9,7 @@ from protocols.errors import LocalError, NotConfigured
 from resolver import registry
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.url import build, parse
+from resolver.url import build, parse, redact
 
 if TYPE_CHECKING:
     from protocols.contract import Origin, Url
@@ -59,7 +59,7 @@ def targets(command: Command, tell: Callable[[LocalError], None]) -> Iterator[Ta
 
 
 def _targets(command: Command, tell: Callable[[LocalError], None]) -> Iterator[Target]:
-    referrer = None if command.referrer is None else (command.referrer, None)
+    referrer = None if command.referrer is None else (redact(command.referrer), None)
     for url in command.urls:
         yield Target(url, command.origin, referrer)
     for name in command.lists:
@@ -102,9 +102,9 @@ def _referrer(value: object, where: str) -> tuple[str, str | None] | None:
         case None:
             return None
         case str(url) | [str(url)]:
-            return (url, None)
+            return (redact(url), None)
         case [str(url), (str() | None) as address]:
-            return (url, address)
+            return (redact(url), address)
     raise LocalError(f"{where}: referrer is a URL or [URL, address]")
 
 

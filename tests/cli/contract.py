@@ -282,3 +282,32 @@ MESSAGES = {
         "                   ^",
     ],
 }  # fmt: skip
+
+#: A password in every place where one may be by mistake or by leave; and what standard input holds.
+SECRETS = (
+    ("info", "--json", "http://u:s3cret@127.0.0.1:25/"),
+    ("cat", "-v", "ftp://u:s3cret@127.0.0.1:25/"),
+    ("explain", "ftp://u:s3cret@h.example/"),
+    ("explain", "-H", "Authorization: Bearer s3cret", "http://h.example/"),
+    ("cat", "-v", "-H", "Authorization: Bearer s3cret", "-H", "Cookie: s3cret", "{http}/about.txt"),
+    ("get", "--json", "-O", "x", "--mirror", "http://u:s3cret@h x/", "{http}/about.txt"),
+    ("get", "--json", "-O", "x", "--mirror", "http://u:s3cret@127.0.0.1:25/", "-t", "2", "{http}/no/such"),
+    ("info", "--json", "--referrer", "http://u:s3cret@h.example/", "{http}/about.txt"),
+    ("info", "--json", "-i", "-"),
+    ("schemes", "--gateway", "x-foo=http://u:s3cret@h.example/?"),
+    ("cat", "--gateway", "http://u:s3cret@h.example/?", "x-foo:a"),
+    ("cat", "--gateway", "x-foo=http://u:s3cret@h a/?", "x-foo:a"),
+    ("cat", "-H", "Authorization Bearer s3cret", "{http}/about.txt"),
+    ("cat", "--miror=http://u:s3cret@h.example/", "{http}/about.txt"),
+    ("cat", "--max-size", "http://u:s3cret@h.example/", "{http}/about.txt"),
+    ("cat", "--news-server", "u:s3cret@h.example", "news:a.b"),
+    ("cat", "http://u:s3cret@h.example:99999/"),
+    ("cat", "http://u:s3cret@h@h.example/"),
+    ("cat", "ftp://u:s3cret%zz@h.example/"),
+    ("parse", "--json", "http://u:s3cret@h.example/ "),
+)
+SECRET_LIST = b"""{"url": "http://u:s3cret@h.example/ "}
+http://u:s3cret@h.example/ x
+{"url": "http://u:s3cret@h.example/", "origin": "x"}
+{"url": "file:///", "referrer": ["http://u:s3cret@h.example/", "127.0.0.1"]}
+"""

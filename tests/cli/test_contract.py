@@ -405,3 +405,13 @@ def test_a_database_is_its_description(at: dict[str, str]) -> None:
 def test_messages(argv: tuple[str, ...], at: dict[str, str]) -> None:
     done = resolve(*(word.format_map(at) for word in argv))
     assert done.told.split("\n") == [line.format_map(at) for line in contract.MESSAGES[argv]] + [""]
+
+
+@pytest.mark.parametrize("argv", contract.SECRETS, ids=" ".join)
+def test_a_password_is_not_shown(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
+    """S17, also where the command line makes no sense."""
+    words = [word.format_map(at) for word in argv]
+    done = resolve(*words, "--trace", "trace", "--retry-delay", "0.01", stdin=contract.SECRET_LIST)
+    written = b"".join(file.read_bytes() for file in folder.iterdir())
+    assert b"s3cret" not in done.out + done.err + written
+    assert done.out + done.err
