@@ -200,7 +200,9 @@ class LiveReply:
         """The entries of a listing. Raises `Declined` when the URL names no listing."""
         if self._reply.listing is None:
             article = "an" if self.kind.value[0] in "aeiou" else "a"
-            raise Declined(f"this is {article} {self.kind.value} and not a listing", url=self.url)
+            raise Declined(
+                f"this is {article} {self.kind.value} and not a listing; cat shows it", url=self.url
+            )
         body = self.body if self._reply.records is None else self._reply.records
         return EntryStream(body, self._reply.listing, Referrer(self.url, self.peer))
 

@@ -41,6 +41,7 @@ _REMEDIES = {
     errno.EROFS: "the file system is read-only: choose another place",
     errno.ENOENT: "the directory is not there; -d DIR makes one",
     errno.ENOTDIR: "part of the path is not a directory",
+    errno.EEXIST: "what has the name of the directory is none",
     errno.EISDIR: "there is a directory of that name",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EMFILE: "too many files are open: do less at once (-j)",

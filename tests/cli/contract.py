@@ -262,6 +262,13 @@ MESSAGES = {
         "resolve: x-foo:bar: S04: its gateway: port 25 belongs to another protocol (http has 80); "
         "--allow-port 25 would allow it"
     ],
+    ("ls", "{http}/about.txt"): [
+        "resolve: {http}/about.txt: this is a document and not a listing; cat shows it"
+    ],
+    ("get", "-d", "/etc/passwd/x", "{http}/about.txt"): [
+        "resolve: {http}/about.txt: cannot write '/etc/passwd/x/about.txt': not a directory "
+        "(part of the path is not a directory)"
+    ],
     ("cat", "x-foo:bar"): [
         "resolve: x-foo:bar: S19: scheme 'x-foo' is unknown and has no handler; "
         "--gateway x-foo=URL would allow it"
