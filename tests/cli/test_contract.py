@@ -339,7 +339,7 @@ def test_every_status_is_reached() -> None:
     assert {end.status for end in contract.ENDS} == set(range(2, 16))
 
 
-@pytest.mark.parametrize("end", [end for end in contract.ENDS if end.verb == "cat"], ids=str)
+@pytest.mark.parametrize("end", contract.ENDS[::3], ids=str)
 def test_words_for_people_say_as_much(end: End, at: dict[str, str], folder: Path) -> None:
     done = run(end, at)
     assert done.status == end.status
