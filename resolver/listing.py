@@ -6,7 +6,7 @@ line is always one entry. Articles are shown with their number and subject.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Iterable
 
 from protocols.contract import Entry
 from protocols.location import Kind
@@ -20,7 +20,6 @@ def listing_line(entry: Entry) -> str:
     return shown.replace("\r", "\\x0d").replace("\n", "\\x0a")
 
 
-async def listing_octets(entries: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
-    """The lines of a listing as UTF-8; octets that were no UTF-8 come out as they were."""
-    async for entry in entries:
-        yield f"{listing_line(entry)}\n".encode("utf-8", "surrogateescape")
+def listing_octets(entries: Iterable[Entry]) -> bytes:
+    """Lines of a listing as UTF-8; octets that were no UTF-8 come out as they were."""
+    return "".join(f"{listing_line(entry)}\n" for entry in entries).encode("utf-8", "surrogateescape")

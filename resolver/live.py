@@ -28,6 +28,7 @@ from resolver import registry
 from resolver.clock import Clock
 from resolver.gate import Passage
 from resolver.hops import Request
+from resolver.listing import listing_octets
 from resolver.records import spelling_of
 from resolver.url import build, parse
 from resolver.watching import WatchedBody
@@ -57,6 +58,30 @@ class EntryStream:
             except StopAsyncIteration:
                 self._ended = True
                 self._waiting = iter(self._reader.finish())
+
+
+class LineStream:
+    """A listing as lines, one an entry: as many in a piece as a piece of the body gave. Where they lead to
+    is not looked at."""
+
+    def __init__(self, body: Body, reader: EntryReader) -> None:
+        self._body = body
+        self._reader = reader
+        self._ended = False
+
+    def __aiter__(self) -> LineStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._ended:
+            try:
+                entries = self._reader.feed(await anext(self._body))
+            except StopAsyncIteration:
+                self._ended = True
+                entries = self._reader.finish()
+            if octets := listing_octets(entries):
+                return octets
+        raise StopAsyncIteration
 
 
 def settle(entry: Entry, found_in: Referrer) -> Entry:
@@ -198,13 +223,19 @@ class LiveReply:
 
     def entries(self) -> EntryStream:
         """The entries of a listing. Raises `Declined` when the URL names no listing."""
+        return EntryStream(*self._listing(), Referrer(self.url, self.peer))
+
+    def lines(self) -> LineStream:
+        """The same as lines for people, in UTF-8."""
+        return LineStream(*self._listing())
+
+    def _listing(self) -> tuple[Body, EntryReader]:
         if self._reply.listing is None:
             article = "an" if self.kind.value[0] in "aeiou" else "a"
             raise Declined(
                 f"this is {article} {self.kind.value} and not a listing; cat shows it", url=self.url
             )
-        body = self.body if self._reply.records is None else self._reply.records
-        return EntryStream(body, self._reply.listing, Referrer(self.url, self.peer))
+        return self.body if self._reply.records is None else self._reply.records, self._reply.listing
 
     def entries_in(self, content: bytes) -> Iterator[Entry]:
         """The entries of a listing whose octets have all been collected."""

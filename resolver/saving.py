@@ -22,7 +22,6 @@ from resolver.gate.names import free_name, is_there, modified_time, size_of
 from resolver.gate.sink import Sink
 from resolver.hops import Request
 from resolver.keep import Keep, Memory
-from resolver.listing import listing_octets
 from resolver.live import LiveReply
 from resolver.proof import Proof
 from resolver.response import Saved
@@ -198,7 +197,7 @@ class Saver:
 
 def octets_to_keep(reply: LiveReply) -> AsyncIterator[bytes]:
     """What a file or standard output gets: the lines of a listing, else the body as it is."""
-    return listing_octets(reply.entries()) if reply.lists else reply.body
+    return reply.lines() if reply.lists else reply.body
 
 
 async def leave(reply: LiveReply) -> None:

@@ -66,6 +66,15 @@ def print_line(text: str, *, raw: bool = False) -> None:
     write_output(f"{line}\n".encode("utf-8", "surrogateescape"))
 
 
+def print_lines(octets: bytes, *, raw: bool = False) -> None:
+    """Whole lines in UTF-8 to standard output, each as `print_line` has it."""
+    if not output_is_terminal() or raw:
+        write_output(octets)
+        return
+    for line in octets.decode("utf-8", "surrogateescape").split("\n")[:-1]:
+        print_line(line)
+
+
 def print_text(text: str) -> None:
     """A text of our own to standard output."""
     write_output(text.encode())

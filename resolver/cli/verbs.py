@@ -16,7 +16,6 @@ from resolver.cli.arguments import Command
 from resolver.cli.output import Output
 from resolver.cli.targets import Target
 from resolver.clock import Clock
-from resolver.listing import listing_line
 from resolver.naming import local_file_name
 from resolver.plan import opens_anything
 from resolver.session import Resolver
@@ -96,11 +95,12 @@ async def ls(session: Resolver, target: Target, command: Command) -> None:
     """The entries of a listing, one a line, as they come."""
     url = target.parsed(command)
     async with session.stream(url, origin=target.origin, referrer=target.referrer) as reply:
-        async for entry in reply.entries():
-            if command.json:
+        if command.json:
+            async for entry in reply.entries():
                 streams.print_record(entry.as_json())
-            else:
-                streams.print_line(listing_line(entry), raw=session.policy.allow_raw)
+        else:
+            async for octets in reply.lines():
+                streams.print_lines(octets, raw=session.policy.allow_raw)
         _tell_oddities(reply.requested_url, reply.findings, command)
 
 

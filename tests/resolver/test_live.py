@@ -1,11 +1,14 @@
-"""Entries on their way to whoever listed: a link made of a peer's data has to be one for our parser."""
+"""Listings on their way to whoever asked: a link made of a peer's data has to be one for our parser; lines
+go in pieces as large as those that came."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
-from protocols.contract import Entry, Referrer
-from resolver.live import settle
+from protocols.contract import Entry, Kind, Referrer, Sink
+from resolver.live import LineStream, settle
 
 FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
 
@@ -29,3 +32,45 @@ def test_what_is_no_url_is_unusable_and_says_why(
     assert entry.extra["type"] == "h"
     assert ("unusable" in entry.extra) == (reason is not None)
     assert str(reason or "") in str(entry.extra.get("unusable", ""))
+
+
+class Pieces:
+    """A body in these pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = iter(pieces)
+
+    def __aiter__(self) -> Pieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        for piece in self._pieces:
+            return piece
+        raise StopAsyncIteration
+
+    async def drain(self, sink: Sink) -> int:
+        raise AssertionError("lines are made of what is read")
+
+
+class Words:
+    """An `EntryReader`: an entry a word, the last of them at the end."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        *words, self._rest = (self._rest + octets).split(b" ")
+        return [entry_of(word) for word in words]
+
+    def finish(self) -> Iterable[Entry]:
+        return [entry_of(self._rest)]
+
+
+def entry_of(word: bytes) -> Entry:
+    return Entry(name=word.decode("utf-8", "surrogateescape"), kind=Kind.ARTICLE, title="t", url="no URL")
+
+
+async def test_lines_come_as_their_octets_did() -> None:
+    body = Pieces(b"one two thr", b"e", b"e a\r\nb \xe9 ", b"end")
+    pieces = [octets async for octets in LineStream(body, Words())]
+    assert pieces == [b"one t\ntwo t\n", b"three t\na\\x0d\\x0ab t\n\xe9 t\n", b"end t\n"]
