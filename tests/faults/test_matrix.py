@@ -126,7 +126,8 @@ def _check_first(row: Row, came: Came) -> None:
         _check_counts(row, came)
         _check_kept(row, came)
     assert row.tries is None or came.attempts in _tries(row, row.tries)
-    assert came.sent <= SIZE * came.attempts
+    in_vain = row.manner.offsets == "elsewhere"  # a part that is not taken, and in the same try the whole
+    assert came.sent <= SIZE * (came.attempts + in_vain)
     if row.finding != "save:restarted" and row.scheme in RESUMING:
         assert came.sent <= SIZE + came.attempts * (OVERLAP + _SLACK.get(row.scheme, 0))
 
