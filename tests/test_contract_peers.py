@@ -1,0 +1,277 @@
+"""The contract with peers that are something else than the client thinks: whatever they say, what leaves is
+an error of ours, which says of which URL, how a command ends, and whether to try again."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+import trio
+
+import resolver
+from fixtures.faulty import Fault, Manner, serve
+from fixtures.faulty.server import SPEAKERS
+from protocols.contract import Limits
+from protocols.errors import (
+    Declined,
+    Disconnected,
+    LimitExceeded,
+    NotFound,
+    ProtocolError,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    Truncated,
+)
+from resolver.policy import Policy
+from resolver.session import Resolver
+from tests import contract_peers as peers
+from tests.contract_cases import CASES, Case
+from tests.contract_setting import PATIENT, WAYS, Setting, Way, check_nothing_left, settled, trusted
+from tests.faults.cell import CONTENT, SIZE
+from tests.faults.test_cuts import FULL
+
+#: One row a scheme over TCP.
+CLIENTS: tuple[Case, ...] = tuple(
+    case for case in CASES if case.start is not None and case.name == case.scheme != "prospero"
+)
+_PLAIN = {"ftps": "ftp", "https": "http", "gophers": "gopher", "snews": "news", "nntps": "nntp"}
+
+#: Seeds of what is random.
+SEEDS = 100 if FULL else 2
+
+#: The ways of asking where there are very many to ask.
+MOST_WAYS = tuple(WAYS) if FULL else ("fetch", "save")
+
+#: Octets of a body: one that has no end is cut there.
+BODY = 100_000
+CALM = Limits(idle=PATIENT, connect=PATIENT, body=BODY, body_everywhere=True)
+ROOMY = replace(CALM, body=2 * SIZE)
+#: For those who wait for one another.
+SHORT = replace(CALM, idle=0.3, connect=2.0)
+
+#: How a command ends, by the class of the error.
+STATUS: dict[type[ResolveError], set[int]] = {
+    Disconnected: {4},
+    TlsError: {5},
+    ProtocolError: {7},
+    LimitExceeded: {7, 14},
+    Declined: {8},
+    NotFound: {8},
+    Truncated: {10},
+    TimedOut: {11},
+}
+#: The class of what left an operation; None where it went through.
+Ended: TypeAlias = "type[ResolveError] | None"
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
+    with trusted(tmp_path_factory.mktemp("tls")) as context:
+        yield context
+
+
+@dataclass
+class Somebody:
+    """A server that is asked nothing afterwards."""
+
+    port: int
+    heard: tuple[bytes, ...] = ()
+
+
+@dataclass
+class Meetings:
+    """Operations of clients with peers, all at once. `ended`: by what peer, client and operation it was."""
+
+    folder: Path
+    limits: Limits = CALM
+    ways: tuple[str, ...] = tuple(WAYS)
+    ended: dict[tuple[str, str, str], Ended] = field(default_factory=dict)
+
+    def begin(self, nursery: trio.Nursery, what: str, client: Case, port: int) -> None:
+        """Ask for the document, and for the entries of the listing if there is one."""
+        for name, way in WAYS.items():
+            if name not in self.ways:
+                continue
+            template = client.listing if name == "entries" else client.document
+            if template is not None:
+                nursery.start_soon(self._ask, (what, client.name, name), client, port, template, way)
+
+    async def _ask(self, key: tuple[str, str, str], client: Case, port: int, template: str, way: Way) -> None:
+        path = self.folder / " ".join(key)
+        setting = Setting(client, Somebody(port), self.folder)
+        url = setting.url(template)
+        self.ended[key] = None
+        async with setting.resolver(limits=self.limits) as session:
+            try:
+                await way(session, url, path)
+            except ResolveError as error:
+                self.ended[key] = type(error)
+                check_error(error, url)
+                assert key[-1] != "save" or not path.exists()
+
+
+def check_error(error: ResolveError, url: str) -> None:
+    assert error.url == resolver.parse(url).shown
+    assert error.exit_code in STATUS[type(error)]
+    assert error.retryable == isinstance(error, Disconnected | TimedOut | Truncated)
+
+
+#: What is rude to every client, and what that is to it, by the scheme without TLS; "" is any other one.
+#: Gopher's text has no length and no end of its own: it is whole wherever it ends, and may not begin at all.
+RUDE: dict[str, tuple[peers.Attend, dict[str, Ended]]] = {
+    "leaves": (peers.leave, {"": Disconnected, "gopher": None}),
+    "breaks off": (peers.break_off, {"": Disconnected}),
+    "says endlessly": (
+        peers.say_endlessly,
+        {"": LimitExceeded, "http": ProtocolError, "wais": ProtocolError},
+    ),
+}
+#: The same without TLS, to a client that wants TLS.
+UNSECURED: dict[str, tuple[peers.Attend, Ended]] = {
+    "leaves in the clear": (peers.leave, Disconnected),
+    "breaks off in the clear": (peers.break_off, Disconnected),
+    "says endlessly in the clear": (peers.say_endlessly, TlsError),
+    "greets in the clear": (peers.greet, TlsError),
+}
+
+
+async def test_rude_peers(nursery: trio.Nursery, tls: ssl.SSLContext, tmp_path: Path) -> None:
+    meetings, expected = Meetings(tmp_path), dict[tuple[str, str], Ended]()
+    before = await settled()
+    async with trio.open_nursery() as servers:
+        async with trio.open_nursery() as clients:
+            for what, (attend, ends) in RUDE.items():
+                plain, secured = await peers.serve(servers, attend), await peers.serve(servers, attend, tls)
+                for client in CLIENTS:
+                    meetings.begin(clients, what, client, secured if client.tls else plain)
+                    own = _PLAIN.get(client.name, client.name)
+                    expected[what, client.name] = ends.get(own, ends[""])
+            for what, (attend, ended) in UNSECURED.items():
+                port = await peers.serve(servers, attend)
+                for client in CLIENTS:
+                    if client.tls:
+                        meetings.begin(clients, what, client, port)
+                        expected[what, client.name] = ended
+        servers.cancel_scope.cancel()
+    wrong = {key: ended for key, ended in meetings.ended.items() if ended is not expected[key[:2]]}
+    assert wrong == {}
+    await check_nothing_left(before)
+
+
+#: What may come of octets that mean nothing, or not what was meant.
+MEANINGLESS = {Disconnected, TlsError, ProtocolError, LimitExceeded, Truncated, TimedOut, Declined, NotFound}
+
+
+async def test_octets_that_mean_nothing(tls: ssl.SSLContext, tmp_path: Path) -> None:
+    meetings = Meetings(tmp_path, CALM, MOST_WAYS)
+    before = await settled()
+    async with trio.open_nursery() as servers:
+        async with trio.open_nursery() as clients:
+            for seed in range(SEEDS):
+                attend = partial(peers.babble, seed=seed)
+                plain, secured = await peers.serve(servers, attend), await peers.serve(servers, attend, tls)
+                for client in CLIENTS:
+                    meetings.begin(clients, f"babbles {seed}", client, plain)
+                    if client.tls:
+                        meetings.begin(clients, f"babbles {seed} inside TLS", client, secured)
+        servers.cancel_scope.cancel()
+    for (_, client_name, _), ended in meetings.ended.items():
+        assert ended in MEANINGLESS or client_name in ("gopher", "gophers")
+    await check_nothing_left(before)
+
+
+async def test_answers_that_are_garbled(tls: ssl.SSLContext, tmp_path: Path) -> None:
+    """Octets of a good server that are changed, lost and doubled on the way: some still make sense."""
+    meetings = Meetings(tmp_path, SHORT)
+    async with trio.open_nursery() as servers:
+        async with trio.open_nursery() as clients:
+            for client in CLIENTS:
+                assert client.start is not None
+                server = await client.start(servers, tls)
+                for seed in range(0 if client.tls else SEEDS):
+                    port = await peers.serve(servers, partial(peers.garble, seed=seed, port=server.port))
+                    meetings.begin(clients, f"garbled {seed}", client, port)
+        servers.cancel_scope.cancel()
+    assert set(meetings.ended.values()) <= {None, *MEANINGLESS}
+    assert set(meetings.ended.values()) >= {None, ProtocolError}
+
+
+async def test_datagrams_that_mean_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """What is no answer is waited out, as long as one may take; what claims to be one may be an error."""
+    (client,) = (case for case in CASES if case.name == "prospero")
+    meetings = Meetings(tmp_path, replace(CALM, total=0.3))
+    ports = {what: await peers.answer_datagrams(nursery, answer) for what, answer in peers.DATAGRAMS.items()}
+    before = await settled()
+    async with trio.open_nursery() as clients:
+        for what, port in ports.items():
+            meetings.begin(clients, what, client, port)
+    assert set(meetings.ended.values()) == {TimedOut, ProtocolError}
+    await check_nothing_left(before)
+
+
+async def test_the_wrong_server(tls: ssl.SSLContext, tmp_path: Path) -> None:
+    """Of every other protocol, inside TLS and not."""
+    meetings = Meetings(tmp_path, SHORT, MOST_WAYS)
+    before = await settled()
+    async with trio.open_nursery() as servers:
+        async with trio.open_nursery() as clients:
+            for there in CLIENTS:
+                assert there.start is not None
+                server = await there.start(servers, tls)
+                for client in CLIENTS:
+                    if not speak_alike(client, there):
+                        meetings.begin(clients, f"speaks {there}", client, server.port)
+        servers.cancel_scope.cancel()
+    for (_, client_name, _), ended in meetings.ended.items():
+        assert ended in MEANINGLESS or client_name in ("gopher", "gophers")
+    await check_nothing_left(before)
+
+
+def speak_alike(one: Case, other: Case) -> bool:
+    """news and nntp are one protocol."""
+    names = {_PLAIN.get(case.name, case.name).replace("nntp", "news") for case in (one, other)}
+    return len(names) == 1 and one.tls == other.tls
+
+
+#: How a connection ends in the body of an object, and where: before its first octet, or in its middle.
+CUT = [Fault(kind, "body", share) for kind in ("reset", "close") for share in (0, 50)]
+
+
+@pytest.mark.parametrize("fault", CUT, ids=lambda fault: f"{fault.kind} {fault.share}")
+async def test_before_and_behind_the_first_octet(
+    fault: Fault, nursery: trio.Nursery, tls: ssl.SSLContext
+) -> None:
+    """`Disconnected` before the first octet of a body; behind it `Truncated`, which counts them."""
+    for scheme in SPEAKERS:
+        server = await serve(nursery, scheme, CONTENT, Manner(fault=fault), tls)
+        async with Resolver(policy=Policy(allow_port=frozenset({server.port})), limits=ROOMY) as session:
+            came, error = await take(session, server.url())
+            with pytest.raises(type(error)) as caught:
+                await session.fetch(server.url())
+        check_error(error, server.url())
+        check_error(caught.value, server.url())
+        if fault.share == 0:
+            assert (type(error), came) == (Disconnected, b"")
+        else:
+            assert isinstance(error, Truncated)
+            assert isinstance(caught.value, Truncated)
+            assert len(came) == error.received == caught.value.received > 0
+            assert CONTENT.startswith(came)
+
+
+async def take(session: Resolver, url: str) -> tuple[bytes, ResolveError]:
+    """What came of a body, and what ended it."""
+    came = b""
+    try:
+        async with session.stream(url) as reply:
+            async for octets in reply.body:
+                came += octets
+    except ResolveError as error:
+        return came, error
+    raise AssertionError(f"{url} was to be cut off")
