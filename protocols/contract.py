@@ -328,7 +328,7 @@ class Gate(Protocol):
         ...
 
     def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
-        """UDP to the URL's own host and port, at an address that was checked (S08, S09)."""
+        """UDP to the URL's own host and port, at the addresses that were checked (S08, S09)."""
         ...
 
     async def first_of(

@@ -1,9 +1,9 @@
 """prospero: RFC 1738 3.11 (the URL), the Prospero protocol, version 5, over ARDP.
 
-Octets: `packet` (one datagram), `ardp` (one request and its reply), `token` (lines and quoting). What is
-said: `target` and `request`, `reply` with `link` and `attribute`, `access_method` with `mapping`. What a
-URL comes to: `resolution` and `union`, as questions; `asking` puts them to servers; `handler` makes a reply
-of it, with `contents` or `entries`; `dialogue` is the plan.
+Octets: `packet` (one datagram), `ardp` (one request and its reply) with `peers` (whom to ask), `token`
+(lines and quoting). What is said: `target` and `request`, `reply` with `link` and `attribute`,
+`access_method` with `mapping`. What a URL comes to: `resolution` and `union`, as questions; `asking` puts
+them to servers; `handler` makes a reply of it, with `contents` or `entries`; `dialogue` is the plan.
 """
 
 from __future__ import annotations
