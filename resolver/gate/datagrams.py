@@ -27,10 +27,11 @@ _LARGEST = 65_535
 
 
 class Datagrams:
-    """See `protocols.contract.Datagrams`. `check` raises `Refused` for a place not to be followed to."""
+    """See `protocols.contract.Datagrams`. `check` raises `Refused` for a place, its last two arguments, that
+    the peer, its first one, must not lead to."""
 
     def __init__(
-        self, addresses: Sequence[str], port: int, terms: Terms, check: Callable[[str, int], None]
+        self, addresses: Sequence[str], port: int, terms: Terms, check: Callable[[str, str, int], None]
     ) -> None:
         self.addresses = tuple(dict.fromkeys(map(canonical, addresses)))
         self.peer = self.addresses[0]
@@ -101,7 +102,7 @@ class Datagrams:
         self.peer = address
 
     def turn_to(self, address: str, port: int) -> None:
-        self._check(address, port)
+        self._check(self.peer, address, port)
         self.addresses = (canonical(address),)
         if family_of(self.addresses[0]) is not self._sock.family:
             self._sock.close()

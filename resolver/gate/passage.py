@@ -316,15 +316,15 @@ class Passage:
             raise error
         self._findings += [finding for finding in verdict.findings if finding not in self._findings]
 
-    def _check_turn(self, address: str, port: int) -> None:
-        """A server says to go on elsewhere: as if a URL of that place had been followed from ours."""
+    def _check_turn(self, peer: str, address: str, port: int) -> None:
+        """The server at `peer` says to go on elsewhere: as if a URL of that place had been followed."""
         assert isinstance(self._url, HostUrl)
         url = replace(self._url, host=address, port=port)
         there = Passage(
             self._shared,
             url,
             origin="derived",
-            referrer=Referrer(self._url.shown, self.peer),
+            referrer=Referrer(self._url.shown, peer),
             server=None,
             outer=self,
         )

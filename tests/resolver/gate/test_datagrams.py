@@ -199,6 +199,26 @@ async def test_a_peer_may_not_turn_us_where_no_link_may_lead(
         assert (await peer.hear())[0] == b"VERSION 5\r\n"
 
 
+@pytest.mark.parametrize(("answering", "allowed"), [("127.0.0.1", True), ("10.0.0.9", False)])
+async def test_the_address_that_answers_leads_no_farther_inside_than_it_is(
+    answering: str, allowed: bool
+) -> None:
+    """Of all the addresses of a host (S08)."""
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "10.0.0.9"]
+
+    passage = Door(policy=Policy.default(), lookup=look_up).admit(parse("prospero://h.example/x"))
+    async with passage.open_datagrams() as datagrams:
+        datagrams.aim(answering)
+        if allowed:
+            datagrams.turn_to("127.0.0.2", 1525)
+        else:
+            with pytest.raises(Refused, match="S08"):
+                datagrams.turn_to("127.0.0.2", 1525)
+    assert passage.peer == ("127.0.0.2" if allowed else answering)
+
+
 async def test_a_cancel_and_the_end_leave_nothing_open(peer: Peer) -> None:
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         sock = datagrams._sock  # type: ignore[attr-defined]
