@@ -115,6 +115,7 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
         "kind": entry.kind.value,
         "size": entry.size,
         "modified": instant(entry.modified),
+        **({} if entry.title is None else {"title": entry.title}),
         **(entry.extra or {}),
     }
     for name, value in facts.items():

@@ -47,6 +47,16 @@ def test_the_command_lists(inn: NewsServer) -> None:
     assert (entry["name"], entry["url"]) == ("500", "news:crossposted@example.test")
 
 
+def test_the_command_tells_an_article_subject(inn: NewsServer) -> None:
+    url = Site(inn, "plain").nntp("test.prose/6")
+    status, output, _ = resolve(inn, "info", "--json", url)
+    entry = json.loads(output)
+    assert (status, entry["kind"]) == (0, "article")
+    assert dict(entry["extra"]["fields"])["Subject"].encode("latin-1") == entry["title"].encode()
+    status, output, _ = resolve(inn, "info", url)
+    assert (status, f"\ntitle: {entry['title']}\n".encode() in output) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("place", "status", "word"),
     [
