@@ -22,3 +22,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NNTPSERVER", raising=False)
     return tmp_path
+
+
+@pytest.fixture(name="at")
+def _at(places: Places, folder: Path) -> dict[str, str]:
+    """Where the URLs of the tables are, `{file}` a directory of this machine among them."""
+    local = folder.parent / f"{folder.name}-served"
+    local.mkdir()
+    for name, content in (("about.txt", b"of this machine\n"), ("l\r\nies", b""), ("\x1b[31m", b"")):
+        (local / name).write_bytes(content)
+    ports = {f"{name}_port": url.rpartition(":")[2] for name, url in places.items()}
+    return {**places, **ports, "file": local.as_uri()}
