@@ -36,15 +36,11 @@ class Capture:
         for request, answer in self.exchanges:
             asked = read_request(request[HEADER_LENGTH:])
             if isinstance(asked, Search) and len(answer) > HEADER_LENGTH:
-                yield asked, parse_records(parse_search_response_of(answer))
+                yield asked, records_in(answer)
 
 
-def parse_search_response_of(answer: bytes) -> bytes:
-    """The records in a recorded answer; one capture has a reference id that we would not send."""
-    body = answer[HEADER_LENGTH:].replace(b"\x02\x05\x00\x01\xffAB", b"")
-    if len(body) < len(answer) - HEADER_LENGTH:
-        body = (int.from_bytes(body[:2], "big") - 7).to_bytes(2, "big") + body[2:]
-    return parse_search_response(body).records
+def records_in(answer: bytes) -> Records:
+    return parse_records(parse_search_response(answer[HEADER_LENGTH:]).records)
 
 
 def names() -> list[str]:

@@ -111,6 +111,7 @@ SEARCH_RESPONSES = [
     (search_response(behind=b"\x63\x00"), SearchResponse(b"")),
     (search_response(b"\x1b\x01\x00", behind=b"\x63\x02ab"), SearchResponse(b"ab")),
     (search_response(b"\x02\x013", b"\x1a\x01\x00", behind=b"\x63\x01a"), SearchResponse(b"a")),
+    (search_response(b"\x02\x014", behind=b"\x63\x01a"), SearchResponse(b"a")),  # a reference id not of ours
     (search_response(b"\x81\x48\x01\x00", behind=b"\x63\x80\x01a"), SearchResponse(b"a")),
 ]
 
@@ -137,7 +138,6 @@ def test_search_responses(octets: bytes, value: SearchResponse) -> None:
         search_response(behind=b"\x63\x01aX"),  # more than one thing behind the header
         search_response(behind=b"\x15\x01a"),  # not a group of records
         search_response(behind=b"\x80\x80"),
-        search_response(b"\x02\x014"),  # the answer to somebody else
     ],
 )
 def test_what_is_no_search_response(octets: bytes) -> None:

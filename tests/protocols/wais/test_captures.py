@@ -16,7 +16,7 @@ from protocols.wais.entries import HitReader
 from protocols.wais.exchange import read_init_response, read_records
 from protocols.wais.handler import open_wais
 from protocols.wais.message import LARGEST, read_message
-from protocols.wais.record import Records, parse_records
+from protocols.wais.record import Records
 from protocols.wais.url import WaisUrl
 from protocols.wire import encode_message
 from tests.protocols.in_memory import Cutter, MemoryGate, oddly, one_by_one, whole
@@ -25,8 +25,8 @@ from tests.protocols.wais.captures import (
     RECORDED,
     capture,
     names,
-    parse_search_response_of,
     recorded_world,
+    records_in,
     world_of,
 )
 from tests.protocols.wais.pieces import SIZES, feed
@@ -104,7 +104,7 @@ def told(answer: bytes, size: int | None = None) -> str:
     if apdu[2] == 21:
         response = parse_init_response(apdu)
         return f"init {response.size}" if response.accepted else "refused"
-    records = parse_records(parse_search_response_of(answer))
+    records = records_in(answer)
     return ", ".join(
         [f"{len(records.headers)} hits"] * bool(records.headers)
         + [f"text {len(text)}" for text in records.texts]
@@ -118,7 +118,7 @@ def test_the_readers_of_a_dialogue_read_the_same(size: int | None) -> None:
     accepted, rest = feed(read_init_response, init + b"more", size, ends=False)
     assert (accepted is not None, rest) == (True, b"more")
     records, rest = feed(read_records(LARGEST), answer + b"more", size, ends=False)
-    assert (records, rest) == (parse_records(parse_search_response_of(answer)), b"more")
+    assert (records, rest) == (records_in(answer), b"more")
     nothing = capture("chunk-too-large").exchanges[1][1]
     assert feed(read_init_response, nothing, size) == (None, b"")
     assert feed(read_records(LARGEST), nothing, size) == (None, b"")
@@ -168,6 +168,7 @@ SEARCHES = [
     ("search-no-hits-no-catalog", 0, ("wais:no-result",)),
     ("search-url-type", 1, ()),
     ("search-database-with-space", 1, ()),
+    ("reference-id", 1, ()),
     ("small-buffer-search", 1, ("wais:dropped",)),  # three were found, and one fits into 400 octets
     ("search-syntax-error", "Declined", ()),
     ("search-unknown-database", "Declined", ()),
@@ -196,7 +197,7 @@ async def test_a_search_from_connect_to_entries(
     assert isinstance(asked, Search)
     turns = [Turn("C", encode_message(encode_init(LARGEST)).octets), Turn("S", init)]
     if name != "init-rejected":
-        turns += [Turn("C", request), Turn("S", answer)]
+        turns += [Turn("C", ours(request)), Turn("S", answer)]
     url = WaisUrl(scheme="wais", host="h", database=asked.database, search=asked.words)
     for cutter in CUTTERS:
         gate = MemoryGate([Connection(tuple(turns), "left")], cutter)
