@@ -19,8 +19,9 @@ from protocols.wais.retrieval import Chunk
 from protocols.wais.source_description import parse_source_description
 from protocols.wais.url import WaisUrl
 
-#: Room for one more record of the larger kind; with less of it left, one may have been dropped.
-_LEFT_OUT = 1_500
+#: With less room left in an answer than one more record may need, one may have been dropped: than the
+#: largest of those that came, or this part of an answer of the usual size.
+_LEFT_OUT = 0.015
 
 
 @asynccontextmanager
@@ -102,8 +103,12 @@ def _oddities(url: WaisUrl, found: Found, hits: int, most: int) -> Iterator[Find
         yield Finding("wais:no-result", "allow", "nothing was found")
     elif hits >= most:
         yield Finding("wais:more", "allow", f"{hits} hits came, as many as were asked for (--entries)")
-    elif len(found.records.octets) > found.agreed - min(_LEFT_OUT, found.agreed // 2):
+    elif found.agreed - len(found.records.octets) < max(_LEFT_OUT * found.agreed, _largest(found.records)):
         yield Finding("wais:dropped", "warn", "the answer is as large as it may be; there may be more hits")
+
+
+def _largest(records: Records) -> int:
+    return max(len(header.octets) for header in records.headers)
 
 
 def _document(url: WaisUrl, first: Chunk, conversation: Conversation[None]) -> Reply:

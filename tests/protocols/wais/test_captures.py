@@ -169,6 +169,7 @@ SEARCHES = [
     ("search-url-type", 1, ()),
     ("search-database-with-space", 1, ()),
     ("reference-id", 1, ()),
+    ("small-buffer", 3, ()),
     ("small-buffer-search", 1, ("wais:dropped",)),  # three were found, and one fits into 400 octets
     ("search-syntax-error", "Declined", ()),
     ("search-unknown-database", "Declined", ()),
