@@ -56,8 +56,9 @@ class Sink:
     Entering creates the file, or takes up the one that an earlier run left for the same `source` (a URL
     without a password): then `position` and `known` say how far that came and of what; `displaced` is the
     source of one that was begun for another. Leaving without `commit` keeps what arrived if a later run
-    could go on with it, and removes it if not. A file that another process is writing, or that is none of
-    ours, is left alone. `finished`: the file has its name already, and only what tells of that was left.
+    could go on with it or the caller was cancelled, and else removes it. A file that another process is
+    writing, or that is none of ours, is left alone. `finished`: the file has its name already, and only what
+    tells of that was left.
 
     With `adopt`, a file that has the final name already counts as begun; it gets that name back when
     nothing comes of it. With `make_directory` the directory is made first.
@@ -82,6 +83,7 @@ class Sink:
         self._source = source
         self._adopt = adopt
         self._adopted: int | None = None
+        self._noted = False
         self._directory = Directory(os.path.dirname(path) or ".", make=make_directory)
         self._fd = -1
         self._name = os.path.basename(path)
@@ -108,10 +110,15 @@ class Sink:
             with suppress(OSError, LocalError):
                 self._give_back()
             self._close()
-        elif self._adopted is not None or (self.position and self.known != Validators()):
+        elif self._adopted is not None or self._is_worth_keeping(kind):
             self.keep()
         else:
             self.discard()
+
+    def _is_worth_keeping(self, kind: type[BaseException] | None) -> bool:
+        """Could another run go on with it? Who interrupts us gets to keep what arrived in any case."""
+        interrupted = kind is not None and issubclass(kind, trio.Cancelled)
+        return self.position > 0 and (self.known != Validators() or (interrupted and self._noted))
 
     def _open(self) -> None:
         if self._name in ("", ".", ".."):
@@ -230,6 +237,7 @@ class Sink:
             await trio.to_thread.run_sync(write_state, self._state, self._directory.fd, state)
         except OSError as error:
             raise writing_fault(error, self.path) from error
+        self._noted = True
 
     def restart(self) -> None:
         """Begin again at octet 0: what was there is of another state of the object. What had the final
