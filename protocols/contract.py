@@ -334,9 +334,9 @@ class Gate(Protocol):
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[Came[A] | None, Came[B] | None]:
-        """Await both at once; when one is done, cancel the other. Both came when both were done in the
-        same turn, so nothing that was heard is lost. An error of either is raised bare, unless a value
-        came with it."""
+        """Await both at once, beginning with the first; when one is done, cancel the other. Both came when
+        both were done in the same turn, so nothing that was heard is lost. An error of either is raised
+        bare, unless a value came with it."""
         ...
 
     def elsewhere(self, location: str) -> Gate:

@@ -250,9 +250,13 @@ class Conversation(Generic[R]):
             return pace
 
         heard, received = await self._gate.first_of(hear, self._receive_data)
-        broken = None if received is None else received.value
-        if received is None and heard is not None and heard.value is Pace.LAST:
+        broken = None
+        if received is not None:
+            broken = received.value
+        elif heard is not None and heard.value is Pace.LAST:
             broken = await self._receive_data()
+        elif heard is not None and heard.value is Pace.BROKEN:
+            broken = await self._take_data()
         return Begun(tuple(values), len(self.data_buffer), broken, self.data.close_notify_seen)
 
     async def _hear_one(self, step: AwaitData[T], values: list[T]) -> Pace:
@@ -265,6 +269,13 @@ class Conversation(Generic[R]):
             self.buffer.feed(await self.stream.receive())
         except Disconnected:
             self.buffer.feed(b"")
+
+    async def _take_data(self) -> NetworkError | None:
+        """The same for what is there already. A handshake that was cut short is not taken up again."""
+        if self._data_tls is not Handshake.NONE:
+            return None
+        received, _ = await self._gate.first_of(self._receive_data, _at_once)
+        return None if received is None else received.value
 
     async def _receive_data(self) -> NetworkError | None:
         """The first octets of the data connection into its buffer, or what broke it."""
@@ -279,3 +290,7 @@ class Conversation(Generic[R]):
         except (Disconnected, TlsError) as error:
             return error
         return None
+
+
+async def _at_once() -> None:
+    """Wait for nothing."""

@@ -125,10 +125,12 @@ class OpenData(NamedTuple):
 
 
 class Pace(enum.Enum):
-    """What a value means for the data: more values follow, it was the last, or no data will come."""
+    """What a value means for the data: more values follow; it was the last, and data has all the time it
+    needs; it was the last, and only data that has come by now counts; no data will come."""
 
     MORE = "more"
     LAST = "last"
+    BROKEN = "broken"
     OVER = "over"
 
 

@@ -124,11 +124,12 @@ def _await_data(control: Control, doing: str, found: Found) -> Dialogue[Begun[Co
 
 
 def _weigh(heard: Sequence[ControlReply]) -> Pace:
-    """A refusal is the end of it, unless it follows a 1yz: then octets may be on their way, and the server
-    ends the data connection behind them."""
+    """A refusal is the end of it; behind a 1yz octets may have come before."""
     if heard[-1].preliminary:
         return Pace.MORE
-    return Pace.LAST if heard[-1].good or len(heard) > 1 else Pace.OVER
+    if heard[-1].good:
+        return Pace.LAST
+    return Pace.OVER if len(heard) == 1 else Pace.BROKEN
 
 
 def _conclude_nothing(

@@ -91,7 +91,7 @@ class PipeGate:
 
 
 def weigh(lines: Sequence[bytes]) -> Pace:
-    return {b"1": Pace.MORE, b"2": Pace.LAST}.get(lines[-1][:1], Pace.OVER)
+    return {b"1": Pace.MORE, b"2": Pace.LAST, b"4": Pace.BROKEN}.get(lines[-1][:1], Pace.OVER)
 
 
 def waiting(tls: bool = False) -> Dialogue[object]:
@@ -174,6 +174,21 @@ async def test_a_line_that_says_no_ends_the_wait() -> None:
     gate = PipeGate()
     result = await run(gate, waiting(), says(gate.control, b"1 a\n5 b\n"), says(gate.control, b"x\n"))
     assert result == (Begun((b"1 a", b"5 b"), 0), b"x")
+
+
+@pytest.mark.parametrize("octets", [b"", b"octets"])
+async def test_a_line_that_says_broken_takes_what_is_there(octets: bytes) -> None:
+    """Whoever of the two is heard first; and nothing is waited for."""
+    for _ in range(20):
+        gate = PipeGate()
+
+        async def both(gate: PipeGate = gate) -> None:
+            await gate.data.far.send_all(octets)
+            await gate.control.far.send_all(b"1 a\n4 b\nx\n")
+
+        result = await run(gate, waiting(), both)
+        assert isinstance(result, tuple)
+        assert (result[0].octets, result[0].values[2:]) == (len(octets), ())
 
 
 @pytest.mark.parametrize("broken", [False, True])
