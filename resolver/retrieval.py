@@ -85,7 +85,7 @@ class Retrieval:
         try:
             return await self._open(clock)
         except BaseException as error:
-            self._finish(error)
+            await self.__aexit__(type(error), error, error.__traceback__)
             raise
 
     async def _open(self, clock: Clock) -> LiveReply:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,8 @@ import trio
 
 from protocols.contract import Kind
 from protocols.errors import Declined, Refused
+from resolver.events import Event
+from resolver.policy import Policy
 from resolver.session import Resolver
 from tests.checkpoints import cancelled_at, spread
 from tests.contract_cases import CASES, furnish
@@ -96,17 +98,59 @@ async def test_what_was_opened_is_closed(setting: Setting, tmp_path: Path) -> No
             await check_nothing_left(before)
 
 
-#: Checkpoints of one operation at which it is cancelled; all of them with `RESOLVE_FAULTS=full`.
+#: Checkpoints and events of one operation that are tried; all of them with `RESOLVE_FAULTS=full`.
 MOST = 1_000_000 if FULL else 6
 
-#: What is cancelled, and which URL of a row it is asked for.
-CANCELLED = {"fetch": "document", "save": "document", "entries": "listing"}
+#: An operation, and which URL of a row it is asked for.
+ASKED = {"fetch": "document", "save": "document", "entries": "listing"}
 
 
-@pytest.mark.parametrize("name", CANCELLED)
+class Listener:
+    """Raises at the event of that number; the first is 1."""
+
+    def __init__(self, number: int = 0) -> None:
+        self._number = number
+        self.events = 0
+
+    def __call__(self, event: Event) -> None:
+        self.events += 1
+        if self.events == self._number:
+            raise Own
+
+
+@pytest.mark.parametrize("name", ASKED)
+async def test_a_listener_that_fails(setting: Setting, name: str, tmp_path: Path) -> None:
+    """What `on_event` raises passes as it is, and what was open is closed; also where a warning is told."""
+    template = getattr(setting.case, ASKED[name])
+    if template is None or (name == "save" and setting.case.kind is Kind.SERVICE):
+        return
+    url, policy = setting.url(template), Policy(allow_password=True)
+    listener, path = Listener(), tmp_path / "saved"
+    async with setting.resolver(policy=policy, on_event=listener) as session:
+        await LEFT[name](session, url, tmp_path / "whole")
+    before = await settled()
+    for number in spread(listener.events, MOST):
+        told = partial(setting.resolver, policy=policy, on_event=Listener(number))
+        assert await raises_own(told, lambda session: LEFT[name](session, url, path))
+        await check_nothing_left(before)
+
+
+async def raises_own(
+    told: Callable[[], Resolver], operation: Callable[[Resolver], Awaitable[object]]
+) -> bool:
+    """Does `Own`, and nothing else, leave the operation or the end of its session?"""
+    try:
+        async with told() as session:
+            await operation(session)
+    except Own:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", ASKED)
 async def test_a_cancel_at_every_checkpoint(setting: Setting, name: str, tmp_path: Path) -> None:
     """Nothing but the cancel leaves, the same session goes on, and in the end nothing is left open."""
-    template = getattr(setting.case, CANCELLED[name])
+    template = getattr(setting.case, ASKED[name])
     if template is None or (name == "save" and setting.case.kind is Kind.SERVICE):
         return
     url = setting.url(template)

@@ -273,15 +273,15 @@ class Passage:
     async def _open(self, host: str, port: int, tls: bool, attempts: Attempts) -> Stream:
         sock, address = await attempts.connect(await self._addresses(host, port), port)
         stream = Stream(sock, address, self._terms(), first=self._first)
-        if tls:
-            try:
+        try:
+            if tls:
                 await stream.handshake()
-            except BaseException:
-                await stream.aclose()
-                raise
+            if self._shared.tell is not None:  # which may raise what it likes
+                self._shared.tell(Connected(self._url.shown, address, port, tls))
+        except BaseException:
+            await stream.aclose()
+            raise
         self.peer = address
-        if self._shared.tell is not None:
-            self._shared.tell(Connected(self._url.shown, address, port, tls))
         return stream
 
     async def _addresses(self, host: str, port: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Container, Hashable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
 import trio
@@ -38,10 +38,12 @@ class Kept:
 
     async def aclose(self) -> None:
         """The farewell is sent if that can be done at once."""
-        if self.farewell:
-            with trio.CancelScope(deadline=-math.inf), suppress(ResolveError):
-                await self.stream.send(*self.farewell)
-        await self.stream.aclose()
+        try:
+            if self.farewell:
+                with trio.CancelScope(deadline=-math.inf), suppress(ResolveError):
+                    await self.stream.send(*self.farewell)
+        finally:
+            await self.stream.aclose()
 
 
 class Pool:
@@ -86,8 +88,9 @@ class Pool:
     async def aclose(self) -> None:
         """Close all that are kept; from now on none is."""
         self._open = False
-        while self._oldest:
-            await self._remove(next(iter(self._oldest))).aclose()
+        async with AsyncExitStack() as closing:
+            while self._oldest:
+                closing.push_async_callback(self._remove(next(iter(self._oldest))).aclose)
 
     def _remove(self, serial: int) -> Kept:
         key = self._oldest.pop(serial)

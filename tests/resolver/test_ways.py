@@ -22,8 +22,10 @@ from protocols.errors import (
     Unreachable,
 )
 from protocols.gopher import GopherUrl
-from resolver.events import Event, Finished
+from resolver.events import Event, Finished, Warned
+from resolver.gate import Passage
 from resolver.policy import Policy
+from resolver.policy.verdict import Ruling, strictest
 from resolver.session import Resolver
 
 H = "gopher://h.example/0"
@@ -194,3 +196,37 @@ async def test_each_way_is_judged_by_what_had_it(build: type[World]) -> None:
     async with Resolver(policy=strict) as session:
         with pytest.raises(Refused):
             await session.fetch(f"{H}a")
+
+
+class Own(Exception):
+    """A mistake of the caller's."""
+
+
+async def test_a_listener_that_fails_when_a_reply_is_there_leaves_nothing_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A warning that came with the reply is told behind it."""
+
+    class Suspect(World):
+        @asynccontextmanager
+        async def __call__(self, url: GopherUrl, gate: Gate) -> AsyncIterator[Reply]:
+            assert isinstance(gate, Passage)
+            gate._heed(strictest([Ruling("S08", "warn", "an address")]))
+            async with super().__call__(url, gate) as reply:
+                yield reply
+
+    world = Suspect({"a": b"A"})
+    monkeypatch.setattr(protocols.gopher, "GOPHER", protocols.gopher.GOPHER._replace(open=world))
+    events: list[Event] = []
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Warned):
+            assert world.open == 1
+            raise Own
+
+    async with Resolver(on_event=listen) as session:
+        with pytest.raises(Own) as caught:
+            await session.fetch(f"{H}a")
+    assert world.open == 0
+    assert events[-1] == Finished(f"{H}a", caught.value)
