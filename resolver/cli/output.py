@@ -17,6 +17,9 @@ from resolver.saving import octets_to_keep
 from resolver.terminal import TerminalText
 from resolver.tries import OVERLAP, Carrier
 
+#: Octets of lines that are shown at once: as much as Python's own buffer holds.
+_AT_ONCE = 8_192
+
 
 class Output:
     """See `resolver.keep.Keep`. Octets are counted, and hashed where a digest is wanted. A body that is
@@ -62,7 +65,7 @@ class Output:
             hash_.update(piece)
         self.position += len(piece)
         self._tail = (self._tail + piece[-OVERLAP:])[-OVERLAP:]
-        await trio.to_thread.run_sync(streams.write_through, piece, abandon_on_cancel=True)
+        await put(piece)
 
     def check(self) -> tuple[set[str], tuple[Finding, ...]]:
         """What was proved of the octets that are out, and what was not. Raises `ChecksumMismatch`."""
@@ -97,6 +100,36 @@ class Output:
             peer=reply.peer,
             chain=reply.chain,
         )
+
+
+async def put(octets: bytes) -> None:
+    """Octets to standard output, whose reader may be slow: a signal need not wait for it."""
+    await trio.to_thread.run_sync(streams.write_through, octets, abandon_on_cancel=True)
+
+
+class Lines:
+    """Lines on their way to standard output, a handful at a time. An async context manager: what came goes
+    out, however it ends."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    async def add(self, octets: bytes) -> None:
+        self._held += octets
+        if len(self._held) >= _AT_ONCE:
+            await self._push()
+
+    async def _push(self) -> None:
+        octets = bytes(self._held)
+        self._held.clear()
+        if octets:
+            await put(octets)
+
+    async def __aenter__(self) -> Lines:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._push()
 
 
 async def _escaped(reply: LiveReply, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

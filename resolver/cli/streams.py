@@ -57,22 +57,26 @@ def _to_stderr(text: str) -> None:
 
 
 def print_line(text: str, *, raw: bool = False) -> None:
-    """A line of ours to standard output, and one line it is: line ends in it are shown. What else drives a
+    """A line of ours to standard output; see `line_octets`."""
+    write_output(line_octets(text, raw=raw))
+
+
+def line_octets(text: str, *, raw: bool = False) -> bytes:
+    """A text as a line of standard output, and one line it is: line ends in it are shown. What else drives a
     terminal is shown on one; with `raw` the person wants it as it is (S15)."""
     if output_is_terminal() and not raw:
         line = escape_line(text)
     else:
         line = text.replace("\r", "\\x0d").replace("\n", "\\x0a")
-    write_output(f"{line}\n".encode("utf-8", "surrogateescape"))
+    return f"{line}\n".encode("utf-8", "surrogateescape")
 
 
-def print_lines(octets: bytes, *, raw: bool = False) -> None:
-    """Whole lines in UTF-8 to standard output, each as `print_line` has it."""
+def lines_octets(octets: bytes, *, raw: bool = False) -> bytes:
+    """Whole lines in UTF-8, each as `line_octets` has it."""
     if not output_is_terminal() or raw:
-        write_output(octets)
-        return
-    for line in octets.decode("utf-8", "surrogateescape").split("\n")[:-1]:
-        print_line(line)
+        return octets
+    lines = octets.decode("utf-8", "surrogateescape").split("\n")[:-1]
+    return b"".join(map(line_octets, lines))
 
 
 def print_text(text: str) -> None:
@@ -82,7 +86,11 @@ def print_text(text: str) -> None:
 
 def print_record(record: dict[str, JsonValue]) -> None:
     """A JSON object as one line of standard output. ASCII only, so nothing in it drives a terminal."""
-    write_output(json_line(record).encode("ascii"))
+    write_output(record_octets(record))
+
+
+def record_octets(record: dict[str, JsonValue]) -> bytes:
+    return json_line(record).encode("ascii")
 
 
 def json_line(record: dict[str, JsonValue]) -> str:

@@ -13,7 +13,7 @@ from protocols.errors import Refused, ResolveError
 from protocols.instant import instant
 from resolver.cli import outcome, streams
 from resolver.cli.arguments import Command
-from resolver.cli.output import Output
+from resolver.cli.output import Lines, Output, put
 from resolver.cli.targets import Target
 from resolver.clock import Clock
 from resolver.naming import local_file_name
@@ -43,13 +43,11 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
         )
     except ResolveError as error:
         if command.json:
-            streams.print_record(
-                outcome.failed(error, target, trio.current_time() - started, command, session.policy)
-            )
+            await _show(outcome.failed(error, target, trio.current_time() - started, command, session.policy))
         raise
     _tell_oddities(saved.requested_url, saved.findings, command)
     if command.json:
-        streams.print_record(outcome.done(saved, url.scheme))
+        await _show(outcome.done(saved, url.scheme))
     elif not command.quiet:
         streams.complain(f"{saved.requested_url} -> {saved.path} ({saved.bytes} octets)")
 
@@ -93,14 +91,14 @@ async def cat(session: Resolver, target: Target, command: Command) -> None:
 
 async def ls(session: Resolver, target: Target, command: Command) -> None:
     """The entries of a listing, one a line, as they come."""
-    url = target.parsed(command)
-    async with session.stream(url, origin=target.origin, referrer=target.referrer) as reply:
+    url, raw = target.parsed(command), session.policy.allow_raw
+    async with session.stream(url, origin=target.origin, referrer=target.referrer) as reply, Lines() as lines:
         if command.json:
             async for entry in reply.entries():
-                streams.print_record(entry.as_json())
+                await lines.add(streams.record_octets(entry.as_json()))
         else:
             async for octets in reply.lines():
-                streams.print_lines(octets, raw=session.policy.allow_raw)
+                await lines.add(streams.lines_octets(octets, raw=raw))
         _tell_oddities(reply.requested_url, reply.findings, command)
 
 
@@ -108,8 +106,7 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
     """What the URL names; the body stays where it is."""
     entry = await session.info(target.parsed(command), origin=target.origin, referrer=target.referrer)
     if command.json:
-        streams.print_record(entry.as_json())
-        return
+        return await _show(entry.as_json())
     facts: dict[str, JsonValue] = {
         "url": entry.url,
         "kind": entry.kind.value,
@@ -118,8 +115,13 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
         **({} if entry.title is None else {"title": entry.title}),
         **(entry.extra or {}),
     }
-    for name, value in facts.items():
-        streams.print_line(f"{name}: {'-' if value is None else value}", raw=session.policy.allow_raw)
+    raw = session.policy.allow_raw
+    lines = (f"{name}: {'-' if value is None else value}" for name, value in facts.items())
+    await put(b"".join(streams.line_octets(line, raw=raw) for line in lines))
+
+
+async def _show(record: dict[str, JsonValue]) -> None:
+    await put(streams.record_octets(record))
 
 
 def _tell_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:

@@ -82,6 +82,27 @@ async def test_a_signal_while_the_reader_is_slow(nursery: trio.Nursery, tmp_path
     assert b"rror" not in running.err.replace(b"warning", b"")
 
 
+@pytest.mark.parametrize("verb", [("ls", "--json"), ("ls",), ("info", "--json", "-i", "list")])
+async def test_a_signal_while_nobody_reads_lines(verb: tuple[str, ...], tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    for number in range(500):
+        (served / f"{number:0200d}").touch()
+    (tmp_path / "list").write_text(f"{served.as_uri()}/{0:0200d}\n" * 500)
+    reader, writer = os.pipe()
+    try:
+        async with resolve(tmp_path, *verb, f"{served.as_uri()}/", stdout=writer) as running:
+            await until(lambda: _waiting_in(reader) > _PIPE // 2)
+            sent = trio.current_time()
+            running.process.send_signal(signal.SIGTERM)
+            assert await running.status() == 143
+            assert trio.current_time() - sent < SOON
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert running.err == b""
+
+
 def _waiting_in(pipe: int) -> int:
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4), sys.byteorder)
 
