@@ -12,10 +12,12 @@ from typing import NamedTuple, Protocol
 
 class Line(NamedTuple):
     """Octets that may leave on a connection. Only `wire` makes one, which is what keeps a command
-    from ending where we did not end it. `shown` is the same with secrets as `****`."""
+    from ending where we did not end it. `shown` is the same with secrets as `****`; `secrets` are what
+    that hides, for the peer may repeat them."""
 
     octets: bytes
     shown: bytes
+    secrets: tuple[bytes, ...] = ()
 
 
 class Stream(Protocol):

@@ -12,7 +12,7 @@ and a search goes on where it stopped.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from protocols.connection import Line
@@ -46,8 +46,12 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
     octets = [word.octets if isinstance(word, Secret) else word for word in words]
     for each in octets:
         _check_word(each, _ENDS_FIELD if sep == b"\t" else _ENDS_LINE)
-    shown = [_HIDDEN if isinstance(word, Secret) else word for word in words]
-    return Line(sep.join(octets) + _CRLF, sep.join(shown) + _CRLF)
+    sent = sep.join(octets) + _CRLF
+    secrets = tuple([word.octets for word in words if isinstance(word, Secret)])
+    if not secrets:
+        return Line(sent, sent)
+    shown = sep.join([_HIDDEN if isinstance(word, Secret) else word for word in words]) + _CRLF
+    return Line(sent, shown, secrets)
 
 
 def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
@@ -64,7 +68,7 @@ def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
     return Line(first.octets + block, first.shown + block)
 
 
-def encode_head(head: bytes, secrets: Iterable[tuple[bytes, bytes]] = ()) -> Line:
+def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
     """A request head as h11 has written it; the values of the headers in `secrets` are shown as `****`.
 
     h11 ends these lines and checks what is in them. This is the second fence: raises `Refused` (S02) for
@@ -78,7 +82,7 @@ def encode_head(head: bytes, secrets: Iterable[tuple[bytes, bytes]] = ()) -> Lin
     for name, value in secrets:
         start = _CRLF + name + b": "
         shown = shown.replace(start + value + _CRLF, start + _HIDDEN + _CRLF)
-    return Line(head, shown)
+    return Line(head, shown, tuple([value for _, value in secrets]))
 
 
 def encode_payload(octets: bytes) -> Line:

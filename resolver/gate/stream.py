@@ -35,6 +35,9 @@ RECEIVE_SIZE = 65_536
 #: `RECEIVE_SIZE`. With a turn for each call, the few octets of a small file cost as much as 64 KiB.
 _CALL = 4_096
 
+# Hidden in what a peer says; to hide shorter ones would hide half of any answer.
+_SHORTEST_SECRET = 4
+
 # Linux: acknowledge at once while we wait. A server with Nagle's algorithm on holds the second half
 # of an answer back until then: 40 ms for each article (measured with INN). The kernel forgets it.
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
@@ -76,6 +79,7 @@ class Stream:
         self._view = memoryview(bytearray(RECEIVE_SIZE))
         self._received = 0
         self._waits = 0
+        self._secrets: list[bytes] = []
         self._unshared = 0
 
     @property
@@ -136,13 +140,20 @@ class Stream:
             count = await self._perform(partial(self._sock.send, left), self._wait_writable)
             left = left[count:]
         if self._terms.tell is not None:
+            self._secrets = [each for line in lines for each in line.secrets if len(each) >= _SHORTEST_SECRET]
             self._terms.tell(Sent(self._terms.url, b"".join(line.shown for line in lines)))
 
     async def receive(self) -> bytes:
         count = await self._fill(self._view)
         octets = bytes(self._view[:count])
         if octets and self._terms.tell is not None:
-            self._terms.tell(Received(self._terms.url, octets))
+            self._terms.tell(Received(self._terms.url, self._without_secrets(octets)))
+        return octets
+
+    def _without_secrets(self, octets: bytes) -> bytes:
+        """What answers a secret may repeat it, and is told without (S17)."""
+        for secret in self._secrets:
+            octets = octets.replace(secret, b"****")
         return octets
 
     async def move(self, sink: Sink, count: int | None) -> int:

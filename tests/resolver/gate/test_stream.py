@@ -208,10 +208,14 @@ async def test_listeners_are_told_and_secrets_are_not_shown(nursery: trio.Nurser
     async with admit(url, events=events).connect(tls=False) as stream:
         await stream.send(encode_line(b"PASS", Secret(b"hunter2")))
         assert await stream.receive() == b"PASS hunter2\r\n"
+        await stream.send(encode_line(b"QUIT"))
+        await stream.receive()
     assert events == [
         Connected(url, "127.0.0.1", port, False),
         Sent(url, b"PASS ****\r\n"),
-        Received(url, b"PASS hunter2\r\n"),
+        Received(url, b"PASS ****\r\n"),  # which the peer repeats
+        Sent(url, b"QUIT\r\n"),
+        Received(url, b"QUIT\r\n"),
     ]
 
 
