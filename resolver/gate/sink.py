@@ -180,6 +180,13 @@ class Sink:
             self._take_up(state)
         else:
             self._lock()
+            self._check_free()
+
+    def _check_free(self) -> None:
+        """Whoever had NAME.part a moment ago may have given it its name since that was looked for."""
+        if self._exists == "fail" and not self.finished and self._directory.status_of(self._name) is not None:
+            self._directory.forget(self._part)
+            raise self._taken()
 
     def _take_up(self, state: PartState | None) -> None:
         """Go on with a file of an earlier run. An empty one is ours too: the state is written next."""

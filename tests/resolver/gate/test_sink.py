@@ -16,6 +16,7 @@ import trio
 import trio.testing
 
 from protocols.errors import LocalError
+from resolver.gate.directory import Directory
 from resolver.gate.sink import Existing, Sink
 
 WHEN = datetime(1994, 12, 20, 12, 0, 0, tzinfo=UTC)
@@ -96,6 +97,23 @@ async def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None
         await write(tmp_path / "got", b"theirs", meanwhile=lambda: (tmp_path / "got").write_text("mine"))
     assert (tmp_path / "got").read_text() == "mine"
     assert os.listdir(tmp_path) == ["got"]
+
+
+async def test_what_another_transfer_finished_a_moment_ago_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one finished between our look at the name and our NAME.part: nothing is left over."""
+    create = Directory.create
+
+    def finish_first(self: Directory, name: str) -> int:
+        (tmp_path / "got").write_bytes(b"theirs")
+        return create(self, name)
+
+    monkeypatch.setattr(Directory, "create", finish_first)
+    with pytest.raises(LocalError, match="exists already"):
+        await write(tmp_path / "got", b"ours")
+    assert os.listdir(tmp_path) == ["got"]
+    assert (tmp_path / "got").read_bytes() == b"theirs"
 
 
 async def test_replacing_is_one_step_and_replaces_a_link_itself(tmp_path: Path) -> None:
