@@ -4,6 +4,7 @@ an error of ours, which says of which URL, how a command ends, and whether to tr
 from __future__ import annotations
 
 import ssl
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,7 +32,7 @@ from protocols.errors import (
 from resolver.policy import Policy
 from resolver.session import Resolver
 from tests import contract_peers as peers
-from tests.contract_cases import CASES, Case
+from tests.contract_cases import CASES, SECRET, Case
 from tests.contract_setting import PATIENT, WAYS, Setting, Way, check_nothing_left, settled, trusted
 from tests.faults.cell import CONTENT, SIZE
 from tests.faults.test_cuts import FULL
@@ -94,11 +95,11 @@ class Meetings:
     ended: dict[tuple[str, str, str], Ended] = field(default_factory=dict)
 
     def begin(self, nursery: trio.Nursery, what: str, client: Case, port: int) -> None:
-        """Ask for the document, and for the entries of the listing if there is one."""
+        """Ask for the document, with a password if it has one, and for the entries of the listing if any."""
         for name, way in WAYS.items():
             if name not in self.ways:
                 continue
-            template = client.listing if name == "entries" else client.document
+            template = client.listing if name == "entries" else client.login or client.document
             if template is not None:
                 nursery.start_soon(self._ask, (what, client.name, name), client, port, template, way)
 
@@ -112,13 +113,16 @@ class Meetings:
                 await way(session, url, path)
             except ResolveError as error:
                 self.ended[key] = type(error)
-                check_error(error, url)
+                check_error(error, url, client.secret)
                 assert key[-1] != "save" or not path.exists()
 
 
-def check_error(error: ResolveError, url: str) -> None:
+def check_error(error: ResolveError, url: str, secret: str = SECRET) -> None:
+    """It says of which URL, how a command ends and whether to try again; it never shows the password."""
+    assert secret not in "".join([str(error.url), repr(error), *traceback.format_exception(error)])
     assert error.url == resolver.parse(url).shown
     assert error.exit_code in STATUS[type(error)]
+    assert not isinstance(error, LimitExceeded) or hasattr(CALM, error.limit)
     assert error.retryable == isinstance(error, Disconnected | TimedOut | Truncated)
 
 
