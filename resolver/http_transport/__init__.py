@@ -5,9 +5,9 @@ and read by the same `Exchange` and `Answer` that resolve http URLs. No URL that
 anything (S01). Nothing outside this folder imports httpx.
 
 What httpx has no word for stands in `extensions`. A request's `target` goes out as it is; its `origin` and
-`referrer` are those of `resolver.check`. A redirect that the client follows is judged as `derived`. A
-response has `findings`, `verified` and `peer`. Content codings are undone here, within the bounds of S16,
-and the headers that speak of them are left out.
+`referrer` are those of `resolver.check`. A redirect that the client follows is judged as `derived`, and
+counted (S16). A response has `findings`, `verified` and `peer`. Content codings are undone here, within the
+bounds of S16, and the headers that speak of them are left out.
 """
 
 from resolver.http_transport.faults import RequestRefused
