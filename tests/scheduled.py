@@ -56,16 +56,21 @@ class ScheduledClock(trio.abc.Clock):
         return int(os.pread(self._fd, 100, 0).split()[1]) * _NANO
 
 
-class Stopwatch:
-    """Runs from when it is made. `seconds`: what passed, without what this process and another one were
-    kept waiting."""
+def has_ended(pid: int) -> bool:
+    """Has this child ended? It still has to be waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+
+class Stopwatch:
+    """Runs from when it is made. `seconds`: what passed, without what this process and others were kept
+    waiting."""
+
+    def __init__(self, *others: int) -> None:
+        self._others = others
         self._began = self._now()
 
     def _now(self) -> float:
-        return time.perf_counter() - kept_waiting() - kept_waiting(self._pid)
+        return time.perf_counter() - kept_waiting() - sum(map(kept_waiting, self._others))
 
     def seconds(self) -> float:
         return self._now() - self._began

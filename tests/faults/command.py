@@ -15,7 +15,7 @@ from pathlib import Path
 import trio
 
 from fixtures.faulty import FaultyServer
-from tests.scheduled import Stopwatch
+from tests.scheduled import Stopwatch, has_ended
 
 CHECKOUT = Path(__file__).parents[2]
 #: Seconds that no test of a process should take.
@@ -39,7 +39,7 @@ class Running:
         pid = self.process.pid
         stopwatch = Stopwatch(pid)
         self.process.send_signal(number)
-        await until(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None)
+        await until(lambda: has_ended(pid))
         took = stopwatch.seconds()
         return await self.status(), took
 
