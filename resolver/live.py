@@ -31,7 +31,7 @@ from resolver.hops import Request
 from resolver.listing import listing_octets
 from resolver.records import spelling_of
 from resolver.url import build, parse
-from resolver.watching import WatchedBody
+from resolver.watching import WatchedBody, named
 
 
 class EntryStream:
@@ -48,6 +48,10 @@ class EntryStream:
         return self
 
     async def __anext__(self) -> Entry:
+        with named(self._found_in.url):
+            return await self._next()
+
+    async def _next(self) -> Entry:
         while True:
             for entry in self._waiting:
                 return settle(entry, self._found_in)
@@ -64,15 +68,20 @@ class LineStream:
     """A listing as lines, one an entry: as many in a piece as a piece of the body gave. Where they lead to
     is not looked at."""
 
-    def __init__(self, body: Body, reader: EntryReader) -> None:
+    def __init__(self, body: Body, reader: EntryReader, url: str) -> None:
         self._body = body
         self._reader = reader
+        self._url = url
         self._ended = False
 
     def __aiter__(self) -> LineStream:
         return self
 
     async def __anext__(self) -> bytes:
+        with named(self._url):
+            return await self._next()
+
+    async def _next(self) -> bytes:
         while not self._ended:
             try:
                 entries = self._reader.feed(await anext(self._body))
@@ -227,7 +236,7 @@ class LiveReply:
 
     def lines(self) -> LineStream:
         """The same as lines for people, in UTF-8."""
-        return LineStream(*self._listing())
+        return LineStream(*self._listing(), self.url)
 
     def _listing(self) -> tuple[Body, EntryReader]:
         if self._reply.listing is None:

@@ -3,12 +3,13 @@ go in pieces as large as those that came."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
 from protocols.contract import Entry, Kind, Referrer, Sink
-from resolver.live import LineStream, settle
+from protocols.errors import LimitExceeded
+from resolver.live import EntryStream, LineStream, settle
 
 FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
 
@@ -72,5 +73,28 @@ def entry_of(word: bytes) -> Entry:
 
 async def test_lines_come_as_their_octets_did() -> None:
     body = Pieces(b"one two thr", b"e", b"e a\r\nb \xe9 ", b"end")
-    pieces = [octets async for octets in LineStream(body, Words())]
+    pieces = [octets async for octets in LineStream(body, Words(), FOUND_IN.url)]
     assert pieces == [b"one t\ntwo t\n", b"three t\na\\x0d\\x0ab t\n\xe9 t\n", b"end t\n"]
+
+
+class Endless(Words):
+    """A reader whose patience has a limit, seen only when its entries are looked at."""
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        yield from super().feed(octets)
+        raise LimitExceeded("line", "a line of the listing is too long")
+
+
+async def test_what_is_wrong_with_a_listing_is_said_of_its_url() -> None:
+    for stream in (
+        EntryStream(Pieces(b"one two"), Endless(), FOUND_IN),
+        LineStream(Pieces(b"one two"), Endless(), FOUND_IN.url),
+    ):
+        with pytest.raises(LimitExceeded) as caught:
+            await exhaust(stream)
+        assert caught.value.url == FOUND_IN.url
+
+
+async def exhaust(stream: AsyncIterator[object]) -> None:
+    async for _ in stream:
+        pass
