@@ -78,6 +78,7 @@ class Retrieval:
         self._failures: list[Finding] = []
         self._most = most
         self._opened: AbstractAsyncContextManager[Reply] | None = None
+        self._body: WatchedBody | None = None
 
     async def __aenter__(self) -> LiveReply:
         clock = Clock(self._door.limits.total) if self._clock is None else self._clock
@@ -189,7 +190,7 @@ class Retrieval:
         url = self._request.url.shown
         reply.findings[:0] = self._failures
         limits, tell = self._door.limits, self._door.on_event
-        body = WatchedBody(reply, url, clock, self._most, limits.min_rate, tell)
+        body = self._body = WatchedBody(reply, url, clock, self._most, limits.min_rate, tell)
         return LiveReply(self._request, reply, passage, body, clock, self._asked.url, self._earlier)
 
     async def _close(self) -> None:
@@ -206,6 +207,8 @@ class Retrieval:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._body is not None:
+            self._body.close()
         try:
             if self._opened is not None:
                 with named(self._request.url.shown):

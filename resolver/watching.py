@@ -42,12 +42,23 @@ class WatchedBody:
         self._expected = reply.size
         self._on_event = on_event
         self._ahead = b""
+        self._closed = False
         self.received = reply.start
 
     def __aiter__(self) -> WatchedBody:
         return self
 
+    def close(self) -> None:
+        """The reply is over, and what it was read from may be somebody else's by now: from here on
+        `trio.ClosedResourceError`."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise trio.ClosedResourceError("the body of a reply is read before the reply is left")
+
     async def __anext__(self) -> bytes:
+        self._check_open()
         octets, self._ahead = self._ahead, b""
         if octets:
             return octets
@@ -85,6 +96,7 @@ class WatchedBody:
 
     async def drain(self, sink: Sink) -> int:
         """Move what is left into `sink`, in bulk where no limit has to be watched; how many octets."""
+        self._check_open()
         if self._most is not None:
             return await self._write_all(sink)
         ahead, self._ahead = self._ahead, b""

@@ -82,10 +82,16 @@ RESPONSE = members_of(Response) - {"raw"} | {"text"}
 
 
 async def test_stream(setting: Setting) -> None:
-    case = setting.case
-    async with setting.resolver() as session, session.stream(setting.url(case.document)) as reply:
-        assert reply.kind is case.kind
-        assert b"".join([octets async for octets in reply.body]) == case.content
+    """Two at once; what has ended stays ended, and gives nothing more once the reply was left."""
+    case, url = setting.case, setting.url(setting.case.document)
+    async with setting.resolver() as session:
+        async with session.stream(url) as unread, session.stream(url) as reply:
+            assert reply.kind is case.kind
+            assert b"".join([octets async for octets in reply.body]) == case.content
+            assert [octets async for octets in reply.body] == []
+        for left in (unread, reply):
+            with pytest.raises(trio.ClosedResourceError):
+                await anext(left.body)
 
 
 async def test_save(setting: Setting, tmp_path: Path) -> None:
