@@ -73,12 +73,12 @@ def _reach(
     `news:` and `nntp:` do, but `apart`: that is for a scheme that credentials may be held for (S11)."""
     tls = url.scheme in ("snews", "nntps")
     link = Link(limits)
+    link.tls = tls
     whom = ("nntp", url.user, url.password, options.tls, options.login_in_clear, apart and url.scheme)
     joined = yield Join(whom, link, tls=tls, anew=anew)
     if joined is not None:
         assert isinstance(joined, Joined)
         assert isinstance(joined.memory, Link)
-        link.tls = tls
         link.private = tls or is_loopback(joined.peer)
         return Talk(joined.memory, url.scheme), joined.memory is link
     return Talk(link, url.scheme), True

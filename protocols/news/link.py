@@ -242,7 +242,8 @@ class Talk:
         """Ask what the server can do; the answer is kept on the link."""
         answer = yield from self.ask(Command(Verb.CAPABILITIES), Answer(101, block=True))
         if answer.block:
-            octets = yield from hear(read_block(CAPABILITIES_LIMIT), "the capabilities", b"")
+            willing = b"" if self.link.tls else b"STARTTLS"
+            octets = yield from hear(read_block(CAPABILITIES_LIMIT), "the capabilities", willing)
             self.link.capabilities = parse_capabilities(octets)
             self.link.reader |= self.link.capabilities.has(b"READER")
         else:

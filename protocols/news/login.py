@@ -25,12 +25,19 @@ from protocols.news.link import Talk, undivided
 from protocols.news.refusals import declined, refusal
 from protocols.news.reply import Answer
 from protocols.options import Credentials, Options
-from protocols.step import AskCredentials, Dialogue, StartTls
+from protocols.step import AskCredentials, Dialogue, Note, StartTls
 from protocols.wire import Secret
 
 _NOT_WITHOUT_TLS = (
     "the server wants a login, and the password would go there without TLS: it offers none"
     " (--tls never sends it all the same)"
+)
+
+
+#: What a plan says of a server that offers no TLS: where it was wanted, and where it was required.
+_WITHOUT_TLS = (
+    "if the server does not offer STARTTLS: the same without TLS",
+    "if the server does not offer STARTTLS: nothing more is sent",
 )
 
 
@@ -86,6 +93,7 @@ class Usher:
         """Right behind the greeting: TLS where the caller asks for it. `TlsError` where it was required."""
         if self._options.tls == "never" or self._link.tls:
             return
+        yield Note(_WITHOUT_TLS[self._options.tls == "require"])
         secured = yield from self._start_tls()
         if not secured and self._options.tls == "require":
             raise TlsError("TLS was required, and the server has none to offer (STARTTLS)")

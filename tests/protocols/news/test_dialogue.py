@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import pytest
 
@@ -24,6 +25,7 @@ from protocols.step import (
     Keep,
     Note,
     Say,
+    StartTls,
     Step,
     TakeFloor,
     rehearse,
@@ -97,6 +99,26 @@ def test_facts_without_the_body(text: str, writes: list[bytes]) -> None:
     steps = rehearse(converse(news(text), Options(want="facts"), Limits()))
     assert said(steps) == writes
     assert not any(isinstance(step, HandOver) for step in steps)
+
+
+OTHERWISE = {"try": "the same without TLS", "require": "nothing more is sent"}
+
+
+@pytest.mark.parametrize("tls", OTHERWISE)
+def test_a_plan_begins_tls_where_it_is_wanted(tls: Literal["try", "require"]) -> None:
+    """A willing server offers it; one that is inside TLS already is not asked."""
+    steps = rehearse(converse(news("nntp://h/a.b/7"), Options(tls=tls), Limits()))
+    assert said(steps) == [
+        b"CAPABILITIES\r\n",
+        b"STARTTLS\r\n",
+        b"CAPABILITIES\r\n",
+        b"GROUP a.b\r\nARTICLE 7\r\n",
+    ]
+    assert Note("if the server does not offer STARTTLS: " + OTHERWISE[tls]) in steps
+    kinds = [type(step) for step in steps if isinstance(step, Say | StartTls)]
+    assert kinds == [Say, Say, StartTls, Say, Say]
+    inside = rehearse(converse(news("nntps://h/a.b/7"), Options(tls=tls), Limits()))
+    assert said(inside) == [b"GROUP a.b\r\nARTICLE 7\r\n"]
 
 
 @pytest.mark.parametrize(
