@@ -29,7 +29,7 @@ def _open(url: ProsperoUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
 def _dialogue(url: ProsperoUrl, options: Options) -> Dialogue:
     from protocols.prospero.dialogue import converse  # as above
 
-    return converse(url)
+    return converse(url, options.want)
 
 
 PROSPERO = Scheme(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from protocols.options import Limits
+from protocols.options import Limits, Wanted
 from protocols.prospero.ardp import Timing
 from protocols.prospero.packet import MOST_TEXT, encode_piece
 from protocols.prospero.reply import Answer, parse_reply
@@ -19,10 +19,10 @@ from protocols.step import Connect, Dialogue, Note, Say, hear
 from protocols.wire import Buffer, split_message
 
 
-def converse(url: ProsperoUrl) -> Dialogue[None]:
+def converse(url: ProsperoUrl, want: Wanted = "content") -> Dialogue[None]:
     """The steps. Raises `Declined` for a URL that nothing can be asked for, `Refused` (S02)."""
     target = target_of(url)
-    resolution = resolve(target, "content")
+    resolution = resolve(target, want)
     try:
         ask = next(resolution)
         while True:

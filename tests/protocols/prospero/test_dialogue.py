@@ -40,6 +40,12 @@ def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
     assert "at random" in notes
 
 
+def test_for_facts_the_contents_are_not_asked_for() -> None:
+    steps = rehearse(converse(url("prospero://h//pub/x"), "facts"))
+    (asked,) = (step.lines[0].octets for step in steps if isinstance(step, Say))
+    assert b"GET-OBJECT-INFO ACCESS-METHOD ASCII '/pub/x' 0\n" in asked
+
+
 def test_an_answer_is_read_when_it_is_whole() -> None:
     steps = rehearse(converse(url("prospero://h/x")))
     hear = next(step for step in steps if isinstance(step, Hear))
