@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -25,7 +25,7 @@ from fixtures.ftp.tree import TEXT
 from fixtures.http import ABOUT, Page
 from fixtures.nntp.flavour import LOGIN
 from fixtures.prospero.tree import TEXT as HELLO
-from protocols.contract import Kind
+from protocols.contract import Kind, Options
 from protocols.errors import Declined, NotFound
 
 #: A password that is in no sentence.
@@ -73,6 +73,7 @@ class Case:
     later: tuple[tuple[bytes, bytes], ...] = ()
     farewell: bytes = b""
     otherwise: frozenset[str] = frozenset()
+    options: Options = field(default_factory=Options)
 
     def __str__(self) -> str:
         return self.name
@@ -326,6 +327,25 @@ CASES: tuple[Case, ...] = (
         login=f"telnet://guest:{SECRET}@h.example/",
     ),
     Case(name="telnets", document="telnets://h.example/", content=b"", kind=Kind.SERVICE),
+)
+
+
+async def _ftp_with_tls(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+    return await fixtures.ftp.serve(nursery, tls=tls)
+
+
+async def _news_with_tls(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+    return await fixtures.nntp.serve(nursery, starttls=tls)
+
+
+#: The same with wishes beyond the URL, which a plan shows as well.
+WISHES: tuple[Case, ...] = (
+    replace(FTP, name="ftp that keeps", options=Options(keep=True)),
+    replace(FTP, name="ftp by MLSD", options=Options(mlsd=True)),
+    replace(FTP, name="ftp with TLS", start=_ftp_with_tls, options=Options(tls="require")),
+    replace(NNTP, name="nntp with TLS", start=_news_with_tls, options=Options(tls="try")),
+    replace(NNTP, name="nntp, the newest", options=Options(entries=2), later=((b"0-0", b"1235-1236"),)),
+    replace(HTTP, name="http with headers", options=Options(headers=((b"X-A", b"b"),), user_agent=b"me")),
 )
 LISTING = tuple(case for case in CASES if case.listing is not None)
 SERVED = tuple(case for case in CASES if case.start is not None)

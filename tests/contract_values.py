@@ -45,8 +45,10 @@ def check_connects(plan: Plan, setting: Setting, made: list[Connected], accepted
     begins there when the server has been told what to send, behind the event."""
     planned = [step for step in plan.steps if step["action"] == "connect"]
     assert accepted == sum(step["port"] != 0 for step in planned)
+    case = setting.case
     for step in planned:
-        assert (step["host"], step["tls"]) == ("127.0.0.1", setting.case.tls)
+        secured = case.tls or (case.options.tls != "never" and step["port"] == 0)
+        assert (step["host"], step["tls"]) == ("127.0.0.1", secured)
         assert step["port"] in (0, setting.port)
         assert step["transport"] == ("udp" if setting.case.scheme == "prospero" else "tcp")
     tcp = [step for step in planned if step["transport"] == "tcp"]

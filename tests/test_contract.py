@@ -25,7 +25,7 @@ from resolver.events import Connected, Event, Sent
 from resolver.plan import Plan
 from resolver.policy import Policy
 from resolver.response import Response, Saved
-from tests.contract_cases import CASES, LISTING, SERVED, Case, furnish
+from tests.contract_cases import CASES, LISTING, SERVED, WISHES, Case, furnish
 from tests.contract_setting import WAYS, Listening, Setting, entries, save, settled, start, trusted
 from tests.contract_values import check_connects, check_value, members_of, planned_octets
 
@@ -225,6 +225,7 @@ async def test_no_password_is_shown(setting: Setting, tmp_path: Path) -> None:
 # -- what a plan says
 
 
+@for_those([*CASES, *WISHES])
 async def test_a_plan_is_what_is_sent(setting: Setting) -> None:
     """The octets that the server hears, and the connections that are made, are those of the plan."""
     for template in (setting.case.document, setting.case.listing, setting.case.login):
@@ -233,7 +234,7 @@ async def test_a_plan_is_what_is_sent(setting: Setting) -> None:
 
 
 async def compare(setting: Setting, url: str) -> None:
-    case, options, before = setting.case, Options(), setting.connections
+    case, options, before = setting.case, setting.case.options, setting.connections
     events: list[Event] = []
     plan = resolver.explain(url, policy=setting.policy, news_server=setting.news_server, options=options)
     async with setting.resolver(options=options, on_event=events.append) as session:
@@ -250,6 +251,17 @@ async def compare(setting: Setting, url: str) -> None:
         assert told == planned
     made = [event for event in events if isinstance(event, Connected)]
     check_connects(plan, setting, made, setting.connections - before)
+
+
+@for_those(SERVED)
+async def test_a_plan_for_facts_is_what_is_sent(setting: Setting) -> None:
+    url, facts = setting.url(setting.case.document), Options(want="facts")
+    if setting.case.document in setting.case.otherwise:
+        return
+    plan = resolver.explain(url, policy=setting.policy, news_server=setting.news_server, options=facts)
+    async with setting.resolver(options=Options()) as session:
+        await session.info(url)
+        assert setting.heard() == planned_octets(plan)
 
 
 # -- refusals
