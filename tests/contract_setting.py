@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pytest
 import trio
@@ -129,19 +129,26 @@ async def entries(session: Resolver, url: str, path: Path) -> object:
 WAYS: dict[str, Way] = {"fetch": fetch, "stream": stream, "save": save, "entries": entries}
 
 
-async def settled() -> int:
-    """The number of open descriptors once everybody, servers included, waits for something to happen."""
+class Open(NamedTuple):
+    """What this process holds: the number of its descriptors, and the names of threads that work."""
+
+    descriptors: int
+    threads: frozenset[str]
+
+
+async def settled() -> Open:
+    """What is open once everybody, servers included, waits for something to happen."""
     await trio.testing.wait_all_tasks_blocked()
-    return len(os.listdir("/proc/self/fd"))
+    working = frozenset(thread.name for thread in threading.enumerate() if not _waits(thread))
+    return Open(len(os.listdir("/proc/self/fd")), working)
 
 
-async def check_nothing_left(before: int) -> None:
-    """As many descriptors as before, and no thread but those that wait for work."""
+async def check_nothing_left(before: Open) -> None:
+    """As many descriptors and threads as before, but for threads that wait for work."""
     with trio.move_on_after(PATIENT):
         while await settled() != before:  # the servers close their ends a moment later
             await trio.testing.wait_all_tasks_blocked(0.005)
     assert await settled() == before
-    assert [thread.name for thread in threading.enumerate() if not _waits(thread)] == []
 
 
 def _waits(thread: threading.Thread) -> bool:
