@@ -7,7 +7,7 @@ what was at hand already. None of them collects anything.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Protocol
 
 from protocols.contract import Body, Sink, Stream
@@ -23,6 +23,15 @@ class Filter(Protocol):
     def finish(self) -> bytes:
         """The octets have ended: what was held back. May raise `Truncated` or `ProtocolError`."""
         ...
+
+
+async def pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
+    """Everything into the sink, piece by piece; how many octets. For bodies that cannot be moved in bulk."""
+    count = 0
+    async for octets in pieces:
+        sink.write(octets)
+        count += len(octets)
+    return count
 
 
 class Octets:
@@ -163,11 +172,7 @@ class Filtered:
         raise StopAsyncIteration
 
     async def drain(self, sink: Sink) -> int:
-        moved = 0
-        async for octets in self:
-            sink.write(octets)
-            moved += len(octets)
-        return moved
+        return await pour(self, sink)
 
 
 def _at_most(left: int | None, have: int) -> int:

@@ -13,6 +13,7 @@ from types import TracebackType
 
 import trio
 
+from protocols.body import pour
 from protocols.contract import Reply, Sink
 from protocols.errors import LimitExceeded, ResolveError, Truncated
 from resolver.clock import Clock, Pace
@@ -98,7 +99,7 @@ class WatchedBody:
         """Move what is left into `sink`, in bulk where no limit has to be watched; how many octets."""
         self._check_open()
         if self._most is not None:
-            return await self._write_all(sink)
+            return await pour(self, sink)
         ahead, self._ahead = self._ahead, b""
         sink.write(ahead)
         with self._watched():
@@ -122,13 +123,6 @@ class WatchedBody:
         assert moved is not None, "looking never ends"
         self._count(before + moved.value - self.received)
         return moved.value
-
-    async def _write_all(self, sink: Sink) -> int:
-        written = 0
-        async for octets in self:
-            sink.write(octets)
-            written += len(octets)
-        return written
 
     def _count(self, octets: int) -> None:
         self.received += octets

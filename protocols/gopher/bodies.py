@@ -6,7 +6,7 @@ periods on the way; whether the reply was whole it knows from the last of them.
 
 from __future__ import annotations
 
-from protocols.body import StreamBody
+from protocols.body import StreamBody, pour
 from protocols.contract import Body, Finding, Sink, Stream
 from protocols.errors import Disconnected, NetworkError, ResolveError, TimedOut, Truncated
 from protocols.gopher.periods import Periods
@@ -107,11 +107,7 @@ class TextBody:
         raise StopAsyncIteration
 
     async def drain(self, sink: Sink) -> int:
-        moved = 0
-        async for octets in self:
-            sink.write(octets)
-            moved += len(octets)
-        return moved
+        return await pour(self, sink)
 
     def restore(self, cleaned: bytes) -> bytes:
         """The octets as they were sent, from all that was given out."""

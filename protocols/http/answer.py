@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from protocols.body import Octets, StreamBody
+from protocols.body import Octets, StreamBody, pour
 from protocols.contract import Body, Finding, Sink, Stream
 from protocols.errors import Disconnected, ProtocolError, Truncated
 from protocols.http.exchange import Exchange
@@ -122,10 +122,7 @@ class ChunkedBody:
         raise StopAsyncIteration
 
     async def drain(self, sink: Sink) -> int:
-        before = self.received
-        async for octets in self:
-            sink.write(octets)
-        return self.received - before
+        return await pour(self, sink)
 
     async def _receive(self) -> bytes:
         try:

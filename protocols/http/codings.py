@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from protocols.body import pour
 from protocols.errors import LimitExceeded, ProtocolError, Truncated
 from protocols.options import Unpacking
 
@@ -135,10 +136,7 @@ class Decoded:
         return octets
 
     async def drain(self, sink: Sink) -> int:
-        before = self._given
-        async for octets in self:
-            sink.write(octets)
-        return self._given - before
+        return await pour(self, sink)
 
     def _end(self) -> None:
         self._ended = True

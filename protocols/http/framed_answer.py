@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from protocols.body import Octets
+from protocols.body import Octets, pour
 from protocols.contract import Body, Finding, Sink, Stream
 from protocols.errors import Disconnected, ResolveError
 from protocols.http.framed_exchange import FramedExchange
@@ -90,10 +90,7 @@ class FramedBody:
         return octets
 
     async def drain(self, sink: Sink) -> int:
-        before = self._exchange.received
-        async for octets in self:
-            sink.write(octets)
-        return self._exchange.received - before
+        return await pour(self, sink)
 
     async def _receive(self) -> None:
         if self._buffer.at_end:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from protocols.body import Octets
+from protocols.body import Octets, pour
 from protocols.contract import Finding, Gate, JsonValue, Kind, Reply, Sink
 from protocols.conversation import Conversation
 from protocols.errors import Disconnected, Truncated
@@ -106,10 +106,7 @@ class Parts:
         return between if ended is not None and ended.octets is None else b""
 
     async def drain(self, sink: Sink) -> int:
-        before = self._received
-        async for octets in self:
-            sink.write(octets)
-        return self._received - before
+        return await pour(self, sink)
 
 
 def _reply(url: NewsUrl | NntpUrl, found: Found, link: Link, gate: Gate) -> Reply:

@@ -6,6 +6,7 @@ length that a search gives is that of the first type, and no proof of anything.
 
 from __future__ import annotations
 
+from protocols.body import pour
 from protocols.contract import Finding, Sink
 from protocols.conversation import Conversation
 from protocols.errors import Disconnected, Truncated
@@ -45,10 +46,7 @@ class ChunkBody:
         raise StopAsyncIteration
 
     async def drain(self, sink: Sink) -> int:
-        before = self.received
-        async for octets in self:
-            sink.write(octets)
-        return self.received - before
+        return await pour(self, sink)
 
     async def _next(self) -> Chunk:
         chunk, self._chunk = self._chunk, None
