@@ -1,9 +1,10 @@
 """Run the command again and again, and kill it (SIGKILL) at random moments.
 
-`python -m tests.faults.killed_at_random TIMES SECONDS ARGUMENT...` runs `resolve ARGUMENT...` TIMES times in
-this directory, each for at most SECONDS, and prints for each run the names and sizes that it left. What it
-finished is checked against the file `content` above the directory, and removed. Processes are forked here,
-where everything that the command needs is loaded already: so 20 of them take little more than their moments.
+`python -m tests.faults.killed_at_random TIMES ARGUMENT...` runs `resolve ARGUMENT...` TIMES times in this
+directory, and prints for each run the names and sizes that it left. What it finished is checked against the
+file `content` above the directory, and removed. The moments are chosen by what has come by then, and some by
+the clock, before anything has: so a busy machine gets as far as an idle one. Processes are forked here, where
+everything that the command needs is loaded already: 20 of them take little more than their moments.
 """
 
 from __future__ import annotations
@@ -15,41 +16,61 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from resolver.cli import run
-from tests.scheduled import Stopwatch, has_ended
+from tests.scheduled import has_ended
+
+#: Seconds in which a run begins, when nothing else wants the processor.
+_BEGINNING = 0.06
 
 _NEEDED = ("protocols.http.handler", "resolver.cli.online", "resolver.cli.outcome", "resolver.saving")
 
 
-def killed(arguments: list[str], after: float) -> None:
-    """One run, killed after so many seconds, whatever it is doing then, if it is not done. What it, we and
-    the server, who is our parent, are kept waiting for a processor does not count: else on a busy machine
-    nothing would have begun by then."""
+def killed(arguments: list[str], moment: Callable[[], bool]) -> None:
+    """One run, killed at a moment, whatever it is doing then, if it is not done."""
     child = os.fork()
     if child == 0:
         sys.argv = ["resolve", *arguments]
         run()
         os._exit(0)
-    stopwatch = Stopwatch(child, os.getppid())
-    while stopwatch.seconds() < after and not has_ended(child):
-        time.sleep(0.002)
+    while not (moment() or has_ended(child)):
+        time.sleep(0.001)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 
 
+def choose(source: random.Random, size: int) -> Callable[[], bool]:
+    """A moment: soon, or when so much of what is missing has come; never, if nothing is."""
+    share, held = source.uniform(-0.3, 1), held_now()
+    if share < 0:
+        until = time.monotonic() + source.uniform(0, _BEGINNING)
+        return lambda: time.monotonic() >= until
+    return lambda: held < size and held_now() >= held + share * (size - held)
+
+
+def held_now() -> int:
+    return sum(size for name, size in sizes().items() if name.endswith(".part"))
+
+
 def sizes() -> dict[str, int]:
-    return {name: os.stat(name).st_size for name in sorted(os.listdir())}
+    """Of the files that are here; they come and go while the command runs."""
+    found: dict[str, int] = {}
+    for name in sorted(os.listdir()):
+        with suppress(FileNotFoundError):
+            found[name] = os.stat(name).st_size
+    return found
 
 
-def main(times: int, seconds: float, *arguments: str) -> None:
+def main(times: int, *arguments: str) -> None:
     for name in _NEEDED:
         importlib.import_module(name)
     content = Path("../content").read_bytes()
     source = random.Random(times)
     for _ in range(times):
-        killed(list(arguments), source.uniform(0, seconds))
+        killed(list(arguments), choose(source, len(content)))
         left = sizes()
         print(json.dumps(left))
         whole = {name for name in left if not name.endswith((".part", ".part-state", ".new"))}
@@ -60,4 +81,4 @@ def main(times: int, seconds: float, *arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:])
+    main(int(sys.argv[1]), *sys.argv[2:])

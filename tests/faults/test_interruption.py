@@ -161,7 +161,7 @@ async def test_killed_at_random_moments(scheme: str, nursery: trio.Nursery, tmp_
     (tmp_path / "content").write_bytes(CONTENT)
     folder = tmp_path / "folder"
     folder.mkdir()
-    command = [sys.executable, "-m", "tests.faults.killed_at_random", "20", "0.1"]
+    command = [sys.executable, "-m", "tests.faults.killed_at_random", "20"]
     found = await trio.run_process(
         [*command, "get", "-q", *options_for(server), server.url()],
         cwd=folder,
