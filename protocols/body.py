@@ -8,11 +8,13 @@ what was at hand already. None of them collects anything.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from protocols.contract import Body, Sink, Stream
 from protocols.errors import Disconnected, Truncated
 from protocols.wire import Buffer
+
+if TYPE_CHECKING:  # a plan knows of bodies that can be undone, and needs no more of the contract
+    from protocols.contract import Body, Sink, Stream
 
 
 class Filter(Protocol):
