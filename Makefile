@@ -23,7 +23,7 @@ test: $(VENV)/.installed
 	$(RUN) -m ruff format --check $(SOURCES)
 	$(RUN) -m ruff check $(SOURCES)
 	$(RUN) -m mypy
-	$(RUN) -m pytest -q -n auto --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -q -n auto --dist worksteal  # tests start many a Python of their own
 
 bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.startup
