@@ -68,6 +68,11 @@ def test_answers_without_the_network_import_nothing_heavy(code: str) -> None:
     assert _imported_by(code) & HEAVY == set()
 
 
+def test_words_and_switches_need_no_argparse() -> None:
+    assert "argparse" not in _imported_by(_command("explain", "--json", "gopher://h.example/0a"))
+    assert "argparse" in _imported_by(_command("explain", "--search", "x", "gopher://h.example/7a"))
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -6,13 +6,10 @@ means `get`. Values are checked here: what leaves this file can be acted on.
 
 from __future__ import annotations
 
-import argparse
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
-from resolver.cli import streams
-from resolver.cli.options import OPTIONS
-from resolver.version import VERSION
+from resolver.cli.options import OPTIONS, Found
 
 if TYPE_CHECKING:
     from protocols.contract import Origin
@@ -21,26 +18,6 @@ if TYPE_CHECKING:
 OFFLINE = frozenset({"parse", "explain", "extract", "schemes"})
 ONLINE = frozenset({"get", "cat", "ls", "info"})
 VERBS = OFFLINE | ONLINE
-
-_DESCRIPTION = """\
-Fetch what URLs locate: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero.
-
-verbs (none means get):
-  get URL...       save each under its own name
-  cat URL...       bodies to standard output
-  ls URL...        a directory, menu, group or result list
-  info URL...      kind, size, type, date; no body
-  explain URL...   what would be sent and what the policy says; nothing is sent
-  parse URL...     components, findings or the error
-  extract [FILE]   wrapped URLs in running text
-  schemes          every scheme and its default port
-"""
-_EPILOG = """\
-exit status: 0 done and verified, 1 mixed, 2 usage, 3 local file, 4 network, 5 TLS, 6 login,
-7 protocol violation, 8 the server said no, 9 refused by policy, 10 integrity, 11 timed out,
-12 not a URL, 13 scheme unsupported, 14 size limit, 15 redirect refused, 130 interrupted,
-143 terminated, 141 the reader of standard output went away
-"""
 
 
 class UsageError(Exception):
@@ -73,24 +50,7 @@ class Command(NamedTuple):
     cafile: str | None
     family: Literal["4", "6"] | None
     refinements: tuple[tuple[str, str], ...]
-    found: argparse.Namespace
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Of a fixed width: one is made for every option, and asking the terminal each time is slow."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=32, width=100)
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        if message.endswith("expected one argument"):
-            message += "; one that begins with - is written behind a = sign"
-        raise UsageError(f"{message} (resolve --help shows what there is)")
-
-    def _print_message(self, message: str, file: object = None) -> None:
-        streams.print_text(message)  # argparse would not say when it cannot
+    found: Found
 
 
 def read(argv: list[str]) -> Command | None:
@@ -102,38 +62,41 @@ def read(argv: list[str]) -> Command | None:
     for argument in argv[:end]:
         if argument.startswith("-") and argument.endswith("--"):  # argparse would lose this value
             raise UsageError(f"{argument!r}: -- is no value of an option")
-    try:
-        found, unknown = _parser().parse_known_intermixed_args(argv[:end])
-    except SystemExit:
+    heard = _read_plain(argv[:end]) or _read_options(argv[:end])
+    if heard is None:
         return None
-    except argparse.ArgumentError as error:
-        raise UsageError(str(error)) from error
-    if flags := [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]:
-        raise UsageError(f"there is no option {', '.join(flags)} (resolve --help shows what there is)")
-    words = (*vars(found).pop("urls"), *argv[end + 1 :])
+    words, found = (*heard[0], *argv[end + 1 :]), heard[1]
     verb = words[0] if words and words[0] in VERBS else None
     return _command("get", words, found) if verb is None else _command(verb, words[1:], found)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="resolve",
-        usage="resolve [VERB] [OPTION]... URL...",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("urls", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--version", action="version", version=f"resolve {VERSION}")
-    for title, rows in OPTIONS.items():
-        group = parser.add_argument_group(title)
-        for row in rows:
-            row.add_to(group)
-    return parser
+def _read_plain(argv: list[str]) -> tuple[list[str], Found] | None:
+    """The words and the switches; None where there is an option that takes a value, or none of the table.
+    What asks for nothing special should not wait for argparse, which takes longer than a plan."""
+    rows = [row for group in OPTIONS.values() for row in group]
+    switches = {flag: row.name for row in rows if row.takes is None for flag in row.flags}
+    words, found = [], Found(**{row.name: row.unset for row in rows})
+    for argument in argv:
+        if argument in switches:
+            setattr(found, switches[argument], True)
+        elif argument.startswith("-") and argument != "-":
+            return None
+        else:
+            words.append(argument)
+    return words, found
 
 
-def _command(verb: str, urls: tuple[str, ...], found: argparse.Namespace) -> Command:
+def _read_options(argv: list[str]) -> tuple[list[str], Found] | None:
+    """The words and the options; None when `--help` or `--version` was answered. Raises `UsageError`."""
+    from resolver.cli.grammar import BadArguments, parse
+
+    try:
+        return parse(argv)
+    except BadArguments as error:
+        raise UsageError(f"{error} (resolve --help shows what there is)") from error
+
+
+def _command(verb: str, urls: tuple[str, ...], found: Found) -> Command:
     _check_words(verb, urls, found)
     _check_output(verb, urls, found)
     if found.only_ipv4 and found.only_ipv6:
@@ -165,19 +128,19 @@ def _command(verb: str, urls: tuple[str, ...], found: argparse.Namespace) -> Com
     )
 
 
-def _records_to_stderr(verb: str, found: argparse.Namespace) -> bool:
+def _records_to_stderr(verb: str, found: Found) -> bool:
     """Is standard error for records, which say all that a message would?"""
     return bool(found.json) and (verb == "cat" or (verb == "get" and found.output == "-"))
 
 
-def _check_words(verb: str, urls: tuple[str, ...], found: argparse.Namespace) -> None:
+def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
     if verb == "schemes" and urls:
         raise UsageError("schemes takes no URL: it lists every scheme")
     if not urls and not found.lists and verb not in ("extract", "schemes"):
         raise UsageError("a URL is needed (resolve --help shows what there is)")
 
 
-def _check_output(verb: str, urls: tuple[str, ...], found: argparse.Namespace) -> None:
+def _check_output(verb: str, urls: tuple[str, ...], found: Found) -> None:
     """What no file is made of is not to be looked for in one: `explain` is, for it says what `get` does."""
     to_file = found.output is not None and found.output != "-"
     if verb not in ("get", "explain") and (to_file or found.directory is not None):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from typing import Any
 
 from protocols.options import Limits, Options
 from resolver.cli.arguments import UsageError, pair
-from resolver.cli.options import seconds, size
+from resolver.cli.options import BadValue, Found, seconds, size
 from resolver.policy import Policy
 
 
-def wishes_of(found: argparse.Namespace, policy: Policy, *, keep: bool = False) -> Options:
+def wishes_of(found: Found, policy: Policy, *, keep: bool = False) -> Options:
     """What the schemes are asked for beyond the URL; with `keep`, of several URLs. Raises `UsageError`."""
     wishes = Options(
         tls=found.tls or "never",
@@ -36,7 +35,7 @@ def _header(text: str) -> tuple[bytes, bytes]:
     return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 
-def limits_of(found: argparse.Namespace) -> Limits:
+def limits_of(found: Found) -> Limits:
     """The limits that were set; the short forms win over `--limit`. Raises `UsageError`."""
     limits = Limits(total=found.max_time, min_rate=found.min_rate)
     for text in found.limit:
@@ -66,7 +65,7 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
             case _ if name in _COUNTS:
                 changed: dict[str, Any] = {name: size(value)}
                 return replace(limits, **changed)
-    except argparse.ArgumentTypeError as error:
+    except BadValue as error:
         raise UsageError(f"--limit {name}: {error}") from error
     names = ", ".join(sorted(_COUNTS | _SECONDS))
     raise UsageError(f"--limit {name}: there is no such limit; there are {names}")

@@ -1,18 +1,27 @@
 """The options of the command as a table: names, what each takes, what it is for.
 
-A name in this table is used for nothing else. Values are checked on the way in, one function a kind.
+A name in this table is used for nothing else. Values are checked on the way in, one function a kind, which
+raises `BadValue`.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.errors import InvalidUrl
 
 _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+#: What a command line says: an attribute for each row of the table.
+Found: TypeAlias = SimpleNamespace
+
+
+class BadValue(Exception):
+    """An option cannot have this value; the message says what it needs."""
 
 
 def count(text: str) -> int:
@@ -27,7 +36,7 @@ def port(text: str) -> int:
 
 def _number(text: str, least: int, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"a number from {least} to {most} is needed, not {text!r}")
+        raise BadValue(f"a number from {least} to {most} is needed, not {text!r}")
     return int(text)
 
 
@@ -36,7 +45,7 @@ def size(text: str) -> int:
     factor = _SIZE_FACTORS.get(text[-1:], 1)
     digits = text if factor == 1 else text[:-1]
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-        raise argparse.ArgumentTypeError(f"a whole number (with k, M or G) is needed, not {text!r}")
+        raise BadValue(f"a whole number (with k, M or G) is needed, not {text!r}")
     return int(digits) * factor
 
 
@@ -44,14 +53,14 @@ def seconds(text: str) -> float:
     """Seconds, above 0, in decimal figures."""
     value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", text) else 0.0
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"seconds above 0 are needed, not {text!r}")
+        raise BadValue(f"seconds above 0 are needed, not {text!r}")
     return value
 
 
 def path(text: str) -> str:
     """The name of a file or directory. An unset variable of a script is none."""
     if not text:
-        raise argparse.ArgumentTypeError("a name is needed, not ''")
+        raise BadValue("a name is needed, not ''")
     return text
 
 
@@ -62,7 +71,7 @@ def referrer(text: str) -> str:
     try:
         return parse(text).text
     except InvalidUrl as error:
-        raise argparse.ArgumentTypeError(f"not a URL: {error.message}") from error
+        raise BadValue(f"not a URL: {error.message}") from error
 
 
 def checksum(text: str) -> object:
@@ -72,7 +81,7 @@ def checksum(text: str) -> object:
     try:
         return Checksum.parse(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        raise BadValue(str(error)) from error
 
 
 class Option(NamedTuple):
@@ -89,24 +98,18 @@ class Option(NamedTuple):
     default: object = None
     unsaid: bool = False
 
-    def add_to(self, group: argparse._ArgumentGroup) -> None:
-        """Make the row known to an argument parser."""
-        dest = self.dest or self.flags[0].lstrip("-").replace("-", "_")
-        if self.takes is None:
-            group.add_argument(*self.flags, dest=dest, action="store_true", help=self.purpose)
-            return
-        group.add_argument(
-            *self.flags,
-            dest=dest,
-            action="append" if self.many else "store",
-            default=[] if self.many else self._default(),
-            metavar=None if self.choices else self.takes,
-            type=self.kind,
-            choices=self.choices,
-            help=self.purpose,
-        )
+    @property
+    def name(self) -> str:
+        """The attribute of `Found` that it sets."""
+        return self.dest or self.flags[0].lstrip("-").replace("-", "_")
 
-    def _default(self) -> object:
+    @property
+    def unset(self) -> object:
+        """What that is where nobody said anything."""
+        if self.takes is None:
+            return False
+        if self.many:
+            return []
         return self.default if self.choices is None or self.unsaid else self.choices[0]
 
 

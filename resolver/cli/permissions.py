@@ -5,14 +5,14 @@ Apart from `bounds`, for a plan is judged and has no limits.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 
 from resolver.cli.arguments import UsageError
+from resolver.cli.options import Found
 from resolver.policy import Policy
 
 
-def policy_of(found: argparse.Namespace) -> Policy:
+def policy_of(found: Found) -> Policy:
     """The policy that was named, with every `--allow-…`. Raises `UsageError`."""
     try:
         return replace(

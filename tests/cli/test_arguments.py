@@ -1,14 +1,14 @@
 """The command line: what is taken, what is refused with status 2."""
 
-import argparse
+import random
 from collections.abc import Callable
 
 import pytest
 
-from resolver.cli import main
+from resolver.cli import arguments, grammar, main
 from resolver.cli.arguments import read
 from resolver.cli.bounds import limits_of
-from resolver.cli.options import count, seconds, size
+from resolver.cli.options import OPTIONS, BadValue, count, seconds, size
 from resolver.cli.permissions import policy_of
 
 
@@ -17,6 +17,23 @@ def test_verb_may_be_left_out() -> None:
     assert bare == named
     assert bare is not None
     assert bare.verb == "get"
+
+
+def test_what_needs_no_grammar_is_read_as_the_grammar_reads_it() -> None:
+    """Words and switches alone are read without argparse; that must make no difference."""
+    source = random.Random(1738)
+    switches = [flag for rows in OPTIONS.values() for row in rows if row.takes is None for flag in row.flags]
+    words = ["explain", "get", "x:", "gopher://h.example/ a", "", "-", "é", "=", "a-b"]
+    for _ in range(200):
+        argv = source.choices([*switches, *words], k=source.randrange(6))
+        plain = arguments._read_plain(argv)
+        assert plain is not None
+        assert grammar.parse(argv) == plain
+
+
+@pytest.mark.parametrize("argv", [["-j", "2"], ["-qv"], ["--js"], ["-1"], ["--json="], ["--help"], ["-x"]])
+def test_everything_else_is_left_to_the_grammar(argv: list[str]) -> None:
+    assert arguments._read_plain([*argv, "x:"]) is None
 
 
 @pytest.mark.parametrize(
@@ -121,7 +138,7 @@ NO_NUMBERS = ("", "-1", "nan", "inf", "x", " 1", "1 ", "1_0", "+1", "1e3", "0x1"
 @pytest.mark.parametrize("kind", [count, size, seconds])
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_texts_that_are_no_numbers(kind: Callable[[str], object], text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="needed, not "):
+    with pytest.raises(BadValue, match="needed, not "):
         kind(text)
 
 
