@@ -15,6 +15,9 @@ PYTHON ?=
 VENV = .venv
 RUN = $(VENV)/bin/python
 SOURCES = protocols resolver fixtures tests
+# One more than there are processors: many tests wait for a server. They also start many a Python of their own,
+# which should not have to compile everything again.
+WORKERS = $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 demo: $(VENV)/.installed
 	@$(RUN) -m fixtures.demo
@@ -23,7 +26,7 @@ test: $(VENV)/.installed
 	$(RUN) -m ruff format --check $(SOURCES)
 	$(RUN) -m ruff check $(SOURCES)
 	$(RUN) -m mypy
-	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -q -n auto --dist worksteal  # tests start many a Python of their own
+	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -q -n $(WORKERS) --dist worksteal
 
 bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.startup
