@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 from datetime import UTC, datetime
 
 from resolver.gate.faults import writing_fault
+from resolver.gate.lock import lock
 from resolver.gate.part_state import read_state
 
 
@@ -55,9 +55,8 @@ def _is_busy(part: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return isinstance(error, BlockingIOError)
+        return not lock(fd)
+    except OSError:
+        return False
     finally:
         os.close(fd)
-    return False

@@ -8,7 +8,6 @@ renaming it cannot send the file elsewhere. Nothing is ever made executable.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import stat
@@ -24,6 +23,7 @@ from protocols.contract import Validators
 from protocols.errors import LocalError
 from resolver.gate.directory import Directory
 from resolver.gate.faults import writing_fault
+from resolver.gate.lock import lock
 from resolver.gate.part_state import PartState, read_state, write_state
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ _PIECE = 1_048_576
 
 #: Octets hashed without a look at whether anybody still wants the digest: some 0.1 s.
 _HASHED_AT_ONCE = 67_108_864
-
-# What a file system says that has no locks: then there are none.
-_NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
 def position_of(sink: AnySink) -> int | None:
@@ -209,14 +206,7 @@ class Sink:
 
     def _lock(self) -> None:
         """Keep others out. Whoever had the file before may have given it its final name meanwhile."""
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise self._busy() from error
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
-        if not self._directory.names(self._part, os.fstat(self._fd)):
+        if not lock(self._fd) or not self._directory.names(self._part, os.fstat(self._fd)):
             raise self._busy()
 
     def _busy(self) -> LocalError:
