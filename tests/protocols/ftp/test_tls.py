@@ -71,11 +71,11 @@ async def test_tls_fails_closed(
     why: str,
     behaviour: Behaviour,
     error: type[ResolveError],
-    tls: ssl.SSLContext,
+    server_tls: ssl.SSLContext,
     cafile: Path,
     nursery: trio.Nursery,
 ) -> None:
-    server = await serve(nursery, behaviour, tls=tls)
+    server = await serve(nursery, behaviour, tls=server_tls)
     taken = await retrieve(server, "pub/a.bin", cafile=cafile, options=Options(tls="require"), limits=SHORT)
     assert type(taken.error) is error
     assert (b"USER anonymous" in server.commands) == (error not in (TlsError, ProtocolError))

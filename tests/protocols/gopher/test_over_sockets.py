@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import trio
-import trustme
 
 from fixtures.replay import serve_transcript
 from fixtures.transcript import Transcript, transcripts
@@ -22,25 +21,6 @@ from tests.protocols.outcome import check, resolve
 
 ON_A_SOCKET = [each for each in transcripts("gopher") if each.connections]
 PLACE = "127.0.0.1"
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(scope="module")
-def server_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(PLACE).configure_cert(context)
-    return context
-
-
-@pytest.fixture(scope="module")
-def cafile(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("authority") / "ca.pem"
-    authority.cert_pem.write_to_path(str(path))
-    return path
 
 
 @pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)

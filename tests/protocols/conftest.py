@@ -1,4 +1,4 @@
-"""Certificates for the mock server."""
+"""TLS for the mock servers that the tests of several schemes talk to over sockets."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def authority() -> trustme.CA:
 
 
 @pytest.fixture(scope="module")
-def tls(authority: trustme.CA) -> ssl.SSLContext:
+def server_tls(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.issue_cert("127.0.0.1", "h.dom").configure_cert(context)
     return context
 
 
