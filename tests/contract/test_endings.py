@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,30 +16,9 @@ from protocols.errors import Declined, Refused
 from resolver.events import Event
 from resolver.policy import Policy
 from resolver.session import Resolver
-from tests.checkpoints import cancelled_at, spread
-from tests.contract_cases import CASES, furnish
-from tests.contract_setting import WAYS, Setting, check_nothing_left, settled, start, trusted
+from tests.contract.checkpoints import cancelled_at, spread
+from tests.contract.setting import WAYS, Setting, check_nothing_left, settled
 from tests.faults.test_cuts import FULL
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
-    with trusted(tmp_path_factory.mktemp("tls")) as context:
-        yield context
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("files") / "tree"
-    furnish(folder)
-    return folder
-
-
-@pytest.fixture(params=CASES, ids=str)
-async def setting(
-    request: pytest.FixtureRequest, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path
-) -> Setting:
-    return await start(request.param, nursery, tls, folder)
 
 
 async def stream_unread(session: Resolver, url: str, path: Path) -> None:

@@ -23,7 +23,7 @@ from protocols.contract import Limits, Options
 from resolver.events import OnEvent
 from resolver.policy import Policy
 from resolver.session import Resolver
-from tests.contract_cases import Case, Server
+from tests.contract.cases import Case, Server
 
 #: Seconds after which a test gives up. Nothing here comes near it, however busy the machine.
 PATIENT = 30.0

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import ssl
 import traceback
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -25,29 +23,9 @@ from resolver.events import Connected, Event, Sent
 from resolver.plan import Plan
 from resolver.policy import Policy
 from resolver.response import Response, Saved
-from tests.contract_cases import CASES, LISTING, SERVED, WISHES, Case, furnish
-from tests.contract_setting import WAYS, Listening, Setting, entries, save, settled, start, trusted
-from tests.contract_values import check_connects, check_value, members_of, planned_octets
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
-    with trusted(tmp_path_factory.mktemp("tls")) as context:
-        yield context
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("files") / "tree"
-    furnish(folder)
-    return folder
-
-
-@pytest.fixture(params=CASES, ids=str)
-async def setting(
-    request: pytest.FixtureRequest, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path
-) -> Setting:
-    return await start(request.param, nursery, tls, folder)
+from tests.contract.cases import CASES, LISTING, SERVED, WISHES, Case
+from tests.contract.setting import WAYS, Listening, Setting, entries, save, settled
+from tests.contract.values import check_connects, check_value, members_of, planned_octets
 
 
 def for_those(cases: list[Case] | tuple[Case, ...]) -> pytest.MarkDecorator:

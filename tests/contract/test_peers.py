@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ssl
 import traceback
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,9 +30,9 @@ from protocols.errors import (
 )
 from resolver.policy import Policy
 from resolver.session import Resolver
-from tests import contract_peers as peers
-from tests.contract_cases import CASES, SECRET, Case
-from tests.contract_setting import PATIENT, WAYS, Setting, Way, check_nothing_left, settled, trusted
+from tests.contract import peers
+from tests.contract.cases import CASES, SECRET, Case
+from tests.contract.setting import PATIENT, WAYS, Setting, Way, check_nothing_left, settled
 from tests.faults.cell import CONTENT, SIZE
 from tests.faults.test_cuts import FULL
 
@@ -69,12 +68,6 @@ STATUS: dict[type[ResolveError], set[int]] = {
 }
 #: The class of what left an operation; None where it went through.
 Ended: TypeAlias = "type[ResolveError] | None"
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
-    with trusted(tmp_path_factory.mktemp("tls")) as context:
-        yield context
 
 
 @dataclass

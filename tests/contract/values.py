@@ -11,7 +11,7 @@ import pytest
 from protocols.location import JsonValue
 from resolver.events import Connected
 from resolver.plan import Plan
-from tests.contract_setting import Setting
+from tests.contract.setting import Setting
 
 
 class Value(Protocol):
