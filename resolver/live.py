@@ -6,7 +6,7 @@ retrieval, and its listing as entries that say where they were found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -34,15 +34,30 @@ from resolver.url import build, parse
 from resolver.watching import WatchedBody, named
 
 
+class _Pieces:
+    """A listing in the pieces in which its octets come."""
+
+    def __init__(self, body: Body, reader: EntryReader) -> None:
+        self._body = body
+        self._reader = reader
+        self.ended = False
+
+    async def next(self) -> Iterable[Entry]:
+        """The entries that one more piece makes, `ended` when it was the last; made while they are taken."""
+        try:
+            return self._reader.feed(await anext(self._body))
+        except StopAsyncIteration:
+            self.ended = True
+            return self._reader.finish()
+
+
 class EntryStream:
     """The entries of a listing as its octets come, each with where it was found."""
 
     def __init__(self, body: Body, reader: EntryReader, found_in: Referrer) -> None:
-        self._body = body
-        self._reader = reader
+        self._pieces = _Pieces(body, reader)
         self._found_in = found_in
         self._waiting: Iterator[Entry] = iter(())
-        self._ended = False
 
     def __aiter__(self) -> EntryStream:
         return self
@@ -55,13 +70,9 @@ class EntryStream:
         while True:
             for entry in self._waiting:
                 return settle(entry, self._found_in)
-            if self._ended:
+            if self._pieces.ended:
                 raise StopAsyncIteration
-            try:
-                self._waiting = iter(self._reader.feed(await anext(self._body)))
-            except StopAsyncIteration:
-                self._ended = True
-                self._waiting = iter(self._reader.finish())
+            self._waiting = iter(await self._pieces.next())
 
 
 class LineStream:
@@ -69,10 +80,8 @@ class LineStream:
     is not looked at."""
 
     def __init__(self, body: Body, reader: EntryReader, url: str) -> None:
-        self._body = body
-        self._reader = reader
+        self._pieces = _Pieces(body, reader)
         self._url = url
-        self._ended = False
 
     def __aiter__(self) -> LineStream:
         return self
@@ -82,13 +91,8 @@ class LineStream:
             return await self._next()
 
     async def _next(self) -> bytes:
-        while not self._ended:
-            try:
-                entries = self._reader.feed(await anext(self._body))
-            except StopAsyncIteration:
-                self._ended = True
-                entries = self._reader.finish()
-            if octets := listing_octets(entries):
+        while not self._pieces.ended:
+            if octets := listing_octets(await self._pieces.next()):
                 return octets
         raise StopAsyncIteration
 
