@@ -1,20 +1,29 @@
 # Every target does its own set-up: a virtual environment in .venv, made by any Python from 3.11 on.
 #
 #   make demo      resolve one URL of every scheme against the bundled servers and show what was sent
-#   make test      check format, lint and types, then run the tests
-#   make bench     measure start-up, and small http bodies, news, small ftp files and a large file beside other clients
+#   make check     format, lint, types, and the tests that need no server, no fault and no patience: seconds
+#   make test      check format, lint and types, then run all tests
+#   make test-all  run all tests with every Python from 3.11 on that is on this machine, then make test-lowest
+#   make test-lowest  run all tests with the lowest dependencies that pyproject.toml allows
+#   make coverage  lines and branches that some test runs; what it leaves tells make mutants which tests run a line
+#   make mutants   what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
+#   make bench     measure start-up, and small http bodies, news, small ftp files and a large file beside other clients, and calls of threads; count calls
 #   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
+#   make docs      the reference of the Python API, made of its docstrings, into build/reference
+#   make sdist     the source distribution, into dist
 #   make clean     remove what these targets made
 #
 # PYTHON=/path/to/python chooses the interpreter that .venv is made with.
 
 .SUFFIXES:
-.PHONY: demo test bench servers clean
+.PHONY: demo check test test-all test-lowest coverage mutants bench servers docs sdist clean
 
 PYTHON ?=
 VENV = .venv
 RUN = $(VENV)/bin/python
-SOURCES = protocols resolver fixtures tests
+SOURCES = protocols resolver manual fixtures tests
+# What mirrors the sources, and the rules of the house.
+QUICK = tests/protocols tests/resolver tests/test_*.py
 # One more than there are processors: many tests wait for a server. They also start many a Python of their own,
 # which should not have to compile everything again.
 WORKERS = $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
@@ -22,11 +31,31 @@ WORKERS = $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
 demo: $(VENV)/.installed
 	@$(RUN) -m fixtures.demo
 
+check: $(VENV)/.installed
+	$(RUN) -m ruff format --check -q $(SOURCES)
+	$(RUN) -m ruff check -q $(SOURCES)
+	$(RUN) -m mypy
+	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(QUICK)
+
 test: $(VENV)/.installed
 	$(RUN) -m ruff format --check $(SOURCES)
 	$(RUN) -m ruff check $(SOURCES)
 	$(RUN) -m mypy
 	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -q -n $(WORKERS) --dist worksteal
+
+# A test that fails is told and does not keep the figures back. What is measured runs at half the speed.
+coverage: $(VENV)/.installed
+	$(RUN) -m coverage erase
+	-PYTHONDONTWRITEBYTECODE= $(RUN) -m coverage run -m pytest -q -n $(WORKERS) --dist worksteal
+	$(RUN) -m coverage combine -q
+	@$(RUN) -m coverage report
+
+# Takes the better part of an hour, and is no part of any other target.
+MUTANTS = 300
+SEED =
+mutants: $(VENV)/.installed
+	[ -f .coverage ] || $(MAKE) coverage
+	@$(RUN) -m tests.mutation --changes $(MUTANTS) $(if $(SEED),--seed $(SEED))
 
 bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.startup
@@ -34,12 +63,31 @@ bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.news
 	@$(RUN) -m tests.benchmarks.ftp
 	@$(RUN) -m tests.benchmarks.bulk
+	@$(RUN) -m tests.benchmarks.blocking
+	@$(RUN) -m tests.benchmarks.calls
+
+test-all: $(VENV)/.installed
+	@PYTHONDONTWRITEBYTECODE= $(RUN) -m tests.everywhere
+
+test-lowest: $(VENV)/.installed
+	@PYTHONDONTWRITEBYTECODE= $(RUN) -m tests.everywhere lowest
+
+# A warning is an error: a link that leads nowhere, a name that there is not, a parameter that nobody has.
+docs: $(VENV)/.docs
+	$(RUN) -m mkdocs build -q --strict -f docs/mkdocs.yml
+
+sdist: $(VENV)/.installed
+	$(RUN) -m hatchling build -t sdist
 
 servers:
 	tests/servers/unpack.sh
 
+$(VENV)/.docs: $(VENV)/.installed
+	$(RUN) -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .venvs .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A candidate has to be new enough and to bring ensurepip, which Debian keeps in python3-venv.

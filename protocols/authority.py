@@ -1,24 +1,35 @@
 """`//user:password@host:port` (RFC 1738 3.1), read in one way only.
 
-Where RFC 1738, RFC 3986 and common software would find different hosts, the URL is refused; so are
-hosts and ports that nothing could look up or connect to. What it means that a URL has user
-information or ends its authority with `?`, the scheme tells by the function and the `enders` it picks.
+Hosts are names that can be looked up, four decimal groups, IPv6 literals (RFC 2732); wider forms than RFC
+1738's are read and noted. Where RFC 1738, RFC 3986 and common software would find different hosts, as with
+short or octal numbers, the URL is refused; so are hosts and ports that nothing could look up or connect to.
+What it means that a URL has user information or ends its authority with `?`, the scheme tells by the function
+and the `enders` it picks.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from protocols.errors import InvalidUrl
-from protocols.host import build_host as build_host
-from protocols.host import parse_host
-from protocols.location import HostUrl, Url, UrlText
-from protocols.syntax import build_url, encode, find, invalid, note_characters, take
+from protocols.location import HostUrl, Place, Url, UrlText
+from protocols.syntax import build_url, decode, encode, find, invalid, note_characters, position_of, take
 
+_ENDER = re.compile(r"[/?]")
 _NOT_DIGIT = re.compile(r"[^0-9]")
 _BRACKET = re.compile(r"[\[\]]")
 _USERINFO_DATA = ";&="
+_NOT_IN_HOST = re.compile(r"[^0-9A-Za-z._-]")
+_NUMBER = re.compile(r"[0-9]+\Z|0x[0-9a-f]*\Z")
+_LABEL = re.compile(r"[0-9A-Za-z-]+\Z")
+_GROUP = r"(?:0|1[0-9]{0,2}|2(?:[0-4][0-9]?|5[0-5]?|[6-9])?|[3-9][0-9]?)"
+_DOTTED_QUAD = re.compile(rf"{_GROUP}(?:\.{_GROUP}){{3}}")
+_ZONE = re.compile(r"[0-9A-Za-z._~-]{1,64}")
+_ZONE_SIGN = "%25"
+_LONGEST_LABEL = 63  # RFC 1035 2.3.4, and so is the next
+_LONGEST_NAME = 253
 
 
 class Login(TypedDict):
@@ -29,6 +40,7 @@ class Login(TypedDict):
     host: str
     port: int | None
     default_port: int
+    zone: str | None
 
 
 class Authority(NamedTuple):
@@ -45,19 +57,27 @@ def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 
     `enders` are the characters that may end it, `/` or `/?`.
     """
-    authority = find_authority(text)
-    user, password = parse_userinfo(text, authority)
+    return _parse(text, find_authority(text), enders)
+
+
+def _parse(text: UrlText, authority: Authority, enders: str) -> tuple[Login, int]:
+    user, password = None, None
+    if authority.host > authority.start:
+        user, password = parse_userinfo(text, authority)
     colon = find_port(text, authority)
     if colon == authority.host:
         raise invalid(text.text, "no-host", "host", colon)
-    check_ender(text, authority, enders)
-    port = _parse_port(text, colon, authority.end)
+    if authority.end < text.end and text.text[authority.end] not in enders:
+        raise invalid(text.text, "bad-host", "host ended by ?", authority.end)
+    port = None if colon == authority.end else _parse_port(text, colon, authority.end)
+    host, zone = _parse_zoned(text, authority.host, colon)
     login = Login(
         user=user,
         password=password,
-        host=parse_host(text, authority.host, colon),
+        host=host,
         port=port,
         default_port=text.default_port or 0,
+        zone=zone,
     )
     return login, authority.end
 
@@ -65,13 +85,9 @@ def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 def parse_hostport(text: UrlText, enders: str = "/") -> tuple[Login, int]:
     """As `parse_login`, for a scheme whose URLs have no user information: it is read, and noted."""
     authority = find_authority(text)
-    note_userinfo(text, authority)
-    return parse_login(text, enders)
-
-
-def note_userinfo(text: UrlText, authority: Authority) -> None:
     if authority.host > authority.start:
         text.note("userinfo-not-allowed", authority.start)
+    return _parse(text, authority, enders)
 
 
 def find_authority(text: UrlText) -> Authority:
@@ -79,20 +95,22 @@ def find_authority(text: UrlText) -> Authority:
     if not text.text.startswith("//", text.start, text.end):
         raise invalid(text.text, "no-authority", "scheme without // behind it", text.start)
     start = text.start + 2
-    end = min(find(text, "/", start), find(text, "?", start))
+    ender = _ENDER.search(text.text, start, text.end)
+    end = text.end if ender is None else ender.start()
     if (doubt := _find_doubt(text, start, end)) is not None:
         raise invalid(text.text, "ambiguous-authority", "host that parsers disagree about", doubt)
-    at = find(text, "@", start, end)
-    return Authority(start, start if at == end else at + 1, end)
+    at = text.text.find("@", start, end)
+    return Authority(start, start if at < 0 else at + 1, end)
 
 
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
     """Index of what makes one parser see another host than the next, or None."""
-    backslash = find(text, "\\", start, end)
-    if backslash < end:
+    written = text.text
+    backslash = written.find("\\", start, end)
+    if backslash >= 0:
         return backslash
-    second = find(text, "@", min(find(text, "@", start, end) + 1, end), end)
-    if second < end:
+    first = written.find("@", start, end)
+    if first >= 0 and (second := written.find("@", first + 1, end)) >= 0:
         return second
     if end < text.end and text.text[end] == "?":
         slash = find(text, "/", end)
@@ -104,10 +122,9 @@ def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
     return None
 
 
-def parse_userinfo(text: UrlText, authority: Authority) -> tuple[bytes | None, bytes | None]:
-    """User and password, decoded; None what is absent. Raises `bad-userinfo`."""
-    if authority.host == authority.start:
-        return None, None
+def parse_userinfo(text: UrlText, authority: Authority) -> tuple[bytes, bytes | None]:
+    """User and password, decoded, of an authority with user information; None for an absent password. Raises
+    `bad-userinfo`."""
     end = authority.host - 1
     if bracket := _BRACKET.search(text.text, authority.start, end):
         raise invalid(text.text, "bad-userinfo", "user information", bracket.start())
@@ -122,27 +139,21 @@ def parse_userinfo(text: UrlText, authority: Authority) -> tuple[bytes | None, b
     return user, take(text, "password", colon + 1, end)
 
 
-def check_ender(text: UrlText, authority: Authority, enders: str) -> None:
-    """`bad-host` if a `?` ended the authority and it may not."""
-    if authority.end < text.end and text.text[authority.end] not in enders:
-        raise invalid(text.text, "bad-host", "host ended by ?", authority.end)
-
-
 def find_port(text: UrlText, authority: Authority) -> int:
     """Index of the colon before the port, or the authority's end. Raises `bad-host` for a second one."""
     start = authority.host
     if text.text.startswith("[", start, authority.end):
         start = find(text, "]", start, authority.end)
-    colon = find(text, ":", start, authority.end)
-    second = find(text, ":", min(colon + 1, authority.end), authority.end)
-    if second < authority.end:
+    colon = text.text.find(":", start, authority.end)
+    if colon < 0:
+        return authority.end
+    second = text.text.find(":", colon + 1, authority.end)
+    if second >= 0:
         raise invalid(text.text, "bad-host", "host with more than one colon", second)
     return colon
 
 
 def _parse_port(text: UrlText, colon: int, end: int) -> int | None:
-    if colon == end:
-        return None
     if colon + 1 == end:
         text.note("empty-port", colon)
         return None
@@ -157,8 +168,19 @@ def _parse_port(text: UrlText, colon: int, end: int) -> int | None:
 
 def build_login(url: HostUrl) -> str:
     """`//user:password@host:port` as it is sent, password and all, the default port left out."""
-    host = build_host(url.host)
+    host = build_zoned(url.host, url.zone)
     return f"//{build_userinfo(url.user, url.password)}{host}{build_port(url.port, url.default_port)}"
+
+
+def build_zoned(host: str, zone: str | None) -> str:
+    """As `build_host`, with its zone; `bad-host` also for a zone that cannot be there."""
+    written = build_host(host)
+    if zone is None:
+        return written
+    complaint = _complaint_on_zone(host, zone) if ":" in host else "zone of a host that is no IPv6 address"
+    if complaint:
+        raise InvalidUrl("bad-host", 0, f"bad-host: {complaint}: {zone!r}")
+    return f"[{host}{_ZONE_SIGN}{zone}]"
 
 
 def build_host_url(url: Url, authority: str, path: str) -> str:
@@ -184,3 +206,104 @@ def build_port(port: int | None, default_port: int | None) -> str:
     if not 1 <= port <= 65_535:
         raise InvalidUrl("bad-port", 0, f"bad-port: {port} is not from 1 to 65535")
     return f":{port}"
+
+
+def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
+    """The host, and the zone of one that has it."""
+    sign = find(text, _ZONE_SIGN, start, end)
+    if not text.may_have_zone or text.text[start] != "[" or sign == end or text.text[end - 1] != "]":
+        return parse_host(text, start, end), None
+    address = _parse_address(text, start, sign)
+    zone = text.cut("zone", sign + len(_ZONE_SIGN), end - 1)
+    if complaint := _complaint_on_zone(address, zone):
+        raise invalid(text.text, "bad-host", complaint, sign)
+    return address, zone
+
+
+def _complaint_on_zone(address: str, zone: str) -> str | None:
+    """Why there cannot be this zone (RFC 4007 11), or None."""
+    from ipaddress import IPv6Address  # as below
+
+    if not IPv6Address(address).is_link_local:
+        return "zone of an address that is not link-local"
+    return None if _ZONE.fullmatch(zone) else "zone that is not 1 to 64 letters, digits and -._~"
+
+
+def parse_host(text: UrlText, start: int, end: int) -> str:
+    """The host in `text[start:end]`, which is not empty: lower case, decoded, without brackets.
+
+    Raises `bad-host`; notes `ipv6-literal`, `encoded-host` and `host-syntax`.
+    """
+    if text.text[start] == "[":
+        return _parse_ipv6(text, start, end)
+    host = text.cut("host", start, end)
+    if "%" in host:
+        text.note("encoded-host", start + host.index("%"))
+        host = decode(host).decode("latin-1")
+    if wrong := _NOT_IN_HOST.search(host):
+        position = position_of(text.text, Place("host", start, end), {ord(wrong[0])})
+        raise invalid(text.text, "bad-host", "character that no host has", position)
+    host = host.lower()
+    labels = host.removesuffix(".").split(".")
+    if complaint := _complaint(host, labels):
+        raise invalid(text.text, "bad-host", complaint, start)
+    if not _NUMBER.match(labels[-1]) and not is_hostname(host):
+        text.note("host-syntax", start)
+    return host
+
+
+def _complaint(host: str, labels: list[str]) -> str | None:
+    """Why the host cannot be looked up, or None."""
+    if "" in labels:
+        return "host with an empty label"
+    if len(host.removesuffix(".")) > _LONGEST_NAME or max(map(len, labels)) > _LONGEST_LABEL:
+        return "host that is too long"
+    if _NUMBER.match(labels[-1]) and not _DOTTED_QUAD.fullmatch(host):
+        return "number that is not four decimal groups of 0 to 255"
+    return None
+
+
+def is_hostname(host: str) -> bool:
+    """Is this a host name by RFC 1738 5: labels of letters, digits and inner hyphens, the last one not
+    starting with a digit?"""
+    labels = host.split(".")
+    return all(map(_is_label, labels)) and not labels[-1][0].isdigit()
+
+
+def _is_label(label: str) -> bool:
+    return bool(_LABEL.match(label)) and "-" not in (label[0], label[-1])
+
+
+def _parse_ipv6(text: UrlText, start: int, end: int) -> str:
+    closing = find(text, "]", start, end)
+    if closing != end - 1:
+        raise invalid(text.text, "bad-host", "IPv6 literal not closed where the host ends", start)
+    return _parse_address(text, start, closing)
+
+
+def _parse_address(text: UrlText, start: int, end: int) -> str:
+    """What is behind the bracket at `start`."""
+    from ipaddress import AddressValueError, IPv6Address  # rare, and not free to load
+
+    address = text.cut("host", start + 1, end)
+    if "%" in address:
+        raise invalid(text.text, "bad-host", "IPv6 literal with a zone or an escape", start)
+    try:
+        IPv6Address(address)
+    except AddressValueError:
+        raise invalid(text.text, "bad-host", "no IPv6 address between brackets", start) from None
+    text.note("ipv6-literal", start)
+    return address.lower()
+
+
+@lru_cache(maxsize=8)  # most entries of a listing are in one place, or in a few
+def build_host(host: str) -> str:
+    """The host, in brackets if it is an IPv6 address. Raises `no-host` and `bad-host`."""
+    if not host:
+        raise InvalidUrl("no-host", 0, "no-host: a URL cannot be written without its host")
+    written = f"[{host}]" if ":" in host else host
+    text = UrlText(written, "", 0, len(written), None)
+    if "%" in host or (written is host and host.startswith("[")):
+        raise invalid(written, "bad-host", "host", 0)
+    parse_host(text, 0, len(written))
+    return written

@@ -1,13 +1,14 @@
 """What octets come and go through: a stream, datagrams, and the file a body is moved into.
 
-These are the shapes of what a gate hands to a scheme. They are part of the contract and are imported
-from there; they stand here because they know nothing of URLs, replies or limits.
+These are the shapes of what a gate hands to a scheme, and of the machine that a scheme has datagrams carried
+by. They are part of the contract and are imported from there; they stand here because they know nothing of
+URLs, replies or limits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 
 class Line(NamedTuple):
@@ -121,13 +122,69 @@ class Datagrams(Protocol):
         """A number from 1 to 65,535 that nobody can foresee, for answers to be known by."""
         ...
 
-    def aim(self, address: str) -> None:
+    def switch_to(self, address: str) -> None:
         """Send to this one of `addresses` from now on."""
         ...
 
-    def turn_to(self, address: str, port: int) -> None:
+    def redirect_to(self, address: str, port: int) -> None:
         """Send to another place from now on, because the peer said so. `Refused` where the policy does
         not let a URL of that place be followed from this one."""
+        ...
+
+
+class Redirected(NamedTuple):
+    """Send to this place from now on; `lasting` says that later requests belong there too."""
+
+    address: str
+    port: int
+    lasting: bool
+
+
+class SwitchAddress(NamedTuple):
+    """Send to this one of the server's addresses from now on."""
+
+    address: str
+
+
+Action: TypeAlias = "Line | Redirected | SwitchAddress"
+
+
+class Exchange(Protocol):
+    """One request in datagrams and its reply: a machine without I/O and without a clock. Each call takes the
+    time, and gives what is to be done now; `deadline` says when to call again if nothing comes until then."""
+
+    @property
+    def packets(self) -> Sequence[Line]:
+        """The request as it leaves where nothing is lost."""
+        ...
+
+    @property
+    def pieces(self) -> Sequence[bytes]:
+        """The reply, packet by packet, once it is complete."""
+        ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def deadline(self) -> float: ...
+
+    def begin(self, now: float) -> Sequence[Action]: ...
+
+    def take(self, datagram: bytes, address: str, now: float) -> Sequence[Action]:
+        """A datagram has come from `address`."""
+        ...
+
+    def wake(self, now: float) -> Sequence[Action]:
+        """Nothing waits to be read, or the deadline has passed."""
+        ...
+
+    def lose(self, address: str, now: float) -> bool:
+        """Nothing can be sent to that address. Is there another one of the server's to go on with?"""
+        ...
+
+    def cancel(self) -> Line:
+        """Tells the server that nobody waits any more."""
         ...
 
 

@@ -25,37 +25,111 @@
 
 The number is the exit status of the command for that error. A message says what was being done and
 what came instead; it never holds a password or an octet of a body.
+
+An error is a value. What is known only further out (which URL, how many tries) is said by a copy of it,
+which keeps its traceback and its cause: `at`, `tried`, `saying`, `final`, `of_hop`. Pickled and copied, it
+has all that it says.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from datetime import datetime
+
+E = TypeVar("E", bound="ResolveError")
+
+#: What stops a redirect, whatever rule it is (S10).
+_REDIRECT_REFUSED = 15
+
+#: Characters of a URL that `str` shows: a text may be a URL of 64 KiB.
+_MOST_SHOWN = 200
 
 
 class ResolveError(Exception):
     """Anything that keeps a URL from being resolved.
 
-    `url` is the redacted URL, filled in by the retrieval that failed; `None` until then. `attempts` is
-    how many tries ended this way, the last one with this error.
+    `url` is the redacted URL, which the retrieval that failed says; `None` where none is to blame.
+    `attempts` is how many tries ended this way, the last one with this error.
     `retryable` says whether the same request may succeed later without any change.
+
+    A class of one's own sets its attributes before it calls this `__init__`, each once.
     """
 
     exit_code: int = 1
     retryable: bool = False
+    message: str
+    url: str | None
+    attempts: int
 
-    def __init__(self, message: str, *, url: str | None = None) -> None:
+    def __init__(self, message: str, *, url: str | None = None, retryable: bool | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.url = url
-        self.attempts = 1
+        facts = {"exit_code": self.exit_code, "retryable": self.retryable if retryable is None else retryable}
+        vars(self).update(facts, message=message, url=url, attempts=1)
 
-    def say_more(self, words: str) -> None:
-        """Add to the message what only somebody further out knows."""
-        self.message = f"{self.message}, {words}"
-        self.args = (self.message,)
+    def __setattr__(self, name: str, value: object) -> None:
+        """What belongs to raising it (`__cause__`, `__notes__`) may change, what it says may not."""
+        if name in vars(self) and not name.startswith("_"):
+            raise AttributeError(f"{name} of an error is not changed after it was made: raise another one")
+        super().__setattr__(name, value)
+
+    def __str__(self) -> str:
+        if self.url is None:
+            return self.message
+        shown = self.url if len(self.url) <= _MOST_SHOWN else f"{self.url[:_MOST_SHOWN]}…"
+        return f"{''.join(c if c.isprintable() else ascii(c)[1:-1] for c in shown)}: {self.message}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), vars(self).copy())
+
+    def at(self, url: str) -> Self:
+        """The same, about this (redacted) URL."""
+        return self._but({"url": url})
+
+    def tried(self, attempts: int) -> Self:
+        """The same, after so many tries."""
+        return self._but({"attempts": attempts})
+
+    def saying(self, words: str) -> Self:
+        """The same, with what only somebody further out knows behind its message."""
+        return self._but({"message": f"{self.message}, {words}"})
+
+    def hiding(self, hide: Callable[[str], str]) -> Self:
+        """The same without what may not be shown, in what it says, in the peer's words and in its cause."""
+        said = {name: str(vars(self)[name]) for name in ("message", "text") if vars(self).get(name)}
+        facts = {name: hide(words) for name, words in said.items()}
+        cause = self.__cause__
+        hidden = cause.hiding(hide) if isinstance(cause, ResolveError) else cause
+        if facts == said and hidden is cause:
+            return self
+        other = self._but(facts)
+        other.__cause__ = hidden
+        return other
+
+    def final(self) -> Self:
+        """The same, where no further try could mend it."""
+        return self._but({"retryable": False})
+
+    def of_hop(self) -> Self:
+        """The same, where it stopped a redirect: what our policy or our build refuses then is a redirect."""
+        refused = isinstance(self, (Refused, UnsupportedScheme))
+        return self._but({"exit_code": _REDIRECT_REFUSED}) if refused else self
+
+    def _but(self, facts: Mapping[str, object]) -> Self:
+        other = _restored(type(self), {**vars(self), **facts})
+        other.__traceback__, other.__cause__ = self.__traceback__, self.__cause__
+        # Raised where this one is handled, the copy has it as context: to show it twice would tell nothing.
+        other.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
+        return other
+
+
+def _restored(kind: type[E], facts: Mapping[str, object]) -> E:
+    """An error that says this, made without its `__init__`, which may be of any form."""
+    error = kind.__new__(kind, facts["message"])
+    vars(error).update(facts)
+    return error
 
 
 class InvalidUrl(ResolveError):
@@ -65,9 +139,9 @@ class InvalidUrl(ResolveError):
     exit_code = 12
 
     def __init__(self, kind: str, position: int, message: str, *, url: str | None = None) -> None:
-        super().__init__(message, url=url)
         self.kind = kind
         self.position = position
+        super().__init__(message, url=url)
 
 
 class UnsupportedScheme(ResolveError):
@@ -77,8 +151,8 @@ class UnsupportedScheme(ResolveError):
     rule = "S19"
 
     def __init__(self, scheme: str, message: str, *, url: str | None = None) -> None:
-        super().__init__(message, url=url)
         self.scheme = scheme
+        super().__init__(message, url=url)
 
 
 class Refused(ResolveError):
@@ -97,18 +171,33 @@ class Refused(ResolveError):
         position: int | None = None,
         url: str | None = None,
     ) -> None:
-        super().__init__(message, url=url)
         self.rule = rule
         self.flag = flag
         self.position = position
-        self.exit_code = 15 if rule == "S10" else 9
+        self.exit_code = _REDIRECT_REFUSED if rule == "S10" else 9
+        super().__init__(message, url=url)
 
 
 class NetworkError(ResolveError):
-    """The network, not the peer's answer, is to blame."""
+    """The network, not the peer's answer, is to blame.
+
+    `lasting`: nothing was ever heard from there, and another try would most likely find the same: a port that
+    refuses, a name that nobody has, a peer that never says a word.
+    """
 
     exit_code = 4
     retryable = True
+    lasting: bool
+
+    def __init__(
+        self, message: str, *, url: str | None = None, retryable: bool | None = None, lasting: bool = False
+    ) -> None:
+        self.lasting = lasting
+        super().__init__(message, url=url, retryable=retryable)
+
+    def passing(self) -> Self:
+        """The same, where it may be over soon."""
+        return self._but({"lasting": False})
 
 
 class Unreachable(NetworkError):
@@ -142,9 +231,9 @@ class LimitExceeded(ProtocolError):
     """The peer sent more than we take; `limit` is the field of `Limits` that said stop."""
 
     def __init__(self, limit: str, message: str, *, url: str | None = None) -> None:
-        super().__init__(message, url=url)
         self.limit = limit
         self.exit_code = 14 if limit in ("body", "ratio") else 7
+        super().__init__(message, url=url)
 
 
 class Declined(ResolveError):
@@ -155,9 +244,9 @@ class Declined(ResolveError):
     def __init__(
         self, message: str, *, code: str | None = None, text: str = "", url: str | None = None
     ) -> None:
-        super().__init__(message, url=url)
         self.code = code
         self.text = text
+        super().__init__(message, url=url)
 
 
 class NotFound(Declined):
@@ -181,8 +270,20 @@ class TryLater(Declined):
     named without saying what time it has; None where it did not."""
 
     retryable = True
-    after: float | None = None
-    until: datetime | None = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        text: str = "",
+        url: str | None = None,
+        after: float | None = None,
+        until: datetime | None = None,
+    ) -> None:
+        self.after = after
+        self.until = until
+        super().__init__(message, code=code, text=text, url=url)
 
 
 class IntegrityError(ResolveError):
@@ -200,17 +301,16 @@ class Truncated(IntegrityError):
     def __init__(
         self, message: str, *, received: int, expected: int | None = None, url: str | None = None
     ) -> None:
-        super().__init__(message, url=url)
         self.received = received
         self.expected = expected
+        super().__init__(message, url=url)
 
 
 class Changed(IntegrityError):
     """The object changed between two tries. `again` says that starting over may still give it whole."""
 
     def __init__(self, message: str, *, again: bool = False, url: str | None = None) -> None:
-        super().__init__(message, url=url)
-        self.retryable = again
+        super().__init__(message, url=url, retryable=again)
 
 
 class ChecksumMismatch(IntegrityError):

@@ -6,7 +6,7 @@ Part of the contract and imported from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:  # a plan has no dates
@@ -19,8 +19,16 @@ class Limits:
 
     `body` bounds a body collected in memory; streams and files are unbounded unless `body_everywhere`
     is set, which is what a `--max-size` or `--limit body=N` of the caller's own does. `total` is for all
-    tries of one URL. A body that brings fewer than `min_rate` octets a second, averaged over some seconds
-    of waiting for it, is given up, as is one that has not begun after `idle` seconds.
+    tries of one URL, `head` for all that comes before the body in one try, redirects too: connections,
+    greeting, login, head. None is no limit, but under the policy `untrusted` 600 s in all and 60 s before the
+    body, and infinity is none there either. A body, and any other answer that has begun, is given up if it
+    brings fewer than `min_rate` octets a second, averaged over some seconds of waiting for it; so is a body
+    that has not begun after `idle` seconds.
+
+    Examples:
+        >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
+        Traceback (most recent call last):
+        protocols.errors.LimitExceeded: ...: 37 octets are announced, the limit is 36 (--max-size)
     """
 
     line: int = 65_536
@@ -32,24 +40,72 @@ class Limits:
     ratio: int = 100
     connect: float = 30.0
     idle: float = 60.0
+    head: float | None = None
     total: float | None = None
     min_rate: int | None = None
+
+    def waiting(self, connect: float | None, idle: float | None) -> Limits:
+        """The same with the seconds that timeouts of other libraries give a wait; None leaves what is."""
+        return replace(
+            self,
+            connect=self.connect if connect is None else connect,
+            idle=self.idle if idle is None else idle,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A name and a password for one scheme, host and port (S11). The password is never shown."""
+    """A name and a password for one scheme, host and port (S11). The password is never shown.
+
+    Examples:
+        >>> resolver.Credentials(b"me", b"secret")
+        Credentials(user=b'me')
+    """
 
     user: bytes
     password: bytes = field(repr=False)
 
 
-Wanted: TypeAlias = Literal["content", "file", "facts"]
+class ProxyLogin(Protocol):
+    """Who we are to a proxy that is asked for URLs as a whole."""
+
+    def fields(self, method: bytes, target: bytes) -> tuple[tuple[bytes, bytes], ...]:
+        """The fields that say so in a request, as far as the proxy has asked."""
+        ...
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """What is secret in those, of all requests that are under way."""
+        ...
+
+    def heed(
+        self, challenges: Sequence[str], sent: tuple[tuple[bytes, bytes], ...], unguessable: bytes
+    ) -> None:
+        """It wants a login: what it says of that, and what had been sent. Raises `LoginRequired` and
+        `AccessDenied` where there is nothing more to say."""
+        ...
+
+
+class Via(NamedTuple):
+    """The proxy that http requests are put to: `place` is what stands before the path of the URL then (RFC
+    9112 3.2.2)."""
+
+    place: bytes
+    login: ProxyLogin
+
+
+Wanted: TypeAlias = Literal["content", "file", "facts", "listing"]
 
 
 class Validators(NamedTuple):
     """What tells one state of an object from another: its size in octets, when it was last modified, and
-    http's strong entity tag. None where it is not known."""
+    http's strong entity tag. None where it is not known.
+
+    Examples:
+        >>> held = resolver.Validators(size=37, etag="1")
+        >>> held.agree(resolver.Validators(size=37)), held.agree(resolver.Validators(size=38))
+        (True, False)
+    """
 
     size: int | None = None
     modified: datetime | None = None
@@ -76,40 +132,68 @@ class Options:
 
     `tls` is TLS on a connection that begins without: never, if the peer can (`try`), or not at all
     without it (`require`). `anonymous_password` goes to FTP servers that ask anonymous for one
-    (S17). `mlsd` prefers FTP's listing with facts (RFC 3659). `start` is the number of octets that
-    are held already, of the object in the state that `known` describes: the body begins behind them if
+    (S17). `mlsd` prefers FTP's listing with facts (RFC 3659), `detailed` does where the server says that it
+    has it, for kinds, sizes and dates are wanted of a listing; else LIST's lines are read for them, and
+    `clock` gives the moment by which their dates have a year. `start` is the number of octets that are held
+    already, of the object in the state that `known` describes: the body begins behind them if
     the object is still that one and the peer can do it, else at octet 0; `Reply.start` says which.
 
     `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
-    without a content coding), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
-    into http requests; `codings` are content codings beyond gzip and deflate that can be undone, by
+    without a content coding), read as entries also where it is a document that lists some (`listing`:
+    http's index pages), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
+    into http requests; `suffix_of` gives the public suffix of a name, where that is known (cookies);
+    `codings` are content codings beyond gzip and deflate that can be undone, by
     name; `http2` makes the frames of an https connection whose peer wants HTTP/2, which is offered to it
-    only where this is set. `login` is what an earlier hop of this retrieval was given for this place (S11).
+    only where this is set. `login` is what an earlier hop of this retrieval was given for this place (S11),
+    `asked` the host and the name that the first one was of, where there was one.
+    `memory` is what dialogues of one run have in common, each key bounded by who made it.
 
     `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
     them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
     without TLS, which else is not done: what a caller says with `--tls never`. `keep` says that further
     retrievals will follow: FTP then asks where it is, to find the way back for the next one.
 
+    With `raw` the body has the octets that the peer sent, nothing undone in them: doubled periods and the one
+    at the end, line ends of the network, content codings; a listing is octets, too, and has no entries.
+
+    `refusals` wants the body of an answer that says no, too, before the error (http).
+
     `prompt` promises that the whole body is taken as fast as it comes, so that others may wait behind it
-    on the same connection.
+    on the same connection. `most` is what the octets of a body are bounded to, None where they are not: the
+    retrieval sets it and counts what it takes; a scheme counts what it makes that of (S16). `via` is the
+    proxy that http requests go to in place of the URL's host: the gate sets it.
+
+    Examples:
+        >>> options = resolver.Options(user_agent=b"me", raw=True)
+        >>> response = await resolver.fetch("gopher://127.0.0.1:8910/00/about", options=options)
+        >>> response.content[-3:]
+        b'.\\r\\n'
     """
 
     tls: Literal["never", "try", "require"] = "never"
     anonymous_password: bytes = b"anonymous@"
     mlsd: bool = False
+    detailed: bool = False
+    refusals: bool = False
     start: int = 0
     known: Validators = field(default_factory=Validators)
     want: Wanted = "content"
     headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     user_agent: bytes = b"url-resolver"
     codings: Mapping[str, Callable[[], Unpacking]] = field(default_factory=dict, repr=False)
+    suffix_of: Callable[[str], str] | None = field(default=None, repr=False)
     http2: Callable[[int], Frames] | None = field(default=None, repr=False)
     login: Credentials | None = None
+    asked: tuple[str, bytes] | None = field(default=None, compare=False)
+    clock: Callable[[], datetime] | None = field(default=None, repr=False)
+    memory: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
     entries: int | None = None
     login_in_clear: bool = False
     keep: bool = False
+    raw: bool = False
     prompt: bool = False
+    most: int | None = None
+    via: Via | None = field(default=None, repr=False)
 
 
 class Part(NamedTuple):
@@ -126,7 +210,7 @@ class Frames(Protocol):
     """The frames of one HTTP/2 connection, one request at a time: a machine without I/O. It is made with
     the size, in octets, that no header section of the peer's may exceed (RFC 9113 6.5.2)."""
 
-    def ask(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
+    def request(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
         """A request without a body, and the number of its stream. The `secrets` among its fields are never
         put into a table. Raises `Refused` (S02) for fields that cannot be sent, `Disconnected` where the
         peer takes no more requests here."""

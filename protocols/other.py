@@ -13,7 +13,13 @@ Status: TypeAlias = Literal["experimental", "reserved", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OtherUrl(Url):
-    """`schemepart` is everything behind the scheme's colon up to the fragment, still encoded."""
+    """`schemepart` is everything behind the scheme's colon up to the fragment, still encoded.
+
+    Examples:
+        >>> url = resolver.parse("mid:1@h.example")
+        >>> url.status, url.schemepart
+        ('reserved', '1@h.example')
+    """
 
     status: Status = "unknown"
     schemepart: str = ""
@@ -22,13 +28,16 @@ class OtherUrl(Url):
 def parse(text: UrlText, status: Status) -> OtherUrl:
     """Nothing is taken apart; only a password is looked for, so that it is never shown."""
     note_characters(text, text.start, text.end, RESERVED)
-    _place_password(text)
+    place_password(text)
     return OtherUrl(
         scheme=text.scheme, status=status, schemepart=text.cut("schemepart", text.start, text.end)
     )
 
 
-def _place_password(text: UrlText) -> None:
+def place_password(text: UrlText) -> None:
+    """Note where a password stands by the generic syntax, unless somebody who knows it better has."""
+    if any(place.name == "password" for place in text.places):
+        return
     start, at = _find_userinfo(text)
     colon = find(text, ":", start, at)
     if colon < at:
@@ -43,6 +52,27 @@ def _find_userinfo(text: UrlText) -> tuple[int, int]:
     start = text.start + 2
     end = min(find(text, "/", start), find(text, "?", start))
     return start, max(text.text.rfind("@", start, end), start)
+
+
+def has_user_information(url: Url) -> bool:
+    """By the generic syntax (RFC 3986 3.2.1), whatever the URL's own scheme made of its text."""
+    return "@" in _authority(url)
+
+
+def written_host(url: Url) -> str:
+    """The host, and the port if there is one, as they are written, by the generic syntax."""
+    return _authority(url).rpartition("@")[2]
+
+
+def _authority(url: Url) -> str:
+    """As written; empty where there is none, and for a URL that was not parsed."""
+    scheme, fragment = url.place("scheme"), url.place("fragment")
+    if scheme is None or not url.text.startswith("//", scheme.end + 1):
+        return ""
+    text = UrlText(
+        url.text, "", scheme.end + 3, len(url.text) if fragment is None else fragment.start - 1, None
+    )
+    return text.text[text.start : min(find(text, "/", text.start), find(text, "?", text.start))]
 
 
 def without_user(url: OtherUrl) -> OtherUrl:

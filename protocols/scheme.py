@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from protocols.location import Url, UrlText
-
-if TYPE_CHECKING:
-    from protocols.contract import Gate, Options, Reply
 
 Dialogue: TypeAlias = Generator[object, object, object]
 
@@ -18,16 +14,38 @@ Dialogue: TypeAlias = Generator[object, object, object]
 _NOTHING: Mapping[str, Callable[[Any, str], Url]] = MappingProxyType({})
 
 
+class Extra(NamedTuple):
+    """What a dialogue needs beyond what its distribution always brings: top-level modules, and the extra of
+    the distribution by which they are installed."""
+
+    name: str
+    modules: tuple[str, ...]
+    distribution: str
+
+
 class Scheme(NamedTuple):
-    """One row of what we can do: facts first, behaviour last.
+    """One row of what we can do: what the protocol is, and no word of what is allowed.
 
-    `names` says in a few words what its URLs name. `parse` takes apart what follows the scheme's
-    colon; `build` writes a URL's components as text again. `resumes` says that a body may begin in the
-    middle of its object. `open` resolves; None where this build has no handler. `dialogue` gives, without
-    I/O, the steps of a retrieval with such options: `explain` drives it with the answers of a willing
-    server. `refine` puts the value of an option into a URL of this scheme: `search`, `view`, ….
+    `names` says in a few words what its URLs name. `parse` takes apart what follows the scheme's colon;
+    `build` writes a URL's components as text again. `converse` is where its dialogue stands, "module:name" of
+    a function of the URL, the `Options` and the `Limits`, imported on use, for parsing needs none of it; None
+    where this build has none.
 
-    A scheme's `open` and `dialogue` import their modules when called: parsing needs neither.
+    `tls`: never, on request (a connection that began without goes on inside it) or always, from the first
+    octet. `resumes`: a body may begin in the middle of its object. `userinfo`: the grammar has a user and a
+    password before the host. `server`: a URL without a host asks a server that a setting names. `negotiates`:
+    the peer chooses among content codings, and inside TLS among versions of the protocol, so it is told which
+    this installation has. `suggests`: it may suggest a name for the file. `relayed`: a proxy of http is asked
+    for its URLs as they are.
+
+    `named_by` are the components that end in the name of the thing: the first that is there counts; `within`
+    is that of the directories it is in, where they have one of their own, and `told_apart_by` are those by
+    which things of one name differ. `listed`: by that name, too, a listing shows it. `beside` gives the URL
+    of another name in the same directory, where there are directories. `stands_for` gives the text of the URL
+    that a URL is no more than a link to, None for one that names something itself; `InvalidUrl` for a link
+    that is never offered. `counted` are components whose ends are told by their lengths: no octet in them
+    could end a command. `refine` puts the value of an option into a URL of this scheme: `search`, `view`, ….
+    `needs` is an extra without which the scheme's URLs are parsed and not resolved.
     """
 
     name: str
@@ -35,9 +53,21 @@ class Scheme(NamedTuple):
     default_port: int | None
     parse: Callable[[UrlText], Url]
     build: Callable[[Any], str]
-    tls: bool = False
+    converse: str | None = None
+    tls: Literal["never", "on request", "always"] = "never"
     transport: Literal["tcp", "udp"] | None = "tcp"
     resumes: bool = False
-    open: Callable[[Any, Gate], AbstractAsyncContextManager[Reply]] | None = None
-    dialogue: Callable[[Any, Options], Dialogue] | None = None
+    userinfo: bool = False
+    server: bool = False
+    negotiates: bool = False
+    suggests: bool = False
+    relayed: bool = False
+    named_by: tuple[str, ...] = ()
+    within: str | None = None
+    told_apart_by: tuple[str, ...] = ()
+    listed: bool = False
+    beside: Callable[[Any, bytes], Url] | None = None
+    stands_for: Callable[[Any], str | None] | None = None
+    counted: tuple[str, ...] = ()
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING
+    needs: Extra | None = None

@@ -1,31 +1,45 @@
-"""What a dialogue may ask for: one value a step, and the answers of a willing server.
+"""What a dialogue may ask for: one value a step.
 
-A dialogue yields steps: `Connect`, `Borrow`, `OpenFile`, `Say`, `Hear`, `HandOver`, `Note`. It gets back
-what the step is for: nothing, or the value that was heard. Every `Hear` carries the value that a willing
-server would give; driven with those (`rehearse`), the same generator is the plan that `explain` shows, so
+A dialogue yields steps: `Connect`, `Acquire`, `OpenFile`, `Say`, `Upload`, `Hear`, `Peek`, `Note`, …. It gets
+back what the step is for: nothing, or the value that was heard. Every `Hear` carries the value that a willing
+server would give; driven with those (`rehearsal`), the same generator is the plan that `explain` shows, so
 plan and dialogue cannot drift apart. What other branches would do is a `Note`. What a step raises is raised
 in the dialogue where it was yielded, which may go another way.
 
-`HandOver` says: from here on the octets are the body. A dialogue may have a second connection, for data
-alone: `OpenData`, `AwaitData`, `CloseData`. Several dialogues may talk on one connection, in turn: `Join`,
-`TakeFloor`, `AwaitTurn`, `Keep`. `conversation` performs all this; nothing here does anything.
+`Begin` gives the facts, and from there on the dialogue makes the body: `Give` for octets that it put together
+itself, `Pass` for those that come as they are. They are taken by whoever reads the body, so what comes behind
+a `Begin` is done only when it is read, as far as it is read. A dialogue returns what is to be known of its
+connection by the next one that acquires it, None where it may not serve again.
+
+A dialogue may have a second connection, for data alone: `OpenData`, `AwaitData`, `CloseData`. Several
+dialogues may share one connection as a pipeline: requests are sent ahead, and responses come in the same
+order. Each does `JoinPipeline`, `StartRequest` and a `Say`, then `StartResponse`, as many `Hear` as it takes,
+and `EndResponse`. One in datagrams has an exchange for each question in place of a connection:
+`OpenDatagrams`, `Carry`. One that has much to do by itself yields `wire.REST` every now and then.
+`conversation` performs all this; nothing here does anything.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-from protocols.errors import NetworkError, ResolveError
+from protocols.errors import NetworkError
 
 if TYPE_CHECKING:  # a plan is made without the rest of the contract
-    from protocols.contract import Credentials, Line, Memory
-    from protocols.wire import Reader
+    from protocols.connection import Exchange
+    from protocols.contract import Credentials, Line, LocalFile, PipelineState
+    from protocols.filter import Filter
+    from protocols.reply import Reply
+    from protocols.wire import Reader, Rest
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+#: Gives the next piece of what a program has to say; none at the end.
+Source: TypeAlias = "Callable[[], Awaitable[bytes]]"
 
 
 class Connect(NamedTuple):
@@ -34,55 +48,74 @@ class Connect(NamedTuple):
     tls: bool = False
 
 
-class Borrow(NamedTuple):
-    """Go on with a connection that an earlier dialogue kept, or open a new one: see `Gate.borrow`.
+class Acquire(NamedTuple):
+    """Go on with a connection that an earlier dialogue kept, or open a new one: see `Gate.acquire`.
     Answered with what that dialogue had to say of it; None says that it is new."""
 
-    whom: Hashable
+    pool_key: Hashable
     tls: bool = False
 
 
-class Join(NamedTuple):
-    """Talk on a connection that others talk on too, in turn; else on one that was kept (not with `anew`),
-    else on a new one. See `Gate.join`. Answered with a `Joined`."""
+class Bare:
+    """A step that is all in its name: two of one kind are equal, and nothing else is."""
 
-    whom: Hashable
-    memory: Memory
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class JoinPipeline(NamedTuple):
+    """Use a connection that others of the same `key` use too, in turn; else one that was kept (not with
+    `anew`), else a new one. See `Gate.join`. Answered with a `Joined`."""
+
+    key: Hashable
+    state: PipelineState
     tls: bool = False
     anew: bool = False
 
 
 class Joined(NamedTuple):
-    """`memory` is what all who talk there know of it; the one that was offered, if the connection is new.
+    """`state` is what all on that connection know of it; the one that was offered, if the connection is new.
     `peer` is a numeric address."""
 
-    memory: Memory
+    state: PipelineState
     peer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bare:
-    """A step that is all in its name: two of one kind are equal, and nothing else is."""
+class StartRequest(Bare):
+    """Before the first request in a pipeline: wait until all who came before have sent theirs, and the state
+    has room for one more. The `Say` right behind it ends the request."""
 
 
-class TakeFloor(Bare):
-    """Before the first words on a joined connection: wait until all who came before have spoken, and the
-    memory has room for one more. Right behind it comes a `Say`."""
+class StartResponse(Bare):
+    """Before the first `Hear` in a pipeline: wait until all who sent before have read their responses, or
+    until the state is of another generation. `Disconnected` where that cannot happen any more."""
 
 
-class AwaitTurn(Bare):
-    """Before the first `Hear` on a joined connection: wait until all who spoke before have heard what was
-    theirs, or until the memory's epoch is another one. `Disconnected` where that cannot happen any more."""
+class EndResponse(Bare):
+    """All that was asked for in a pipeline has been read: on leaving, the next one has its turn."""
 
 
-class Keep(Bare):
-    """What was asked for on a joined connection has been read: the next one may have its turn."""
+class Keep(NamedTuple):
+    """All that was asked for on an acquired connection has been read: it is kept on leaving, with `state` for
+    the dialogue to come, whatever this one comes to; but not where octets are left on it that nobody read."""
+
+    state: object = None
 
 
 class OpenFile(NamedTuple):
-    """Open the file or directory of this machine that the segments name, from the root down."""
+    """Open the file or directory of this machine that the segments name, from the root down. Answered with
+    its `LocalFile`."""
 
     segments: tuple[bytes, ...]
+    ideal: LocalFile
 
     @property
     def path(self) -> str:
@@ -90,10 +123,34 @@ class OpenFile(NamedTuple):
         return "/" + b"/".join(self.segments).decode("latin-1")
 
 
+class ReadNames(Bare):
+    """Answered with the names in the directory that was opened, sorted by octets, without `.` and `..`."""
+
+
+class Unless(NamedTuple, Generic[T]):
+    """Listen while something is said, where silence is no fault: a value of `reader` of which `ends` is true
+    ends the saying, and is the answer to the step; None says that all was said. Any other value is what the
+    next `Hear` gives, which must be of the same kind and goes on with one that was read half."""
+
+    reader: Reader[T]
+    ends: Callable[[T], bool]
+
+
 class Say(NamedTuple):
     """Send one or more lines in one write."""
 
     lines: tuple[Line, ...]
+    unless: Unless[Any] | None = None
+
+
+class Upload(NamedTuple):
+    """Send lines, and behind them what `encode` makes of each piece that a program gives: `source` gives the
+    next one when it is called, and none at their end, of which `encode` makes the last line."""
+
+    lines: tuple[Line, ...]
+    source: Source
+    encode: Callable[[bytes], Line]
+    unless: Unless[Any] | None = None
 
 
 class Hear(NamedTuple, Generic[T]):
@@ -104,16 +161,39 @@ class Hear(NamedTuple, Generic[T]):
     ideal: T
 
 
+class Peek(NamedTuple, Generic[T]):
+    """Look at what comes until the reader knows what it is: it takes nothing, and is content where
+    `Buffer.is_all`. What breaks the connection meanwhile is raised at its place, behind the octets that came,
+    when they are heard or passed. `ideal` as for `Hear`; a plan tells of it where the octets are taken."""
+
+    reader: Reader[T]
+    ideal: T
+
+
+class Skim(NamedTuple, Generic[T]):
+    """Read one value from what has come already, and wait for nothing: answered with None where more would
+    have to come. What was taken then is gone, so nothing more may be heard on that connection."""
+
+    reader: Reader[T]
+
+
 class StartTls(Bare):
     """Go on inside TLS. Octets that came before the handshake are no part of it and are refused:
     what was sent in the clear is not to be taken for what was protected (CVE-2021-22947)."""
 
 
-class AskCredentials(NamedTuple):
+class RequestCredentials(NamedTuple):
     """Answered with the `Credentials` held for this place, or None. See `Gate.credentials`."""
 
     user: bytes | None
     ideal: Credentials | None
+    challenged: bool = True
+
+
+class Random(NamedTuple):
+    """Answered with so many octets that nobody can guess."""
+
+    octets: int
 
 
 class OpenData(NamedTuple):
@@ -159,23 +239,93 @@ class CloseData(Bare):
     """Close the data connection, before anything more is heard on the first."""
 
 
+class OpenDatagrams(NamedTuple):
+    """Open datagrams, for one exchange, to the URL's host and port; or to those of another URL, which answers
+    have led to. `route` are the URLs from there to here, each named in an answer from the one before it: each
+    is judged as one that no person chose, by the address that this answer came from. Answered with an
+    `Opened`."""
+
+    route: tuple[str, ...] = ()
+
+
+class Opened(NamedTuple):
+    """`addresses` are all that may be sent to, the one aimed at first. `number`, from 1 to 65,535, is drawn
+    so that nobody can foresee it; in a plan it is 0."""
+
+    addresses: tuple[str, ...]
+    number: int
+
+
+class Carry(NamedTuple):
+    """Carry an exchange to its end on the datagrams that were opened, and close them. Who leaves it before
+    that, or has enough of the reply, tells the server so. Answered with a `Carried`, in a plan with `ideal`.
+    `what` names the reply for a person."""
+
+    exchange: Exchange
+    what: str
+    ideal: Carried
+
+
+class Carried(NamedTuple):
+    """The reply, packet by packet, and the numeric address that it came from; in a plan that is empty."""
+
+    pieces: tuple[bytes, ...]
+    peer: str = ""
+
+
+class Begin(NamedTuple):
+    """These are the facts; what comes from here on is the body. Once a dialogue. The dialogue may still add
+    to the reply's `findings` and `verified`."""
+
+    reply: Reply
+
+
+class Give(NamedTuple):
+    """Octets of the body that the dialogue put together. `what` describes them where they come from a peer;
+    None for what is made here."""
+
+    octets: bytes
+    what: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
-class HandOver:
-    """The octets that follow are the body: `what` describes them. `count` is their number if the
-    protocol told it; None means until the connection ends."""
+class Pass:
+    """Octets of the connection, of the data connection, or of the file from its octet `begin` on, into the
+    body as they come: exactly `count`, or until they end (None). Answered with a `Passed`.
+
+    Raised where it was yielded, for the dialogue to make of it what its protocol says: `Truncated` where
+    the connection ends before `count` or is reset, `Disconnected` if that was before the first octet,
+    `TimedOut`. `filter` turns the octets into others; it is finished at the orderly end alone. Before the
+    `Begin` it keeps all of them. `expected` is a number of octets that somebody gave and that marks no end:
+    it is told in errors. `ideal` is what a willing server would send, where the dialogue asks its filter.
+    """
 
     what: str
     count: int | None = None
+    source: Literal["connection", "data", "file"] = "connection"
+    filter: Filter | None = None
+    expected: int | None = None
+    begin: int = 0
+    ideal: bytes = b""
 
 
-class AskPeer(NamedTuple):
+class Passed(NamedTuple):
+    """So many octets came, before any filter; has TLS ended with close_notify? `modified`: the file was
+    written to since it was opened."""
+
+    octets: int
+    close_notify: bool = False
+    modified: bool = False
+
+
+class RequestPeer(NamedTuple):
     """Answered with the numeric address of the peer. `text` is what a plan says in its place: what
     depends on the address."""
 
     text: str
 
 
-class AskAgreed(Bare):
+class RequestAgreed(Bare):
     """Answered with the protocol that the peer chose in the TLS handshake, None where it chose none."""
 
 
@@ -186,8 +336,10 @@ class Note(NamedTuple):
 
 
 Step: TypeAlias = (
-    "Connect | Borrow | Join | TakeFloor | AwaitTurn | Keep | OpenFile | Say | Hear[Any] | StartTls"
-    " | AskCredentials | OpenData | AwaitData[Any] | CloseData | HandOver | AskPeer | AskAgreed | Note"
+    "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | Keep | OpenFile"
+    " | ReadNames | Say | Upload | Hear[Any] | Peek[Any] | Skim[Any] | StartTls"
+    " | RequestCredentials | Random | OpenData | AwaitData[Any] | CloseData | OpenDatagrams | Carry"
+    " | Begin | Give | Pass | RequestPeer | RequestAgreed | Note | Rest"
 )
 Dialogue: TypeAlias = Generator[Step, object, R]
 
@@ -197,27 +349,11 @@ def hear(reader: Reader[T], what: str, ideal: T) -> Dialogue[T]:
     return cast(T, (yield Hear(reader, what, ideal)))
 
 
-def rehearse(dialogue: Dialogue[object]) -> list[Step]:
-    """All steps of a dialogue as they would go with a willing server; nothing is done. Where the
-    dialogue would refuse by itself, the plan ends in a note that says so."""
-    steps: list[Step] = []
-    answer: object = None
-    while True:
-        try:
-            step = dialogue.send(answer)
-        except StopIteration:
-            return steps
-        except ResolveError as error:
-            return [*steps, Note(error.message)]
-        steps.append(step)
-        answer = _ideal_answer(step)
+def peek(reader: Reader[T], ideal: T) -> Dialogue[T]:
+    """`value = yield from peek(…)`: the typed form of yielding a `Peek`."""
+    return cast(T, (yield Peek(reader, ideal)))
 
 
-def _ideal_answer(step: Step) -> object:
-    match step:
-        case Hear(ideal=ideal) | AskCredentials(ideal=ideal):
-            return ideal
-        case AwaitData(ideal=ideal):
-            return Begun((ideal,), octets=1)
-        case _:
-            return None
+def pass_on(step: Pass) -> Dialogue[Passed]:
+    """`passed = yield from pass_on(Pass(…))`: the typed form of yielding a `Pass`."""
+    return cast(Passed, (yield step))

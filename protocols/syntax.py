@@ -19,6 +19,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
 #: What never needs an escape, wherever it stands.
 UNRESERVED = LETTERS + DIGITS + "$-_.+!*'(),"
+_PLAIN = UNRESERVED.encode("ascii")
 #: Delimiters where the scheme gives them a job.
 RESERVED = ";/?:@&="
 #: RFC 1738 2.2 wants these escaped; read as data.
@@ -44,6 +45,8 @@ def take(text: UrlText, name: str, start: int, end: int) -> bytes:
 def encode(octets: bytes, also: str = "") -> str:
     """Write octets so that they read back as themselves: escaped unless `UNRESERVED` or in `also`,
     the characters that the grammar takes as data at that place."""
+    if not octets.translate(None, _PLAIN):  # as most names are, and it is five times as fast
+        return octets.decode("ascii")
     return "".join(map(_spellings(also).__getitem__, octets))
 
 
@@ -57,18 +60,15 @@ def encode_written(name: str, written: str, also: str) -> str:
     """A component that stays encoded (http's path), fit to be written: national characters are
     escaped, the rest stays. `InvalidUrl` for anything but `UNRESERVED`, `also` and escapes; its
     position counts in `written`."""
-    allowed = _written(also)
-    if wrong := allowed.match(written):
-        at = wrong.end()
-        if at < len(written):
-            raise _invalid_component(name, written, at)
+    if wrong := _unwritten(also).search(written):
+        raise _invalid_component(name, written, wrong.start())
     return _NATIONAL.sub(lambda found: f"%{ord(found[0]):02X}", written)
 
 
 @cache
-def _written(also: str) -> re.Pattern[str]:
+def _unwritten(also: str) -> re.Pattern[str]:
     plain = re.escape(UNRESERVED + NATIONAL + also)
-    return re.compile(f"(?:[{plain}]|%[0-9A-Fa-f]{{2}})*+")
+    return re.compile(f"[^%{plain}]|%(?![0-9A-Fa-f]{{2}})")
 
 
 def _invalid_component(name: str, written: str, at: int) -> InvalidUrl:
@@ -88,13 +88,14 @@ def build_url(url: Url, specific: str) -> str:
 
 def note_characters(text: UrlText, start: int, end: int, data: str) -> None:
     """Note national characters in `text[start:end]`, and reserved ones that are not in `data`."""
-    found = [
-        (match.start(), finding)
-        for pattern, finding in ((_NATIONAL, "unsafe-char"), (_misplaced(data), "reserved-char"))
-        if pattern is not None and (match := pattern.search(text.text, start, end))
-    ]
-    for position, finding in sorted(found):
-        text.note(finding, position)
+    national, misplaced = _NATIONAL.search(text.text, start, end), _misplaced(data)
+    reserved = None if misplaced is None else misplaced.search(text.text, start, end)
+    if national and reserved and reserved.start() < national.start():
+        text.note("reserved-char", reserved.start())
+    if national:
+        text.note("unsafe-char", national.start())
+    if reserved:
+        text.note("reserved-char", reserved.start())
 
 
 @cache

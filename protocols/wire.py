@@ -6,20 +6,32 @@ cannot turn a URL into two commands.
 
 Coming in: a `Buffer` holds what arrived; a *reader* is a generator that takes a value out of it,
 yields when it needs more, and raises when the octets can give no value. Every reader has a limit,
-and a search goes on where it stopped.
+and a search goes on where it stopped. One that has much to do yields `REST` every now and then.
 """
 
 from __future__ import annotations
 
+import enum
 import re
+from binascii import a2b_base64
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from protocols.connection import Line
-from protocols.errors import Disconnected, LimitExceeded, Refused
+from protocols.errors import Disconnected, LimitExceeded, NetworkError, Refused
 
 T = TypeVar("T")
-Reader: TypeAlias = "Callable[[Buffer], Generator[None, None, T]]"
+
+
+class Rest(enum.Enum):
+    """What is yielded by whoever needs nothing and has much to do: others have their turn, and it goes on."""
+
+    REST = enum.auto()
+
+
+REST = Rest.REST
+Reader: TypeAlias = "Callable[[Buffer], Generator[Rest | None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
@@ -29,9 +41,13 @@ _LARGEST_APDU = 10_000  # wais page, section 14
 
 
 class Secret(NamedTuple):
-    """A word that is sent as it is and shown as `****`."""
+    """A word that is sent as it is and shown as `****`; an empty one as empty."""
 
     octets: bytes
+
+    @property
+    def shown(self) -> bytes:
+        return self.octets and _HIDDEN
 
     def __repr__(self) -> str:
         return "Secret(****)"
@@ -43,14 +59,18 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
     Raises `Refused` (S02) if a word holds CR, LF or NUL, or the separator where that is a TAB: a
     blank may be part of a last argument, a TAB never is.
     """
-    octets = [word.octets if isinstance(word, Secret) else word for word in words]
-    for each in octets:
-        _check_word(each, _ENDS_FIELD if sep == b"\t" else _ENDS_LINE)
+    forbidden = _ENDS_FIELD if sep == b"\t" else _ENDS_LINE
+    octets: list[bytes] = []
+    secrets: tuple[bytes, ...] = ()
+    for word in words:
+        if isinstance(word, Secret):
+            secrets = (*secrets, word.octets)
+        octets.append(word.octets if isinstance(word, Secret) else word)
+        _check_word(octets[-1], forbidden)
     sent = sep.join(octets) + _CRLF
-    secrets = tuple([word.octets for word in words if isinstance(word, Secret)])
     if not secrets:
         return Line(sent, sent)
-    shown = sep.join([_HIDDEN if isinstance(word, Secret) else word for word in words]) + _CRLF
+    shown = sep.join([word.shown if isinstance(word, Secret) else word for word in words]) + _CRLF
     return Line(sent, shown, secrets)
 
 
@@ -82,7 +102,20 @@ def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Lin
     for name, value in secrets:
         start = _CRLF + name + b": "
         shown = shown.replace(start + value + _CRLF, start + _HIDDEN + _CRLF)
-    return Line(head, shown, tuple([value for _, value in secrets]))
+    return Line(head, shown, secret_parts(secrets))
+
+
+def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
+    """What a peer may repeat of the values of these headers: each, what is behind the name of its scheme, and
+    the password in that (RFC 7617)."""
+    found: list[bytes] = []
+    for _, value in secrets:
+        scheme, _, token = value.partition(b" ")
+        found += [value, token]
+        if scheme.lower() == b"basic":
+            with suppress(ValueError):
+                found.append(a2b_base64(token, strict_mode=True).partition(b":")[2])
+    return tuple(each for each in found if each)
 
 
 def encode_payload(octets: bytes) -> Line:
@@ -90,12 +123,25 @@ def encode_payload(octets: bytes) -> Line:
     return Line(octets, octets)
 
 
-def encode_frames(frames: bytes, shown: Iterable[tuple[bytes, bytes]] | None = None) -> Line:
-    """Frames of HTTP/2: they have lengths, and no line ends that a URL could add to. With a secret in them
+def encode_frames(
+    frames: bytes,
+    shown: Iterable[tuple[bytes, bytes]] | None = None,
+    secrets: Sequence[tuple[bytes, bytes]] = (),
+) -> Line:
+    """Frames of HTTP/2: they have lengths, and no line ends that a URL could add to. With `secrets` in them
     the fields of the request are `shown` in their place, one a line, as packed ones cannot be masked."""
     if shown is None:
         return Line(frames, frames)
-    return Line(frames, b"".join(name + b": " + value + _CRLF for name, value in shown))
+    fields = b"".join(name + b": " + value + _CRLF for name, value in shown)
+    return Line(frames, fields, secret_parts(secrets))
+
+
+def encode_counted(octets: bytes, *secrets: bytes) -> Line:
+    """A message of SOCKS5 (RFC 1928): what is in it is counted, so nothing of it can end it. One with
+    `secrets` in it is shown as `****`."""
+    if not secrets:
+        return Line(octets, octets)
+    return Line(octets, _HIDDEN, tuple(secret for secret in secrets if secret))
 
 
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
@@ -151,13 +197,15 @@ def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
 
 
 class Buffer:
-    """Octets received and not yet read, and whether more can come."""
+    """Octets received and not yet read, and whether more can come: not behind the end, and not where the
+    connection is `broken`, which is an error only for who reads as far as that."""
 
-    __slots__ = ("_data", "at_end", "searched")
+    __slots__ = ("_data", "at_end", "broken", "searched")
 
     def __init__(self) -> None:
         self._data = bytearray()
         self.at_end = False
+        self.broken: NetworkError | None = None
         self.searched = 0  # a reader's note: no line end before this index
 
     def __len__(self) -> int:
@@ -169,6 +217,11 @@ class Buffer:
             self._data += octets
         else:
             self.at_end = True
+
+    @property
+    def is_all(self) -> bool:
+        """Is this all that comes?"""
+        return self.at_end or self.broken is not None
 
     def find(self, octets: bytes, end: int) -> int:
         """Index of `octets` before `end`, or -1; octets searched before are not searched again."""
@@ -192,6 +245,12 @@ class Buffer:
         del self._data[:count]
         self.searched = 0
         return taken
+
+
+def count_waiting(buffer: Buffer) -> Generator[None, None, int]:
+    """A reader that takes nothing: how many octets have come that nobody has read?"""
+    return len(buffer)
+    yield
 
 
 def read_line(limit: int) -> Reader[bytes]:
@@ -221,7 +280,8 @@ def run_reader(reader: Reader[T], *chunks: bytes) -> T:
     feed = iter(chunks)
     while True:
         try:
-            next(waiting)
+            if next(waiting) is REST:
+                continue
         except StopIteration as done:
             value: T = done.value
             return value

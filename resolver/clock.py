@@ -1,4 +1,5 @@
-"""Time limits: one for all of a retrieval, and the least rate of its body.
+"""Time limits: for all of a retrieval, for what comes before its body, and the least rate of octets; and that
+there is a clock at all: that of the loop which runs here.
 
 No cancel scope stays open across a yield of a body: each is opened and closed inside one call.
 """
@@ -8,59 +9,76 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-import trio
-
 from protocols.errors import TimedOut
+from protocols.options import Limits
+from resolver.loops import running
 
 #: Seconds over which the rate of a body is averaged: long enough for one lost packet to be sent again.
 _RATE_WINDOW = 5.0
+
+#: Seconds that one wait counts for at most while an answer comes: what is longer is silence, which a peer may
+#: need (an FTP server before it says that the transfer is complete) and which the idle limit ends.
+_LONGEST_COUNTED = 2.0
 
 _UNBOUND: AbstractContextManager[None] = nullcontext()
 
 
 class Clock:
-    """The time limit for all of a retrieval: one deadline, applied to one call at a time."""
+    """A time limit that begins now: one deadline, applied to one call at a time. That for all of a retrieval,
+    unless `missed` tells of another one: what it says is not there after so many seconds."""
 
-    def __init__(self, total: float | None) -> None:
-        self._total = total
-        self.started = trio.current_time()
-        self._deadline = float("inf") if total is None else self.started + total
+    def __init__(
+        self, limit: float | None, missed: str = "not finished within {:g} s in all (--max-time)"
+    ) -> None:
+        self.loop = running()
+        self._limit = limit
+        self._missed = missed
+        self.started = self.loop.current_time()
+        self._deadline = float("inf") if limit is None else self.started + limit
+
+    @classmethod
+    def for_head(cls, limits: Limits) -> Clock:
+        """The limit for what comes before a body."""
+        return cls(limits.head, "no body within {:g} s (--limit head=S)")
 
     @property
     def elapsed(self) -> float:
-        return trio.current_time() - self.started
+        return self.loop.current_time() - self.started
 
     @property
     def is_over(self) -> bool:
-        return trio.current_time() >= self._deadline
+        return self.loop.current_time() >= self._deadline
+
+    async def pause(self) -> None:
+        """Others get their turn. `TimedOut` behind the deadline."""
+        with self.bound():
+            await self.loop.checkpoint()
 
     def bound(self) -> AbstractContextManager[None]:
         """Whatever is awaited inside ends at the deadline with `TimedOut`."""
-        return _UNBOUND if self._total is None else self._bound()
+        return _UNBOUND if self._limit is None else self._bound()
 
     @contextmanager
     def _bound(self) -> Iterator[None]:
-        with trio.move_on_at(self._deadline) as scope:
+        with self.loop.move_on_at(self._deadline) as scope:
             yield
         if scope.cancelled_caught:
-            raise TimedOut(f"not finished within the limit of {self._total:g} s in all")
+            raise TimedOut(f"timed out: {self._missed.format(self._limit)}")
 
 
 class Pace:
     """Is a body fast enough? `least` octets a second, averaged over each `_RATE_WINDOW` seconds of waiting
     for it: what a caller does between two pieces does not count against the peer."""
 
-    def __init__(self, least: int | None) -> None:
+    def __init__(self, least: int) -> None:
         self._least = least
-        self._needed = 0.0 if least is None else least * _RATE_WINDOW
+        self._needed = least * _RATE_WINDOW
         self._octets = 0
         self._left = _RATE_WINDOW
 
     @property
     def patience(self) -> float:
         """Seconds after which it is too slow if nothing comes until then."""
-        if self._least is None:
-            return float("inf")
         return self._left if self._octets < self._needed else self._left + _RATE_WINDOW
 
     def spend(self, seconds: float, octets: int) -> None:
@@ -74,6 +92,29 @@ class Pace:
 
     def too_slow(self) -> TimedOut:
         """Not to be tried again at the same place: who sets a least rate would rather give up."""
-        error = TimedOut(f"fewer than {self._least} octets a second for {_RATE_WINDOW:g} s (--min-rate)")
-        error.retryable = False
-        return error
+        words = f"timed out: fewer than {self._least} octets a second for {_RATE_WINDOW:g} s (--min-rate)"
+        return TimedOut(words, retryable=False)
+
+
+class AnswerPace:
+    """Is an answer fast enough that has begun? `least` octets a second of waiting between its octets, as in
+    `Pace`; a peer may think about a question for as long as the idle limit lets it. So a peer that says
+    everything drop by drop is given up wherever that is: in its greeting, or in the head of an article."""
+
+    def __init__(self, least: int | None) -> None:
+        self._least = least
+        self.begin()
+
+    def begin(self) -> None:
+        """A question was put: what comes next is the beginning of an answer."""
+        self._begun = False
+        if self._least is not None:
+            self._pace = Pace(self._least)
+
+    def hear(self, seconds: float, octets: int) -> None:
+        """So many octets came after a wait. Raises `TimedOut` as `Pace.spend` does."""
+        if self._least is None or not octets:
+            return
+        if self._begun:
+            self._pace.spend(min(seconds, _LONGEST_COUNTED), octets)
+        self._begun = True

@@ -2,12 +2,16 @@
 
 Events are frozen and are handed over synchronously, in order. They never hold a password: what is
 sent is given in its shown form, URLs redacted.
+
+`transfer` is the number of what was asked for in its session, the same in all tries, hops and mirrors: by it
+one of several under way is followed, also where two ask for the same URL. Events are equal that say the same
+of different ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from protocols.location import Finding
@@ -19,6 +23,7 @@ class Started:
 
     url: str
     attempt: int
+    transfer: int = field(default=0, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +54,24 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Octets came. Those moved in bulk into a file are counted by `Progress` and not shown."""
+    """Octets came: `data` on a connection that has nothing else (FTP's for a transfer). Those moved in bulk
+    into a file are counted by `Progress` and not shown."""
 
     url: str
     octets: bytes
+    data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """So many octets of the body are here; `expected` is None where nobody announced a size."""
+    """So many octets of the object are here, those before `start` since before this try; `expected` is None
+    where nobody announced a size."""
 
     url: str
     received: int
     expected: int | None
+    start: int = 0
+    transfer: int = field(default=0, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +81,29 @@ class Retrying:
     url: str
     error: Exception
     delay: float
+    transfer: int = field(default=0, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The retrieval is over; `error` is None if it succeeded."""
+    """A try is over; `error` is None if it succeeded."""
 
     url: str
     error: Exception | None
+    transfer: int = field(default=0, compare=False, kw_only=True)
 
 
-Event: TypeAlias = Started | Warned | Connected | Sent | Received | Progress | Retrying | Finished
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was to be saved is not whole: so many octets of it stay beside the file `path`. Where the scheme
+    `resumes`, another run goes on behind them."""
+
+    url: str
+    path: str
+    octets: int
+    resumes: bool
+    transfer: int = field(default=0, compare=False, kw_only=True)
+
+
+Event: TypeAlias = Kept | Started | Warned | Connected | Sent | Received | Progress | Retrying | Finished
 OnEvent: TypeAlias = Callable[[Event], None]

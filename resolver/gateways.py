@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from protocols.errors import InvalidUrl
+from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import Url
 from resolver import registry
 from resolver.url import parse, without_user
@@ -22,11 +22,16 @@ def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
     """
     gateway = gateways.get(url.scheme)
     scheme = registry.find(url.scheme)
-    if gateway is None or (scheme is not None and scheme.open is not None):
+    if gateway is None or (scheme is not None and registry.resolves(scheme)):
         return None
     from urllib.parse import quote  # 4 ms, and most runs have no gateway
 
     return parse(gateway + quote(without_user(url), safe=""))
+
+
+def no_handler(url: Url) -> UnsupportedScheme:
+    """What a retrieval comes to where there is a row for the scheme, and nothing behind it."""
+    return UnsupportedScheme(url.scheme, f"this build has no handler for {url.scheme} URLs", url=url.shown)
 
 
 def check_gateway(name: str, gateway: str) -> tuple[str, str]:
@@ -35,7 +40,8 @@ def check_gateway(name: str, gateway: str) -> tuple[str, str]:
     scheme = name.lower()
     if re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) is None:
         raise ValueError(f"{name!r} is not the name of a scheme")
-    if registry.find(scheme) is not None:
+    row = registry.find(scheme)
+    if row is not None and registry.resolves(row):
         raise ValueError(f"{scheme} URLs are resolved without a gateway")
     try:
         parse(f"{gateway}{scheme}")

@@ -12,15 +12,25 @@ import re
 from protocols.errors import InvalidUrl
 from protocols.syntax import encode, invalid
 
-_BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*+://", re.IGNORECASE)
-_AUTHORITY = re.compile(r"[^/?#<>]*+")
-_FOREIGN = re.compile(r"[^\x00-\x7f]++")
+_BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
+_AUTHORITY = re.compile(r"[^/?#<>]*")
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
 _HOST = re.compile(r"[0-9a-z.-]+\Z")
 
 
 def convert_iri(text: str) -> str:
-    """The URL for an IRI. Raises `InvalidUrl`: `bad-host` for a host that has no ASCII form,
-    `non-ascii` for what is no Unicode text (a lone surrogate)."""
+    """The URL for an IRI (RFC 3987 3.1), not parsed yet.
+
+    Args:
+        text: what a person typed.
+
+    Raises:
+        InvalidUrl: `bad-host` for a host that has no ASCII form, `non-ascii` for a lone surrogate.
+
+    Examples:
+        >>> resolver.convert_iri("http://bücher.example/straße")
+        'http://xn--bcher-kva.example/stra%C3%9Fe'
+    """
     prefix = _BEFORE_HOST.match(text)
     if prefix is None:
         return _escape(text, 0, len(text))

@@ -12,10 +12,11 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from protocols.authority import parse_login
 from protocols.errors import InvalidUrl, NotConfigured
-from protocols.location import HostUrl, Url
-from resolver.policy.case import NEWS_PORTS, Server
-from resolver.url import parse
+from protocols.location import Url, UrlText
+from resolver import registry
+from resolver.policy.subject import Server
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
@@ -33,7 +34,10 @@ class Setting(NamedTuple):
 
 def needs_server(url: Url) -> bool:
     """Is this a URL whose server is a setting of the user's?"""
-    return url.scheme in NEWS_PORTS and getattr(url, "host", None) is None
+    if getattr(url, "host", None) is not None:
+        return False
+    row = registry.find(url.scheme)
+    return row is not None and row.server
 
 
 def find_setting(option: str | None) -> Setting | None:
@@ -70,12 +74,14 @@ def server_of(setting: Setting | None, scheme: str) -> Server:
     complaint = f"{setting.source}: {shown!r} is no news server; HOST, HOST:PORT or [IPV6]:PORT is one"
     if _PLACE.fullmatch(setting.text) is None:
         raise NotConfigured(complaint)
+    row = registry.find(scheme)
+    assert row is not None
+    written = f"//{setting.text}/"
     try:
-        url = parse(f"nntp://{setting.text}/x")
+        place, _ = parse_login(UrlText(written, scheme, 0, len(written), row.default_port))
     except InvalidUrl as error:
         raise NotConfigured(f"{complaint} ({error.kind})") from error
-    assert isinstance(url, HostUrl)
-    return Server(url.host, NEWS_PORTS[scheme] if url.port is None else url.port)
+    return Server(place["host"], place["default_port"] if place["port"] is None else place["port"])
 
 
 def _read_system_file() -> str | None:

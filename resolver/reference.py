@@ -11,7 +11,7 @@ import re
 from protocols.location import Url
 from resolver.url import parse, without_user
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def join(base: Url, location: str) -> Url:

@@ -10,17 +10,29 @@ from __future__ import annotations
 import codecs
 import re
 
+from protocols.charset import codec_of
+
 #: Compiled by the first text that is escaped: what goes to a file or a pipe is not.
 _DRIVING = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 #: Octets that were no UTF-8, as the decoder left them, and the ISO 8859-1 characters they are read as.
 _LATIN = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
-#: Codecs that are no character sets, or that need the whole text at once.
-_NO_CHARSETS = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"})
 
 
 def escape(text: str) -> str:
-    """`text` fit for a terminal and for standard error. Line feeds and tabs stay."""
+    """Text fit for a terminal and for standard error (S15). Line feeds and tabs stay. Never raises.
+
+    Args:
+        text: whatever a stranger wrote.
+
+    Examples:
+        >>> print(resolver.escape_controls(chr(27) + "[2J gone"))
+        \\x1b[2J gone
+    """
     return re.sub(_DRIVING, _shown, text.replace("\r\n", "\n"))
+
+
+#: The public name of it.
+escape_controls = escape
 
 
 def escape_line(text: str) -> str:
@@ -70,13 +82,6 @@ class TerminalText:
 
 
 def _decoder(charset: str | None) -> codecs.IncrementalDecoder | None:
-    if charset is None:
-        return None
-    try:
-        "".encode(charset)  # LookupError also for what turns octets into octets, such as zlib
-        codec = codecs.lookup(charset)
-        if codec.name in _NO_CHARSETS or codec.incrementaldecoder is None:
-            return None
-        return codec.incrementaldecoder("replace")
-    except (LookupError, ValueError):
-        return None
+    codec = None if charset is None else codec_of(charset)
+    decoder = None if codec is None else codecs.lookup(codec).incrementaldecoder
+    return None if decoder is None else decoder("replace")

@@ -1,76 +1,105 @@
-"""Time in which a process has a processor, for limits that have to hold on a busy machine too.
+"""Time in which a test has nothing to do, for limits that have to hold on a busy machine too.
 
-Where others take all processors, nothing that we wrote can be on time. What the kernel kept a process
-waiting for a processor (`/proc/PID/schedstat`) is told apart from what the process itself let pass: a limit
-that does not fire is asleep, and sleeping counts. Where the kernel tells nothing, all time counts.
+Where others take all processors, or the machine itself stands still for a while, nothing that we wrote can be
+on time; and a heap as large as that of a test run takes its time to be searched. So a limit of 0.2 s is one
+of 0.2 s in which nobody here had anything to do: the loop sleeps, and no thread of the process runs or waits
+for a processor (`/proc/self/task/*/schedstat`). What is asleep counts, for a limit that does not fire is
+asleep. Of one sleep no more counts than it was meant to last, and none is meant to last long: who is stopped
+meanwhile is late by as little as that. Work counts for a small part, so that what never sleeps ends too.
 """
 
 from __future__ import annotations
 
-import math
 import os
+import threading
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import trio
 
 _NANO = 1e-9
+_TASKS = Path("/proc/self/task")
+
+#: Seconds that the loop sleeps at most before it looks whether it was left alone.
+_NAP = 0.02
+
+#: Seconds of sleep that are not worth to be looked at.
+_GLANCE = 0.002
+
+#: Seconds from which on a limit is not worth that either.
+_FAR = 60.0
+
+#: What of a second of work counts.
+_WORK = 0.1
+
+T = TypeVar("T")
 
 
-def kept_waiting(pid: int | None = None) -> float:
-    """Seconds that a process (this one) was ready to run, and another one ran. Also of one that has ended,
-    until it is waited for."""
-    with suppress(OSError, IndexError):
-        return int(Path(f"/proc/{'self' if pid is None else pid}/schedstat").read_text().split()[1]) * _NANO
+def busy() -> float:
+    """Seconds that this thread and others of the process have run, or were ready to run while another one
+    ran; 0 where the kernel does not tell."""
+    alone = threading.active_count() == 1
+    tasks = [str(threading.get_native_id())] if alone else os.listdir(_TASKS)
+    return sum(map(_busy, tasks))
+
+
+def _busy(task: str) -> float:
+    with suppress(OSError, ValueError):  # it has ended; there is no such file
+        with open(f"{_TASKS}/{task}/schedstat", "rb", buffering=0) as file:
+            ran, waited, _ = file.read().split()
+        return (int(ran) + int(waited)) * _NANO
     return 0.0
 
 
 class ScheduledClock(trio.abc.Clock):
-    """A clock for `trio.run` that stands still while the thread that made it waits for a processor."""
+    """A clock for `trio.run` that goes while the loop sleeps, and hardly while anybody works."""
 
     def __init__(self) -> None:
-        self._fd = -1
-        self._latest = -math.inf
-        with suppress(OSError):
-            self._fd = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-
-    def __del__(self) -> None:
-        if self._fd != -1:
-            os.close(self._fd)
+        self._slept = 0.0
+        self._nap: tuple[float, float] | None = None
+        self._busy = (busy(), time.thread_time())
 
     def start_clock(self) -> None:
         pass
 
     def current_time(self) -> float:
-        """Never less than before: who is put aside between the two readings is late by that much at once."""
-        self._latest = max(self._latest, time.perf_counter() - self._kept_waiting())
-        return self._latest
+        if self._nap is not None:
+            (began, meant), self._nap = self._nap, None
+            self._slept += self._slept_in(time.perf_counter() - began, meant)
+        return self._slept + _WORK * time.thread_time()
+
+    def _slept_in(self, passed: float, meant: float) -> float:
+        """At least nothing: of a thread that has ended, nobody tells any more."""
+        if passed > _GLANCE and meant <= _NAP:
+            passed -= self._worked()
+        return max(0.0, min(passed, meant))
+
+    def _worked(self) -> float:
+        """What others did since this was last asked, and what all waited."""
+        before, (now, own) = self._busy, (busy(), time.thread_time())
+        self._busy = (now, own)
+        return max(0.0, now - before[0] - (own - before[1]))
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        return deadline - self.current_time()
+        """Asked when there is nothing to do, and before the loop goes to sleep."""
+        left = max(0.0, deadline - self.current_time())
+        self._nap = (time.perf_counter(), left if left > _FAR else min(left, _NAP))
+        return self._nap[1]
 
-    def _kept_waiting(self) -> float:
-        if self._fd == -1:
-            return 0.0
-        return int(os.pread(self._fd, 100, 0).split()[1]) * _NANO
+
+def run_scheduled(
+    work: Callable[..., Awaitable[T]],
+    *,
+    clock: trio.abc.Clock | None = None,
+    instruments: Sequence[trio.abc.Instrument] = (),
+) -> T:
+    """`trio.run` by such a clock, if by no other."""
+    return trio.run(work, clock=clock or ScheduledClock(), instruments=instruments)
 
 
 def has_ended(pid: int) -> bool:
     """Has this child ended? It still has to be waited for."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-
-
-class Stopwatch:
-    """Runs from when it is made. `seconds`: what passed, without what this process and others were kept
-    waiting."""
-
-    def __init__(self, *others: int) -> None:
-        self._others = others
-        self._began = self._now()
-
-    def _now(self) -> float:
-        return time.perf_counter() - kept_waiting() - sum(map(kept_waiting, self._others))
-
-    def seconds(self) -> float:
-        return self._now() - self._began

@@ -1,4 +1,4 @@
-"""The clock that stands still while others run: sleeping counts, waiting for a processor does not."""
+"""The clock that goes while there is nothing to do: sleeping counts, and hardly what is done meanwhile."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from tests.scheduled import ScheduledClock, Stopwatch, kept_waiting
+from tests.hang import HANG
+from tests.scheduled import ScheduledClock
 
 _BUSY = "while True: pass"
+
+#: Seconds of the clock that work of 0.3 s may come to, and less than would be counted if that did.
+SLACK = 0.1
 
 
 @pytest.fixture
@@ -34,21 +38,9 @@ def crowd() -> Iterator[None]:
 
 
 def work(seconds: float) -> None:
-    until = time.process_time() + seconds
-    while time.process_time() < until:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
         pass
-
-
-def test_waiting_for_a_processor_does_not_count(crowd: None) -> None:
-    before = kept_waiting()
-    while kept_waiting() < before + 0.05:  # until the others have begun
-        work(0.01)
-    clock, stopwatch, began = ScheduledClock(), Stopwatch(os.getpid()), time.perf_counter()
-    first = clock.current_time()
-    work(0.1)
-    passed, took = time.perf_counter() - began, clock.current_time() - first
-    assert 0.09 < took < passed - 0.05
-    assert stopwatch.seconds() < took
 
 
 def test_sleeping_counts() -> None:
@@ -58,3 +50,55 @@ def test_sleeping_counts() -> None:
         return trio.current_time() - began
 
     assert trio.run(sleep, clock=ScheduledClock()) >= 0.05
+
+
+def test_waiting_for_a_processor_does_not_count(crowd: None) -> None:
+    """Neither before a sleep nor behind it; some of it is told only when it is over."""
+    clock = ScheduledClock()
+    began, waited = clock.current_time(), 0.0
+    for _ in range(50):
+        meant = clock.deadline_to_sleep_time(clock.current_time() + 0.003)
+        time.sleep(meant)
+        work(0.002)
+        waited += meant
+    assert clock.current_time() - began < waited + SLACK
+
+
+def test_what_a_thread_does_meanwhile_does_not_count() -> None:
+    async def wait() -> float:
+        with trio.fail_after(HANG):
+            began = trio.current_time()
+            with trio.move_on_after(50):
+                await trio.to_thread.run_sync(work, 0.3)
+            return trio.current_time() - began
+
+    assert trio.run(wait, clock=ScheduledClock()) < SLACK
+
+
+def test_a_machine_that_stands_still_does_so_for_one_nap() -> None:
+    """Others have its processors, or it was closed: nobody here works or waits."""
+    clock = ScheduledClock()
+    began = clock.current_time()
+    meant = clock.deadline_to_sleep_time(began + 10)
+    time.sleep(10 * meant)
+    assert clock.current_time() - began < meant + SLACK
+
+
+def test_work_hardly_counts() -> None:
+    clock = ScheduledClock()
+    began = clock.current_time()
+    work(0.3)
+    assert clock.current_time() - began < SLACK
+
+
+def test_what_never_sleeps_ends_too() -> None:
+    async def never_sleep() -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+
+    async def main() -> bool:
+        with trio.move_on_after(0.01) as scope:
+            await never_sleep()
+        return scope.cancelled_caught
+
+    assert trio.run(main, clock=ScheduledClock())

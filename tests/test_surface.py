@@ -15,6 +15,7 @@ import pytest
 
 import resolver
 from resolver.version import VERSION
+from tests.fresh import environment
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -23,6 +24,7 @@ HEAVY = frozenset(
     [
         *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl", "select"),
         *("email", "http", "urllib.request", "importlib.metadata", "logging", "subprocess", "threading"),
+        "rich",
     ]
 )
 
@@ -30,7 +32,14 @@ HEAVY = frozenset(
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A fresh Python with warnings as errors, in the checkout."""
     command = [sys.executable, "-W", "error", *arguments]
-    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command,
+        cwd=CHECKOUT,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def _imported_by(code: str) -> set[str]:
@@ -82,6 +91,7 @@ def test_words_and_switches_need_no_argparse() -> None:
         "nntp://h.example/group/1",
         "news:id@h.example",
         "file:///etc/hostname",
+        "prospero://h.example/a.txt",
     ],
 )
 def test_a_plan_is_made_without_what_only_a_retrieval_needs(url: str) -> None:
@@ -105,20 +115,24 @@ def test_a_file_is_read_without_httpx(tmp_path: Path) -> None:
     file.write_text("one line\n")
     imported = _imported_by(_command("cat", file.as_uri()))
     assert "trio" in imported
-    assert imported & {"httpx", "httpcore", "h11"} == set()
+    assert imported & {"httpx", "httpcore", "h11", "rich"} == set()
 
 
 def test_public_names_are_the_visible_names() -> None:
     assert dir(resolver) == sorted(resolver.__all__)
     assert len(set(resolver.__all__)) == len(resolver.__all__)
     for name in resolver.__all__:
-        assert getattr(resolver, name).__module__.startswith(("resolver", "protocols")), name
+        value = getattr(resolver, name)
+        if inspect.ismodule(value):
+            assert value.__name__ == f"resolver.{name}"
+            continue
+        for each in getattr(value, "__args__", (value,)):  # of a union its members
+            assert each.__module__.startswith(("resolver", "protocols")), name
 
 
 def test_what_a_resolver_is_made_of_has_public_names() -> None:
-    signature = inspect.signature(resolver.Resolver)
-    named = " ".join(parameter.annotation for parameter in signature.parameters.values())
-    values = {"Policy", "Limits", "Options", "Patience"}
+    named = " ".join(each.__forward_arg__ for each in resolver.Settings.__annotations__.values())
+    values = {"Policy", "Limits", "Options", "RetryPolicy"}
     assert values <= set(re.findall(r"\w+", named))
     assert {*values, "Credentials", "Referrer"} <= set(resolver.__all__)
 
@@ -140,7 +154,8 @@ def test_public_names_are_those_that_type_checkers_see() -> None:
 def test_no_module_hides_a_public_name() -> None:
     """Importing `resolver.x` sets the attribute x of the package, whatever it was."""
     folder = Path(resolver.__file__).parent
-    assert {path.stem for path in folder.iterdir()} & set(resolver.__all__) == set()
+    hidden = {path.stem for path in folder.iterdir()} & set(resolver.__all__)
+    assert {name for name in hidden if not inspect.ismodule(getattr(resolver, name))} == set()
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -150,6 +165,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_the_version_is_the_projects() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["version"] == VERSION
+    assert project["version"] == VERSION == resolver.__version__
     done = _run("-c", "from resolver.cli import run; import sys; sys.argv[1:] = ['--version']; run()")
     assert (done.returncode, done.stdout.split()) == (0, ["resolve", VERSION])

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
-
-from protocols.file.url import FileUrl, build, parse
-from protocols.scheme import Dialogue, Scheme
-
-if TYPE_CHECKING:
-    from protocols.contract import Gate, Options, Reply
+from protocols.file.url import FileUrl, build, parse, with_name
+from protocols.scheme import Scheme
 
 __all__ = ["FILE", "FileUrl"]
-
-
-def _open(url: FileUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
-    from protocols.file.handler import open_file  # parsing a URL should not pay for resolving it
-
-    return open_file(url, gate)
-
-
-def _dialogue(url: FileUrl, options: Options) -> Dialogue:
-    from protocols.file.dialogue import read_file
-
-    return read_file(url)
 
 
 FILE = Scheme(
@@ -34,6 +16,8 @@ FILE = Scheme(
     build=build,
     transport=None,
     resumes=True,
-    open=_open,
-    dialogue=_dialogue,
+    named_by=("segments",),
+    listed=True,
+    beside=with_name,
+    converse="protocols.file.dialogue:read_file",
 )

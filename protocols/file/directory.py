@@ -8,59 +8,44 @@ never made from a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import cast
 
-from protocols.contract import Entry, Kind, LocalFile, Reply, Sink
-from protocols.file.url import FileUrl, build
+from protocols.contract import BuiltUrl, Entry, Kind, LocalFile, Reply
+from protocols.file.url import FileUrl, build, encode_segment
+from protocols.step import Begin, Dialogue, Give, ReadNames
 
 #: Octets of lines that a body gives in one piece.
-_PIECE = 65_536
+_PIECE = 16_384
 
 _LINE_END = re.compile(rb"[\x0a\x0d]")
 
 
 def name_line(name: bytes) -> bytes:
     """A name as a line of its own: what would end the line is written as an escape."""
-    return _LINE_END.sub(lambda found: b"\\x%02x" % found[0][0], name) + b"\n"
+    if b"\n" in name or b"\r" in name:
+        name = _LINE_END.sub(lambda found: b"\\x%02x" % found[0][0], name)
+    return name + b"\n"
 
 
-class NameLines:
-    """A body: one line a name."""
-
-    def __init__(self, names: list[bytes]) -> None:
-        self._names = iter(names)
-
-    def __aiter__(self) -> NameLines:
-        return self
-
-    async def __anext__(self) -> bytes:
-        octets = self._next()
-        if not octets:
-            raise StopAsyncIteration
-        return octets
-
-    async def drain(self, sink: Sink) -> int:
-        moved = 0
-        while octets := self._next():
-            sink.write(octets)
-            moved += len(octets)
-        return moved
-
-    def _next(self) -> bytes:
-        lines = bytearray()
-        for name in self._names:
-            lines += name_line(name)
-            if len(lines) >= _PIECE:
-                break
-        return bytes(lines)
+def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
+    """One line a name, in pieces."""
+    lines = bytearray()
+    for name in names:
+        lines += name_line(name)
+        if len(lines) >= _PIECE:
+            yield bytes(lines)
+            lines.clear()
+    if lines:
+        yield bytes(lines)
 
 
 class DirectoryReader:
-    """Turns the lines of a `NameLines` body into entries, in the order of `names`."""
+    """Turns the lines of the body into entries, in the order of `names`."""
 
     def __init__(self, url: FileUrl, file: LocalFile, names: list[bytes]) -> None:
-        self._url = url
+        self._base = build(child_url(url, b"", Kind.DOCUMENT))
         self._file = file
         self._names = iter(names)
 
@@ -73,9 +58,10 @@ class DirectoryReader:
 
     def _entry(self, name: bytes) -> Entry:
         status = self._file.status_of(name)
+        below = "/" if status.kind is Kind.DIRECTORY else ""
         return Entry(
             name=name.decode("utf-8", "surrogateescape"),
-            url=build(child_url(self._url, name, status.kind)),
+            url=BuiltUrl(f"{self._base}{encode_segment(name)}{below}"),
             kind=status.kind,
             size=status.size,
             modified=status.modified,
@@ -84,20 +70,25 @@ class DirectoryReader:
 
 
 def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
-    """What a name in the directory `url` is to be asked for; a directory ends in an empty segment."""
+    """What a name in the directory `url` is to be asked for; a directory ends in an empty segment. A password
+    is left out, for entries are shown and stored."""
     above = url.segments
     while above and above[-1] == b"":
         above = above[:-1]
     below = (name, b"") if kind is Kind.DIRECTORY else (name,)
-    return replace(url, segments=(*above, *below), fragment=None, text="", findings=(), places=())
+    segments = (*above, *below)
+    return replace(url, segments=segments, password=None, fragment=None, text="", findings=(), places=())
 
 
-async def reply_with_directory(url: FileUrl, file: LocalFile) -> Reply:
-    names = await file.names()
-    return Reply(
+def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
+    """The names as a body, and as entries."""
+    names = cast("list[bytes]", (yield ReadNames()))
+    reply = Reply(
         kind=Kind.DIRECTORY,
-        body=NameLines(names),
         media_type="text/plain",
         modified=file.status.modified,
         listing=DirectoryReader(url, file, names),
     )
+    yield Begin(reply)
+    for lines in name_lines(names):
+        yield Give(lines)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from protocols.contract import Kind, LocalFile, Options, Reply, Sink, Validators
+from typing import TYPE_CHECKING
+
 from protocols.errors import Changed, Truncated
-from protocols.file.url import FileUrl
+from protocols.location import Kind
+from protocols.options import Options, Validators
+from protocols.reply import Reply
+from protocols.step import Begin, Dialogue, Pass, Passed, pass_on
+
+if TYPE_CHECKING:  # a plan opens nothing
+    from protocols.contract import LocalFile
 
 #: The type of a compressed file is that of the compression: nothing undoes it here.
 _COMPRESSED = {
@@ -21,6 +28,8 @@ def guess_media_type(name: bytes) -> str | None:
 
     The table is the system's, as for every program here; reading it takes some 10 ms, once.
     """
+    if b"." not in name:
+        return None
     import mimetypes  # with its table 30 ms, and only a document needs it
 
     # Behind "./" nothing in a name can look like a URL, which the function would take apart.
@@ -28,63 +37,37 @@ def guess_media_type(name: bytes) -> str | None:
     return media_type if compression is None else _COMPRESSED.get(compression)
 
 
-class FileBody:
-    """The octets of a file from `start` until its end, counted from there. `Truncated` when there are fewer
-    than it had when it was opened; more are no error, for files grow. `verified` gets `length` when it is
-    exactly those; `Changed` when somebody wrote to it meanwhile all the same."""
+def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[None]:
+    """The file as a document; from where the caller is, if it is still the file that the caller knows.
 
-    def __init__(self, file: LocalFile, start: int, verified: set[str]) -> None:
-        self._file = file
-        self._verified = verified
-        self._announced = None if file.status.size is None else file.status.size - start
-        self.received = 0
-
-    def __aiter__(self) -> FileBody:
-        return self
-
-    async def __anext__(self) -> bytes:
-        octets = await self._file.read()
-        self.received += len(octets)
-        if not octets:
-            self._finish()
-            raise StopAsyncIteration
-        return octets
-
-    async def drain(self, sink: Sink) -> int:
-        moved = await self._file.move(sink)
-        self.received += moved
-        self._finish()
-        return moved
-
-    def _finish(self) -> None:
-        size = self._announced
-        if size is None:
-            return
-        if self.received < size:
-            raise Truncated(
-                f"the file ended after {self.received} of {size} octets: it shrank while it was read",
-                received=self.received,
-                expected=size,
-            )
-        if self.received == size:
-            if self._file.modified_since():
-                raise Changed("the file was written to while it was read", again=True)
-            self._verified.add("length")
-
-
-def reply_with_document(url: FileUrl, file: LocalFile, options: Options) -> Reply:
-    """The file as a document; from where the caller is, if it is still the file that the caller knows."""
-    verified: set[str] = set()
+    `Truncated` when there are fewer octets than it had when it was opened; more are no error, for files grow.
+    `verified` gets `length` when it is exactly those; `Changed` when somebody wrote to it meanwhile all the
+    same.
+    """
     now = Validators(size=file.status.size, modified=file.status.modified)
     can_go_on = now.size is not None and options.start <= now.size and options.known.agree(now)
     start = options.start if can_go_on else 0
-    file.begin_at(start)
-    return Reply(
+    reply = Reply(
         kind=Kind.DOCUMENT,
-        body=FileBody(file, start, verified),
-        media_type=guess_media_type(url.segments[-1]),
+        media_type=guess_media_type(name),
         size=now.size,
         start=start,
         modified=now.modified,
-        verified=verified,
     )
+    yield Begin(reply)
+    passed = yield from pass_on(Pass("the octets of the file", source="file", begin=start))
+    if now.size is not None:
+        _check_whole(passed, now.size - start, reply)
+
+
+def _check_whole(passed: Passed, size: int, reply: Reply) -> None:
+    if passed.octets < size:
+        raise Truncated(
+            f"the file ended after {passed.octets} of {size} octets: it shrank while it was read",
+            received=passed.octets,
+            expected=size,
+        )
+    if passed.octets == size:
+        if passed.modified:
+            raise Changed("the file was written to while it was read", again=True)
+        reply.verified.add("length")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from protocols.authority import (
+    build_host,
     build_host_url,
     build_userinfo,
-    check_ender,
     find_authority,
     find_port,
-    note_userinfo,
+    parse_host,
     parse_userinfo,
 )
-from protocols.host import build_host, parse_host
 from protocols.location import Url, UrlText
 from protocols.syntax import build_url, encode, find, invalid, note_characters, take
 
@@ -22,9 +21,14 @@ _DATA = "?:@&="
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FileUrl(Url):
-    """`host` is this machine if empty or `localhost`, None if there was no `//`. `segments` is empty
-    where the URL has no path, and ends with an empty segment for a directory. User information means
-    nothing here; it is kept because the text had it."""
+    """`host` names this machine or none, in several ways; it is None if there was no `//`. `segments` is
+    empty where the URL has no path, and ends with an empty segment for a directory. User information means
+    nothing here; it is kept because the text had it.
+
+    Examples:
+        >>> resolver.parse("file:///etc/host%20name").segments
+        (b'etc', b'host name')
+    """
 
     host: str | None = ""
     segments: tuple[bytes, ...] = ()
@@ -44,10 +48,13 @@ def parse(text: UrlText) -> FileUrl:
 
 def _parse_with_host(text: UrlText) -> FileUrl:
     authority = find_authority(text)
-    note_userinfo(text, authority)
-    user, password = parse_userinfo(text, authority)
+    user, password = None, None
+    if authority.host > authority.start:
+        text.note("userinfo-not-allowed", authority.start)
+        user, password = parse_userinfo(text, authority)
     colon = find_port(text, authority)
-    check_ender(text, authority, "/")
+    if authority.end < text.end and text.text[authority.end] != "/":
+        raise invalid(text.text, "bad-host", "host ended by ?", authority.end)
     if colon < authority.end:
         raise invalid(text.text, "port-not-allowed", "port", colon)
     host = parse_host(text, authority.host, colon) if colon > authority.host else ""
@@ -68,9 +75,19 @@ def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
     return tuple(segments)
 
 
+def with_name(url: FileUrl, name: bytes) -> FileUrl:
+    """What has the name `name` in the same directory."""
+    return replace(url, segments=(*url.segments[:-1], name), fragment=None)
+
+
+def encode_segment(segment: bytes) -> str:
+    """One segment of a path, as a URL has it."""
+    return encode(segment, _DATA)
+
+
 def build(url: FileUrl) -> str:
     """The URL as text. Without a host it is `file:/path`, unless that would read as a host."""
-    path = "".join(f"/{encode(segment, _DATA)}" for segment in url.segments)
+    path = "".join(f"/{encode_segment(segment)}" for segment in url.segments)
     if url.host is None and path and not path.startswith("//"):
         return build_url(url, path)
     host = build_host(url.host) if url.host else ""

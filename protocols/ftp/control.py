@@ -6,7 +6,7 @@ from protocols.connection import Line
 from protocols.errors import Declined, ProtocolError, Refused, TryLater
 from protocols.ftp.refusal import declined
 from protocols.ftp.reply import ControlReply, read_reply, shown_text
-from protocols.ftp.reuse import Standing
+from protocols.ftp.reuse import SessionState
 from protocols.options import Limits
 from protocols.step import Dialogue, Say, hear
 from protocols.wire import Secret, encode_line, encode_refusals
@@ -41,9 +41,9 @@ def shown_command(verb: bytes, *arguments: bytes | Secret) -> str:
 class Control:
     """Asks and hears. Refuses Telnet options outside of transfers, and knows when the peer says goodbye."""
 
-    def __init__(self, limits: Limits, standing: Standing) -> None:
+    def __init__(self, limits: Limits, state: SessionState) -> None:
         self.limits = limits
-        self.standing = standing
+        self.state = state
         self.reader = read_reply(limits)
         self.commands = 0
         self._options: list[tuple[int, int]] = []
@@ -52,7 +52,7 @@ class Control:
         self.commands += 1
         yield Say((command(verb, *arguments),))
 
-    def ask(
+    def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
         """Send a command and hear its reply. `ideal` are code and text of a willing server's."""
@@ -71,7 +71,7 @@ class Control:
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes], hint: str = ""
     ) -> Dialogue[ControlReply]:
         """The same, and nothing but 2yz will do: `Declined` for 4yz and 5yz, else `ProtocolError`."""
-        reply = yield from self.ask(verb, *arguments, ideal=ideal)
+        reply = yield from self.command(verb, *arguments, ideal=ideal)
         check_good(reply, shown_command(verb, *arguments), hint)
         return reply
 

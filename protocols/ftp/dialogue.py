@@ -7,23 +7,30 @@ segment is dropped, joined or normalized.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from protocols.errors import Disconnected, InvalidUrl, TryLater
 from protocols.ftp.control import Closing, Control, command, refusal, shown_command
 from protocols.ftp.data_connection import open_data, set_type
 from protocols.ftp.description import describe
 from protocols.ftp.directory import list_names
 from protocols.ftp.login import is_implicit
-from protocols.ftp.reuse import Standing, login_key
-from protocols.ftp.transfer import Form, Found, Refusal, refuse_transfer, transfer
+from protocols.ftp.reuse import SessionState, login_key
+from protocols.ftp.session import NotReusable, Session, arrive, enter, request_size, request_time, return_to
+from protocols.ftp.transfer import Form, Refusal, Transfer, refuse_transfer, settle, transfer
 from protocols.ftp.url import FtpUrl
-from protocols.ftp.visit import Outcome, Strayed, Visit, arrive, ask_size, ask_time, enter, return_to
 from protocols.location import Kind
 from protocols.options import Limits, Options, Validators
-from protocols.step import Borrow, Connect, Dialogue, Note
+from protocols.reply import Reply
+from protocols.step import Acquire, Begin, Connect, Dialogue, Note
 
 
-def retrieve(url: FtpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[Outcome]:
-    """The steps of a retrieval; hands over a `Transfer` once data comes.
+def retrieve(
+    url: FtpUrl, options: Options | None = None, limits: Limits | None = None
+) -> Dialogue[SessionState | None]:
+    """The steps of a retrieval. The body begins once data comes, or once the final reply has said that there
+    is none; its end is the end of the transfer, final reply and all. Returns how the connection stands, if it
+    is in order.
 
     A 421 before any data, and a failure of the first command on a kept connection, are tried again once
     on a new one.
@@ -32,24 +39,26 @@ def retrieve(url: FtpUrl, options: Options | None = None, limits: Limits | None 
     check_expressible(url)
     check_arguments(url)
     tls, tries = is_implicit(url), 2
-    while (standing := (yield Borrow(login_key(url, options), tls))) is not None:
-        assert isinstance(standing, Standing)
-        visit = Visit(Control(limits, standing), url, options)
+    while (state := (yield Acquire(login_key(url, options), tls))) is not None:
+        assert isinstance(state, SessionState)
+        session = Session(Control(limits, state), url, options)
         try:
-            yield from return_to(visit.control, url.cwds)
-            return (yield from _inquire(visit))
-        except Strayed:
+            yield from return_to(session.control, url.cwds)
+            yield from _inquire(session)
+            return session.state if session.state.idle else None
+        except NotReusable:
             continue
         except (Disconnected, Closing) as error:
-            if visit.control.commands > 1:
+            if session.control.commands > 1:
                 if isinstance(error, Disconnected):
                     raise
                 tries = 1
     while True:
-        visit = Visit(Control(limits, Standing()), url, options)
+        session = Session(Control(limits, SessionState()), url, options)
         try:
-            yield from arrive(visit)
-            return (yield from _inquire(visit))
+            yield from arrive(session)
+            yield from _inquire(session)
+            return session.state if session.state.idle else None
         except Closing as error:
             tries -= 1
             if not tries:
@@ -57,10 +66,11 @@ def retrieve(url: FtpUrl, options: Options | None = None, limits: Limits | None 
             yield Connect(tls)
 
 
-def _inquire(visit: Visit) -> Dialogue[Outcome]:
-    if visit.options.want == "facts":
-        return (yield from describe(visit))
-    return (yield from _fetch(visit))
+def _inquire(session: Session) -> Dialogue[None]:
+    if session.options.want == "facts":
+        yield Begin((yield from describe(session)))
+    else:
+        yield from _fetch(session)
 
 
 def check_expressible(url: FtpUrl) -> None:
@@ -76,60 +86,69 @@ def check_arguments(url: FtpUrl) -> None:
     command(b"CWD", url.user or b"", url.password or b"", *url.cwds, url.name or b"")
 
 
-def _fetch(visit: Visit) -> Dialogue[Outcome]:
-    if visit.url.typecode == "d" or not visit.name:
-        return (yield from list_names(visit, visit.name))
-    refused = yield from retrieve_file(visit)
-    if isinstance(refused, Outcome):
-        return refused
-    failure = refuse_transfer(refused, b"RETR", visit.name)
-    if visit.url.typecode is not None or refused.reply.code != 550 or refused.started or visit.options.start:
+def _fetch(session: Session) -> Dialogue[None]:
+    if session.url.typecode == "d" or not session.name:
+        yield from list_names(session, session.name)
+        return
+    refused = yield from retrieve_file(session)
+    if refused is None:
+        return
+    failure = refuse_transfer(refused, b"RETR", session.name)
+    if (
+        session.url.typecode is not None
+        or refused.reply.code != 550
+        or refused.started
+        or session.options.start
+    ):
         raise failure
-    if not (yield from enter(visit)).good:
+    if not (yield from enter(session)).good:
         raise failure
-    return (yield from list_names(visit, b""))
+    yield from list_names(session, b"")
 
 
-def retrieve_file(visit: Visit) -> Dialogue[Outcome | Refusal]:
-    code = b"A" if visit.url.typecode == "a" else b"I"
-    control = visit.control
+def retrieve_file(session: Session) -> Dialogue[Refusal | None]:
+    """The file from its first octet to the final reply; the refusal, where RETR was refused."""
+    code = b"A" if session.url.typecode == "a" else b"I"
+    control = session.control
     yield from set_type(control, code)
     if code == b"A":
-        found = Found(kind=Kind.DOCUMENT, form=Form.TEXT)
+        form = Form.FILE if session.options.raw else Form.TEXT
+        planned = Transfer(Reply(kind=Kind.DOCUMENT, media_type="text/plain"), form)
         yield from open_data(control)
     else:
-        found = yield from _measure(visit)
+        planned = yield from _measure(session)
         yield from open_data(control)
-        found = yield from _restart(visit, found)
-    if visit.url.typecode is None:
+        planned = yield from _restart(session, planned)
+    if session.url.typecode is None:
         yield Note("if RETR is refused with 550: CWD to the name, and if that is a directory TYPE A and NLST")
-    ended = yield from transfer(control, found, b"RETR", visit.name)
+    ended = yield from transfer(control, planned, b"RETR", session.name)
     if isinstance(ended, Refusal):
         return ended
-    return visit.come_to(found, ended.verified)
+    yield from settle(planned.reply, ended)
+    return None
 
 
-def _measure(visit: Visit) -> Dialogue[Found]:
+def _measure(session: Session) -> Dialogue[Transfer]:
     """SIZE asks only, so it may be refused. MDTM where a file will have the time, or octets are held
     already and may be outdated."""
-    size = yield from ask_size(visit)
+    size = yield from request_size(session)
     modified = None
-    if visit.options.start or visit.options.want == "file":
-        modified = yield from ask_time(visit)
-    return Found(kind=Kind.DOCUMENT, form=Form.FILE, size=size, modified=modified)
+    if session.options.start or session.options.want == "file":
+        modified = yield from request_time(session)
+    return Transfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), Form.FILE)
 
 
-def _restart(visit: Visit, found: Found) -> Dialogue[Found]:
+def _restart(session: Session, planned: Transfer) -> Dialogue[Transfer]:
     """REST, where octets of this same file are held and there are at least as many (vsftpd sends an empty
     file and 226 for a start beyond the end). Where it is refused, the body begins at octet 0."""
-    start = visit.options.start
-    same = visit.options.known.agree(Validators(size=found.size, modified=found.modified))
-    if not start or not same or found.size is None or start > found.size:
-        return found
+    start, reply = session.options.start, planned.reply
+    same = session.options.known.agree(Validators(size=reply.size, modified=reply.modified))
+    if not start or not same or reply.size is None or start > reply.size:
+        return planned
     octets = str(start).encode("ascii")
-    reply = yield from visit.control.ask(b"REST", octets, ideal=(350, b"OK"))
-    if reply.refused:
-        return found
-    if reply.code != 350:
-        raise refusal(reply, shown_command(b"REST", octets))
-    return Found(kind=found.kind, form=found.form, size=found.size, start=start, modified=found.modified)
+    answer = yield from session.control.command(b"REST", octets, ideal=(350, b"OK"))
+    if answer.refused:
+        return planned
+    if answer.code != 350:
+        raise refusal(answer, shown_command(b"REST", octets))
+    return planned._replace(reply=replace(reply, start=start))

@@ -10,11 +10,11 @@ from typing import Literal
 
 from protocols.errors import Declined, LoginRequired, ProtocolError, TlsError
 from protocols.ftp.control import PRELIMINARY_LIMIT, Control, check_good, refusal
-from protocols.ftp.refusal import declined, refusal_of
+from protocols.ftp.refusal import declined, is_full, refusal_of
 from protocols.ftp.reply import ControlReply
 from protocols.ftp.url import FtpUrl
 from protocols.options import Credentials, Options
-from protocols.step import AskCredentials, Dialogue, Note, StartTls
+from protocols.step import Dialogue, Note, RequestCredentials, StartTls
 from protocols.wire import Secret
 
 _UNKNOWN = Secret(b"****")
@@ -51,7 +51,7 @@ def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "requ
     """AUTH TLS on a connection in the clear, then TLS for data too (RFC 4217)."""
     answer = greeting
     if greeting.code != 230:
-        answer = yield from control.ask(b"AUTH", b"TLS", ideal=(234, b"Proceed"))
+        answer = yield from control.command(b"AUTH", b"TLS", ideal=(234, b"Proceed"))
     if answer.code == 234:
         yield StartTls()
         yield from _protect_data(control)
@@ -63,41 +63,43 @@ def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "requ
 
 def _protect_data(control: Control) -> Dialogue[None]:
     for verb, argument in ((b"PBSZ", b"0"), (b"PROT", b"P")):
-        reply = yield from control.ask(verb, argument, ideal=(200, b"OK"))
+        reply = yield from control.command(verb, argument, ideal=(200, b"OK"))
         if not reply.good:
             raise TlsError(f"the server would not protect data: {reply.shown!r}")
-    control.standing.protected = True
+    control.state.protected = True
 
 
 def _identify(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
     user, password = url.user, url.password
     if user is None:
-        held = yield from _ask_credentials(None)
+        held = yield from _request_credentials(None)
         user, password = (held.user, held.password) if held else (None, options.anonymous_password)
-    reply = yield from control.ask(b"USER", b"anonymous" if user is None else user, ideal=(331, b"Password"))
+    reply = yield from control.command(
+        b"USER", b"anonymous" if user is None else user, ideal=(331, b"Password")
+    )
     if reply.good:
         return
     if not reply.intermediate or reply.code == 332:
         raise _login_refusal(reply, "USER", anonymous=user is None)
     if password is None:
-        password = yield from _ask_password(reply, user)
+        password = yield from _request_password(reply, user)
     secret = password if user is None else Secret(password)
-    reply = yield from control.ask(b"PASS", secret, ideal=(230, b"Logged in"))
+    reply = yield from control.command(b"PASS", secret, ideal=(230, b"Logged in"))
     if not reply.good:
         raise _login_refusal(reply, "PASS", anonymous=user is None)
 
 
-def _ask_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes]:
+def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes]:
     """The password of the URL's user, from a person or a store. Never the anonymous one, never none."""
-    held = yield from _ask_credentials(user)
+    held = yield from _request_credentials(user)
     if held is None or held.user != user:
         raise refusal_of(LoginRequired, reply, "a password is needed, and there is none for this name")
     return held.password
 
 
-def _ask_credentials(user: bytes | None) -> Dialogue[Credentials | None]:
+def _request_credentials(user: bytes | None) -> Dialogue[Credentials | None]:
     ideal = None if user is None else Credentials(user, _UNKNOWN.octets)
-    held = yield AskCredentials(user, ideal)
+    held = yield RequestCredentials(user, ideal)
     assert held is None or isinstance(held, Credentials)
     return held
 
@@ -105,6 +107,6 @@ def _ask_credentials(user: bytes | None) -> Dialogue[Credentials | None]:
 def _login_refusal(reply: ControlReply, verb: str, *, anonymous: bool) -> Declined | ProtocolError:
     if reply.code == 332:
         return declined(reply, verb)
-    if anonymous and reply.code == 530:
+    if anonymous and reply.code == 530 and not is_full(reply):
         return refusal_of(LoginRequired, reply, "no anonymous login here, a name and password are needed")
     return refusal(reply, verb)

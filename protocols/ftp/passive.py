@@ -12,24 +12,27 @@ from typing import NamedTuple
 
 from protocols.errors import ProtocolError
 from protocols.ftp.reply import ControlReply
-from protocols.wire import Buffer, Reader
+from protocols.wire import Buffer, Reader, Rest
 
+_ENTERING_EXTENDED = 229
 _EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")
 _SIX_NUMBERS = re.compile(rb"(?<!\d)(?<!\d,)(\d{1,3}(?:,\d{1,3}){5})(?!,?\d)")
 
 
 class Offer(NamedTuple):
-    """A reply to EPSV or PASV, and the port in it: None if it was refused."""
+    """A reply to EPSV or PASV, and the port in it: None if it tells none."""
 
     reply: ControlReply
     port: int | None
 
 
-def parse_extended(reply: ControlReply) -> int:
+def parse_extended(reply: ControlReply) -> int | None:
     """The port of a 229. `ProtocolError` if there is none, if it is out of range, or if the protocol or
-    address before it is not empty."""
+    address before it is not empty. Another 2yz may tell a port too; without one it is no answer."""
     match = _EXTENDED.search(reply.octets)
     if match is None or not 1 <= (port := int(match[2])) <= 65_535:
+        if reply.code != _ENTERING_EXTENDED:
+            return None
         raise ProtocolError(f"no port can be read from the reply to EPSV, {reply.shown!r}")
     return port
 
@@ -44,10 +47,10 @@ def parse_passive(reply: ControlReply) -> int:
     return port
 
 
-def read_offer(reader: Reader[ControlReply], parse: Callable[[ControlReply], int]) -> Reader[Offer]:
+def read_offer(reader: Reader[ControlReply], parse: Callable[[ControlReply], int | None]) -> Reader[Offer]:
     """A reader for a reply and the port in it."""
 
-    def read(buffer: Buffer) -> Generator[None, None, Offer]:
+    def read(buffer: Buffer) -> Generator[Rest | None, None, Offer]:
         reply = yield from reader(buffer)
         return Offer(reply, parse(reply) if reply.good else None)
 

@@ -99,7 +99,9 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
         taken = len(raw)
         first = _clean(raw, options)
         if _FIRST_LINE.match(first) is None:
-            raise ProtocolError(f"a reply has to start with three digits, this one with {first[:20]!r}")
+            raise ProtocolError(
+                f"a reply has to start with three digits, this one with {first[:20].decode('latin-1')!r}"
+            )
         lines = [first[4:]]
         if first[3:4] == b"-":
             end = first[:3] + b" "

@@ -35,7 +35,7 @@ def login_key(url: FtpUrl, options: Options) -> LoginKey:
     return LoginKey(url.scheme, url.host, url.effective_port, url.user, url.password, anonymous, tls)
 
 
-class Approach(enum.Enum):
+class Route(enum.Enum):
     """How to get from where a connection stands to where a URL's directory is."""
 
     STAY = "send no CWD"
@@ -44,26 +44,28 @@ class Approach(enum.Enum):
 
 
 @dataclass(slots=True)
-class Standing:
+class SessionState:
     """The server's side of one control connection, as far as its replies have told.
 
     `protected` says that data goes through TLS. `type_code` is the last TYPE that was answered 2yz,
-    `extended` whether EPSV works (None: not tried). `home` is what PWD said right after login. `cwds` are
-    the CWD arguments that led from the login directory to where it stands, None after a failed or an
-    additional CWD. `whole` is False while a transfer is under way, and stays so without its final reply:
+    `extended` whether EPSV works (None: not tried),
+    `lists_facts` whether FEAT names MLSD (None: not asked). `home` is what PWD said right after login.
+    `cwds` are the CWD arguments that led from the login directory to where it stands, None after a failed or
+    an additional CWD. `idle` is False while a transfer is under way, and stays so without its final reply:
     then the connection must not serve again.
     """
 
     protected: bool = False
     type_code: bytes | None = None
     extended: bool | None = None
+    lists_facts: bool | None = None
     home: bytes | None = None
     cwds: tuple[bytes, ...] | None = ()
-    whole: bool = True
+    idle: bool = True
 
-    def approach(self, cwds: tuple[bytes, ...]) -> Approach:
-        if not self.whole:
-            return Approach.ANEW
+    def route(self, cwds: tuple[bytes, ...]) -> Route:
+        if not self.idle:
+            return Route.ANEW
         if self.cwds == cwds:
-            return Approach.STAY
-        return Approach.ANEW if self.home is None else Approach.HOME
+            return Route.STAY
+        return Route.ANEW if self.home is None else Route.HOME

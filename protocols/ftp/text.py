@@ -13,12 +13,12 @@ class NetworkText:
     def __init__(self) -> None:
         self._carried = b""
 
-    def feed(self, octets: bytes) -> bytes:
+    def feed(self, octets: bytes) -> tuple[bytes]:
         octets = self._carried + octets
         self._carried = b"\r" if octets.endswith(b"\r") else b""
         octets = octets.removesuffix(b"\r")
-        return octets.replace(b"\r\n", b"\n").replace(b"\r\0", b"\r")
+        return (octets.replace(b"\r\n", b"\n").replace(b"\r\0", b"\r"),)
 
-    def finish(self) -> bytes:
+    def finish(self) -> tuple[bytes]:
         carried, self._carried = self._carried, b""
-        return carried
+        return (carried,)

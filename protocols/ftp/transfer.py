@@ -11,25 +11,25 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from protocols.errors import Disconnected, ProtocolError, TimedOut, Truncated
 from protocols.ftp.control import PRELIMINARY_LIMIT, Closing, Control, refusal, shown_command
 from protocols.ftp.reply import ControlReply
-from protocols.location import Kind
+from protocols.ftp.text import NetworkText
+from protocols.reply import Reply
 from protocols.step import (
     AwaitData,
+    Begin,
     Begun,
     CloseData,
     Dialogue,
-    HandOver,
     Pace,
+    Pass,
+    Passed,
     hear,
+    pass_on,
 )
-
-if TYPE_CHECKING:  # a plan has no dates
-    from datetime import datetime
 
 
 class Form(enum.Enum):
@@ -39,38 +39,20 @@ class Form(enum.Enum):
     TEXT = "the text of the file"
     NAMES = "the names in the directory"
     FACTS = "the names in the directory, with facts"
+    LINES = "the lines of the listing"
 
 
-class Found(NamedTuple):
-    """What a retrieval has found. `size` are the octets of the whole object as they would be sent, None
-    if unknown; the body begins at octet `start` of it. `argument` is what NLST was given, empty if
-    nothing."""
+class Transfer(NamedTuple):
+    """What is to be transferred: the facts that are known before, and what its octets are."""
 
-    kind: Kind
+    reply: Reply
     form: Form
-    size: int | None = None
-    start: int = 0
-    modified: datetime | None = None
-    argument: bytes = b""
 
     @property
     def expected(self) -> int | None:
-        """Octets that the body will have."""
-        return None if self.size is None else max(0, self.size - self.start)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer(HandOver):
-    """The data has begun to come. Answered with `Ended` when it has ended in an orderly way."""
-
-    found: Found
-
-
-class Ended(NamedTuple):
-    """`received` octets came in all; did TLS end with close_notify?"""
-
-    received: int
-    close_notify: bool
+        """Octets that the body will have; None where SIZE did not tell."""
+        size = self.reply.size
+        return None if size is None else max(0, size - self.reply.start)
 
 
 class Refusal(NamedTuple):
@@ -81,38 +63,49 @@ class Refusal(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A transfer of so many octets, complete, and what shows that it is."""
+    """A transfer of so many octets, complete, what shows that it is, and what the server said at its end."""
 
     received: int
     verified: frozenset[str]
+    text: bytes = b""
 
 
-def transfer(control: Control, found: Found, verb: bytes, *arguments: bytes) -> Dialogue[Refusal | Whole]:
-    """Send the command on a data connection that is open already, and see the transfer through.
+def transfer(
+    control: Control, planned: Transfer, verb: bytes, *arguments: bytes
+) -> Dialogue[Refusal | Whole]:
+    """Send the command on a data connection that is open already, and see the transfer through. With the
+    first octet the body begins; where none comes, `settle` begins it.
 
     Raises `Truncated` with both numbers when octets came and not all of them, `Disconnected` when the
     data connection broke before the first, `Closing` for a 421 before the first.
     """
     doing = shown_command(verb, *arguments)
-    control.standing.whole = False
+    control.state.idle = False
     yield from control.say(verb, *arguments)
-    begun = yield from _await_data(control, doing, found)
+    begun = yield from _await_data(control, doing)
     heard = list(begun.values)
     if not begun.octets:
-        return (yield from _conclude_nothing(control, heard, begun, found, doing))
-    ended = yield Transfer(found.form.value, found=found)
-    if not isinstance(ended, Ended):  # only rehearsed
-        ended = Ended(max(begun.octets, found.expected or 0), close_notify=True)
+        return (yield from _conclude_nothing(control, heard, begun, planned, doing))
+    yield Begin(planned.reply)
+    text = NetworkText() if planned.form is Form.TEXT else None
+    octets = Pass(planned.form.value, source="data", filter=text, expected=planned.expected)
+    passed = yield from pass_on(octets)
     yield CloseData()
     try:
-        final = yield from _hear_final(control, heard, ended.received, found, doing)
-        return _check_whole(control, final, ended, found, doing)
+        final = yield from _hear_final(control, heard, passed.octets, planned, doing)
+        return _check_whole(control, final, passed, planned, doing)
     except ProtocolError as error:
-        error.say_more(_count(ended.received, found))
-        raise
+        raise error.saying(_count(passed.octets, planned)) from error.__cause__
 
 
-def _await_data(control: Control, doing: str, found: Found) -> Dialogue[Begun[ControlReply]]:
+def settle(reply: Reply, whole: Whole) -> Dialogue[None]:
+    """What shows that it is whole becomes known; a body without an octet begins now, and is over."""
+    reply.verified.update(whole.verified)
+    if not whole.received:
+        yield Begin(reply)
+
+
+def _await_data(control: Control, doing: str) -> Dialogue[Begun[ControlReply]]:
     begun = yield AwaitData(
         control.reader, f"the first reply to {doing}, or the first data", ControlReply(150), _weigh
     )
@@ -136,25 +129,25 @@ def _conclude_nothing(
     control: Control,
     heard: list[ControlReply],
     begun: Begun[ControlReply],
-    found: Found,
+    planned: Transfer,
     doing: str,
 ) -> Dialogue[Refusal | Whole]:
     """No octet came: an empty object, a refusal, or a failure. The final reply tells."""
     yield CloseData()
     try:
-        final = yield from _hear_final(control, heard, 0, found, doing)
+        final = yield from _hear_final(control, heard, 0, planned, doing)
     except (Disconnected, TimedOut) as error:
         raise (begun.broken or error) from None
     if final.refused and final.code != 426:
-        control.standing.whole = True
+        control.state.idle = True
         return Refusal(final, started=any(reply.preliminary for reply in heard))
     if final.good and begun.broken is not None:
         raise begun.broken
-    return _check_whole(control, final, Ended(0, begun.close_notify), found, doing)
+    return _check_whole(control, final, Passed(0, begun.close_notify), planned, doing)
 
 
 def _hear_final(
-    control: Control, heard: list[ControlReply], received: int, found: Found, doing: str
+    control: Control, heard: list[ControlReply], received: int, planned: Transfer, doing: str
 ) -> Dialogue[ControlReply]:
     """The reply that ends the transfer, heard already or still to come; 1yz ones join `heard`. Without
     one nothing is proved: `Truncated`."""
@@ -172,47 +165,46 @@ def _hear_final(
     except Closing as error:
         if received == 0:
             raise
-        raise _cut(f"{doing}: {error.message}", received, found) from error
+        raise _cut(f"{doing}: {error.message}", received, planned) from error
     except (Disconnected, TimedOut) as error:
         if received == 0:
             raise
-        raise _cut(f"{doing}: the data ended and no final reply came", received, found) from error
+        raise _cut(f"{doing}: the data ended and no final reply came", received, planned) from error
     raise ProtocolError(f"{doing}: {PRELIMINARY_LIMIT} preliminary replies and no final one")
 
 
-def _check_whole(control: Control, final: ControlReply, ended: Ended, found: Found, doing: str) -> Whole:
+def _check_whole(
+    control: Control, final: ControlReply, passed: Passed, planned: Transfer, doing: str
+) -> Whole:
+    received, expected = passed.octets, planned.expected
     if not final.good:
-        raise _broken_off(final, ended.received, found, doing)
-    control.standing.whole = True
-    secured = control.standing.protected
-    if secured and not ended.close_notify:
-        raise _cut(f"{doing}: the data connection ended without TLS's close_notify", ended.received, found)
-    if found.expected is not None and ended.received < found.expected:
-        raise _cut(f"{doing}: fewer octets came than SIZE had given", ended.received, found)
-    proofs = {
-        "final-reply": True,
-        "close-notify": secured,
-        "length": ended.received == found.expected,
-    }
-    return Whole(ended.received, frozenset(word for word, shown in proofs.items() if shown))
+        raise _broken_off(final, received, planned, doing)
+    control.state.idle = True
+    secured = control.state.protected
+    if secured and not passed.close_notify:
+        raise _cut(f"{doing}: the data connection ended without TLS's close_notify", received, planned)
+    if expected is not None and received < expected:
+        raise _cut(f"{doing}: fewer octets came than SIZE had given", received, planned)
+    proofs = {"final-reply": True, "close-notify": secured, "length": received == expected}
+    return Whole(received, frozenset(word for word, shown in proofs.items() if shown), final.octets)
 
 
-def _broken_off(reply: ControlReply, received: int, found: Found, doing: str) -> Exception:
+def _broken_off(reply: ControlReply, received: int, planned: Transfer, doing: str) -> Exception:
     """A final reply that is not 2yz: however many octets came, the transfer failed."""
     if (received == 0 and reply.code != 426) or reply.intermediate:
         return refusal(reply, doing)
     message = f"{doing}: the transfer broke off, the server said {reply.shown!r}"
     if received == 0:
         return Disconnected(f"{message}, before the first octet")
-    return _cut(message, received, found)
+    return _cut(message, received, planned)
 
 
-def _cut(message: str, received: int, found: Found) -> Truncated:
-    return Truncated(f"{message}, {_count(received, found)}", received=received, expected=found.expected)
+def _cut(message: str, received: int, planned: Transfer) -> Truncated:
+    return Truncated(f"{message}, {_count(received, planned)}", received=received, expected=planned.expected)
 
 
-def _count(received: int, found: Found) -> str:
-    announced = "" if found.expected is None else f" of {found.expected}"
+def _count(received: int, planned: Transfer) -> str:
+    announced = "" if planned.expected is None else f" of {planned.expected}"
     return f"after {received}{announced} octets"
 
 

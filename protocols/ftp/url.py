@@ -15,7 +15,13 @@ _DATA = "?:@&="
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FtpUrl(HostUrl):
     """`cwds` are arguments of CWD, one each and empty ones too; `name` is None only where the URL has
-    no path at all; `typecode` is `a`, `i`, `d` or None."""
+    no path at all; `typecode` is `a`, `i`, `d` or None.
+
+    Examples:
+        >>> url = resolver.parse("ftp://h.example/%2Fetc/motd;type=a")
+        >>> url.cwds, url.name, url.typecode
+        ((b'/etc',), b'motd', 'a')
+    """
 
     cwds: tuple[bytes, ...] = ()
     name: bytes | None = None
@@ -59,6 +65,11 @@ def with_typecode(url: FtpUrl, typecode: str) -> FtpUrl:
     if typecode.lower() not in ("a", "i", "d"):
         raise NotConfigured(f"a type is a, i or d, not {typecode!r}")
     return replace(url, typecode=typecode.lower(), name=url.name or b"")
+
+
+def with_name(url: FtpUrl, name: bytes) -> FtpUrl:
+    """The file `name` in the same directory."""
+    return replace(url, name=name, typecode="i", fragment=None)
 
 
 def build(url: FtpUrl) -> str:

@@ -1,45 +1,37 @@
 """gopher and gophers: RFC 1738 3.4 (the URL), RFC 1436, Gopher+ (1993).
 
-From the URL to the octets: `request`. From the octets to a reply: `framing`, `periods`, `refusals`,
-`reading`. What replies hold: `item`, `menu`, `attributes`, `views`, `forms`. One transaction as steps:
-`dialogue`; on a connection: `handler` and `answer`.
+From the URL to the octets: `request`. What comes: `framing`, and by `reading` what it is. What
+replies hold: `item`, `menu`, `attributes`, `views`, `forms`. What is said: `dialogue`; what is made of a
+reply: `answer` and `records`, and of its octets `content` and `periods`.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING
-
-from protocols.gopher.refinement import with_search, with_view
-from protocols.gopher.url import GopherUrl, build, parse
-from protocols.scheme import Dialogue, Scheme
-
-if TYPE_CHECKING:
-    from protocols.contract import Gate, Options, Reply
+from protocols.gopher.url import GopherUrl, build, parse, with_search, with_view
+from protocols.scheme import Scheme
 
 __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
 
-def _open(url: GopherUrl, gate: Gate) -> AbstractAsyncContextManager[Reply]:
-    from protocols.gopher.handler import open_gopher  # parsing a URL needs none of it
+def _stands_for(url: GopherUrl) -> str | None:
+    """The target of an item of type h whose selector is `URL:…`."""
+    if url.gophertype != "h":
+        return None
+    from protocols.gopher.item import check_linked, linked_url  # hardly any URL is one
 
-    return open_gopher(url, gate)
-
-
-def _dialogue(url: GopherUrl, options: Options) -> Dialogue:
-    from protocols.gopher.dialogue import converse  # as above
-
-    return converse(url)
+    target = linked_url(url.selector)
+    return None if target is None else check_linked(target)
 
 
 GOPHER = Scheme(
     name="gopher",
     names="data object, menu, search or service, by its type",
     default_port=70,
+    named_by=("selector",),
+    stands_for=_stands_for,
     parse=parse,
     build=build,
-    open=_open,
-    dialogue=_dialogue,
+    converse="protocols.gopher.dialogue:converse",
     refine={"search": with_search, "view": with_view},
 )
-GOPHERS = GOPHER._replace(name="gophers", tls=True)
+GOPHERS = GOPHER._replace(name="gophers", tls="always")

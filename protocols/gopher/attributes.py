@@ -9,17 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from protocols.errors import LimitExceeded
 from protocols.gopher.item import MenuItem, display_text, line_text, parse_item
 from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
 from protocols.gopher.views import View, parse_view
+from protocols.instant import in_utc
 
 INFO = "INFO"
 
-#: One item's attributes are a page of text; beyond this they are no description but a flood.
-RECORD_LIMIT = 1_048_576
+#: One item's attributes are a page of text; beyond this they are no description but a flood, and what is made
+#: of them is made in one go.
+RECORD_LIMIT = 65_536
+
+#: Octets of a line that tell which block it opens; no name is longer.
+_OPENING_LIMIT = 4_096
 
 _OPENING = re.compile(rb"\+([^+: \t\r\n]+)(?::| |\Z) ?")
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # a CR alone ends no line, here as in `Lines`
@@ -100,19 +105,45 @@ class Record:
         return Record(self.info, kept, self.cut), tuple(name for name in wanted if name not in came)
 
 
+class BlockFilter:
+    """Records as octets, without the blocks that are not named; all of them where none is. Holds one line at
+    most, and no more of it than may tell which block it opens."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._wanted = {INFO, *names}
+        self._held = b""
+        self._inside = False
+        self._keep = True
+
+    def feed(self, octets: bytes) -> bytes:
+        if self._wanted == {INFO}:
+            return octets
+        kept: list[bytes] = []
+        waiting, self._held = self._held + octets, b""
+        for piece in _LINE.findall(waiting):
+            ended = piece.endswith(b"\n")
+            if ended or self._inside or len(piece) > _OPENING_LIMIT:
+                kept.append(self._take(piece))
+                self._inside = not ended
+            else:
+                self._held = piece
+        return b"".join(kept)
+
+    def finish(self) -> bytes:
+        held, self._held = self._held, b""
+        return self._take(held)
+
+    def _take(self, piece: bytes) -> bytes:
+        """A line, or a piece of one; its first piece says which block it is of."""
+        if not self._inside and (found := _OPENING.match(piece.removesuffix(b"\n").removesuffix(b"\r"))):
+            self._keep = display_text(found[1]) in self._wanted
+        return piece if self._keep else b""
+
+
 def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
     """The octets of a record without the blocks that are not named; all of it where none is."""
-    wanted = {INFO, *names}
-    if wanted == {INFO}:
-        return octets
-    kept: list[bytes] = []
-    keep = True
-    for line in _LINE.findall(octets):
-        if found := _OPENING.match(line.removesuffix(b"\n").removesuffix(b"\r")):
-            keep = display_text(found[1]) in wanted
-        if keep:
-            kept.append(line)
-    return b"".join(kept)
+    blocks = BlockFilter(names)
+    return blocks.feed(octets) + blocks.finish()
 
 
 class RecordReader:
@@ -165,12 +196,13 @@ class _OpenRecord:
         self._cut = False
 
     def add(self, line: TextLine, opens: str | None, rest: bytes) -> None:
+        if not line.whole:
+            self._cut = True  # it is not kept, so it takes no room
+            return
         self._room -= len(line.octets) + 1
         if self._room < 0:
             raise LimitExceeded("body", "the attributes of one item are larger than any description")
-        if not line.whole:
-            self._cut = True
-        elif opens is not None:
+        if opens is not None:
             self._blocks.append((opens, parse_item(rest) if rest else None, []))
         elif self._blocks:
             # exactly one blank marks a line of the block; a line without it is malformed, and kept
@@ -210,10 +242,4 @@ def _parse_instant(value: bytes) -> datetime | None:
     """`text <YYYYMMDDhhmmss>`: the text is for people, in whatever language, and is not read. The zone
     is unknown; the value is given as if it were UTC."""
     found = _INSTANT.search(value)
-    if found is None:
-        return None
-    year, month, day, hour, minute, second = map(int, found.groups())
-    try:
-        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
-        return None
+    return None if found is None else in_utc(found.groups())

@@ -6,26 +6,31 @@ way to somewhere else: a link, a telnet session, a phone book.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Generator
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import InvalidUrl, Refused
-from protocols.gopher.refinement import with_gopherplus
+from protocols.gopher.answer import OCTETS, Answer, Shape
 from protocols.gopher.request import (
     SAFE_REQUEST,
-    Ask,
+    Command,
+    Requested,
     command_in,
     encode_request,
     line_length,
-    parse_command,
 )
-from protocols.gopher.url import GopherUrl, build
+from protocols.gopher.url import GopherUrl, build, with_gopherplus
 from protocols.location import JsonValue, Kind
-from protocols.step import Connect, Dialogue, HandOver, Note, Say, hear
+from protocols.options import Limits, Options
+from protocols.reply import Reply
+from protocols.step import Begin, Connect, Dialogue, Note, Peek, Say, hear
 
 if TYPE_CHECKING:
+    from protocols.connection import Line
     from protocols.gopher.framing import Header
-    from protocols.wire import Reader
+    from protocols.wire import Buffer, Reader
 
 
 class Pointer(NamedTuple):
@@ -36,31 +41,40 @@ class Pointer(NamedTuple):
     extra: dict[str, JsonValue]
 
 
-@dataclass(frozen=True, slots=True)
-class Handed(HandOver):
-    """The reply, behind its header line if it has one."""
+def converse(url: GopherUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
+    """The steps of a retrieval. Where an item leads elsewhere, the reply says so and nothing is sent.
 
-    header: Header | None = None
-
-
-def converse(url: GopherUrl) -> Dialogue[Pointer | None]:
-    """The dialogue. A pointer is its result, and nothing is sent; else it hands the reply over.
-
-    Where a form was asked for, the hand-over wants to know whether there was one: False fetches the
-    item in its default view. Raises `Refused` (S02, S03, S20) before anything is done.
+    Raises `Refused` (S02, S03, S20) before anything is done, `Declined` where the server answers with an
+    error, and `ProtocolError` where it answers a Gopher+ request with nothing. A reply that ends early is
+    `Truncated`, by its body; the attributes of one item, and forms, are read whole before it begins.
     """
-    encode_request(url)  # what may not be sent may not be pointed to either
+    request = encode_request(url)  # what may not be sent may not be pointed to either
     pointer = find_pointer(url)
     if pointer is not None:
         yield Note(f"nothing is sent: this is a {pointer.kind.value} that leads to {pointer.target}")
-        return pointer
-    has_form = yield from _exchange(url)
-    if parse_command(url.gopherplus).ask is Ask.FORM:
-        yield Note("the answers make a new URL (RFC 1738 3.4.9), which goes on a connection of its own")
-        yield Note("an item without a form is fetched in its default view, on a second connection")
-        if has_form is False:
-            yield from _exchange(default_view(url))
-    return None
+        yield Begin(Reply(kind=pointer.kind, target=pointer.target, extra=pointer.extra))
+        return
+    limits, raw = limits or Limits(), options is not None and options.raw
+    answer = yield from _request(url, request, limits, raw=raw)
+    if answer.command.requested is Requested.FORM and not raw:
+        yield from _give_form(answer, limits)
+    else:
+        yield from answer.give()
+
+
+def _give_form(answer: Answer, limits: Limits) -> Dialogue[None]:
+    """The form, if the item has one; else the item in its default view."""
+    from protocols.gopher.records import give_form  # few URLs ask so
+
+    has_form = answer.has_records and (yield from give_form(answer))
+    yield Note("the answers make a new URL (RFC 1738 3.4.9), which goes on a connection of its own")
+    yield Note("an item without a form is fetched in its default view, on a second connection")
+    if has_form:
+        return
+    url = default_view(answer.url)
+    item = yield from _request(url, encode_request(url), limits)
+    item.completeness.warn("gopher:no-form", "the item has no form; this is the item itself")
+    yield from item.give()
 
 
 def default_view(url: GopherUrl) -> GopherUrl:
@@ -68,41 +82,43 @@ def default_view(url: GopherUrl) -> GopherUrl:
     return with_gopherplus(url, b"+")
 
 
-def _exchange(url: GopherUrl) -> Dialogue[object]:
-    request = encode_request(url)
+def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False) -> Dialogue[Answer]:
+    """Send the request, hear the header line if there may be one, and look at what follows."""
     yield Connect(tls=url.scheme == "gophers")
     if (length := line_length(request)) > SAFE_REQUEST:
         yield Note(f"a request of {length} octets; some servers read {SAFE_REQUEST}")
     yield Say((request,))
-    if command_in(url).ask is Ask.PLAIN:
-        return (yield Handed("the reply, until the server closes"))
-    return (yield from _hand_over_framed(url))
+    command, header, ideal = command_in(url), None, OCTETS
+    if command.requested is not Requested.PLAIN:
+        header = yield from _hear_header(url)
+        ideal = _ideal_shape(command)
+    shape = yield Peek(partial(_read_shape, url, header), ideal)
+    assert isinstance(shape, Shape)
+    return Answer(url, command, length, header, shape, limits.line, raw=raw)
 
 
-def _hand_over_framed(url: GopherUrl) -> Dialogue[object]:
-    """Hear the header line that a Gopher+ reply has, then hand over what it promises."""
+def _hear_header(url: GopherUrl) -> Dialogue[Header | None]:
     from protocols.gopher.framing import Ending, Header, read_header, read_promised_header  # few URLs ask so
 
     reader: Reader[Header | None] = read_promised_header if url.gopherplus else read_header
     willing: Header | None = Header(Ending.PERIOD)
     header = yield from hear(reader, "the header line of a Gopher+ reply", willing)
     yield Note("a reply without a header line is read as one of a server that does not know Gopher+")
-    if header is None:
-        return (yield Handed("the reply, until the server closes"))
-    return (yield Handed(_promise(header), header.count, header))
+    return header
 
 
-def _promise(header: Header) -> str:
-    from protocols.gopher.framing import Ending  # loaded by now
+def _read_shape(url: GopherUrl, header: Header | None, buffer: Buffer) -> Generator[None, None, Shape]:
+    from protocols.gopher.reading import read_shape  # a plan looks at nothing
 
-    what = "an error text" if header.refused else "the reply"
-    match header.ending:
-        case Ending.COUNT:
-            return f"{what}, {header.count} octets"
-        case Ending.PERIOD:
-            return f"{what}, up to a line with a lone period, until the server closes"
-        case Ending.CLOSE:
-            return f"{what}, until the server closes"
+    return read_shape(url, header, buffer)
+
+
+def _ideal_shape(command: Command) -> Shape:
+    if not command.requests_records:
+        return OCTETS
+    from protocols.gopher.reading import RECORDS  # few URLs ask so
+
+    return RECORDS
 
 
 def find_pointer(url: GopherUrl) -> Pointer | None:

@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 from protocols.errors import Refused
 from protocols.gopher.item import display_text
-from protocols.gopher.refinement import with_gopherplus
-from protocols.gopher.url import GopherUrl
+from protocols.gopher.url import GopherUrl, with_gopherplus
 from protocols.location import Finding, JsonValue
 from protocols.wire import encode_block, encode_line
 
@@ -26,6 +25,8 @@ FORM_LIMIT = 1_048_576
 Answer: TypeAlias = "bytes | bool | tuple[bytes, ...] | None"
 
 _LINE_END = re.compile(rb"\r\n|\n")
+#: How Minnesota's clients read a default out of the words of a SELECT, which they then do not show.
+_DEFAULT_BEHIND = re.compile(r":([01])\s*\Z")
 
 
 class Question(enum.Enum):
@@ -108,10 +109,22 @@ def _parse_line(line: bytes) -> FormLine:
     if not colon or question is Question.UNKNOWN:
         return FormLine(Question.UNKNOWN, shown, display_text(prompt if colon else word))
     first = display_text(values[0]) if values else None
+    if question is Question.SELECT:
+        return _parse_select(shown, display_text(prompt), first)
     if question is Question.CHOOSE:
         return FormLine(question, shown, display_text(prompt), tuple(values), first)
     default = None if first is None else _default(question, first)
     return FormLine(question, shown, display_text(prompt), (), default)
+
+
+def _parse_select(word: str, prompt: str, value: str | None) -> FormLine:
+    """A yes or no. Its default stands behind a TAB, or as `:1` or `:0` at the end of the prompt."""
+    behind = _DEFAULT_BEHIND.search(prompt)
+    if behind is not None:
+        prompt = prompt[: behind.start()]
+        value = behind[1] if value is None else value
+    default = None if value is None else "1" if value.strip() == "1" else "0"
+    return FormLine(Question.SELECT, word, prompt, (), default)
 
 
 def _default(question: Question, value: str) -> str | None:
@@ -119,8 +132,6 @@ def _default(question: Question, value: str) -> str | None:
         return None
     if question is Question.ASK_FILE and re.search(r"[/\\]|\A\.", value):
         return None  # a file name from a peer has no place in the file system but where we are
-    if question is Question.SELECT:
-        return "1" if value.strip() == "1" else "0"
     return value
 
 
@@ -161,7 +172,8 @@ def _answer_lines(line: FormLine, answer: Answer) -> list[bytes]:
         return [b"%d" % len(answer), *answer]
     if line.question is Question.CHOOSE and isinstance(answer, bytes):
         if answer not in line.choices:
-            raise ValueError(f"{line.prompt!r} takes one of {line.choices!r}")
+            choices = ", ".join(repr(display_text(choice)) for choice in line.choices)
+            raise ValueError(f"{line.prompt!r} takes one of {choices}")
         return [answer]
     if line.question in _LINE and isinstance(answer, bytes):
         return [answer]

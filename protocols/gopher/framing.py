@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from protocols.errors import Disconnected, ProtocolError
 from protocols.wire import Buffer
@@ -33,17 +33,35 @@ class Ending(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Header:
     """`refused`: what follows is an error text. `count` is the number of octets that follow, None
-    unless `ending` is COUNT."""
+    unless `ending` is COUNT. `octets` are the line as it came."""
 
     ending: Ending
     count: int | None = None
     refused: bool = False
+    octets: bytes = field(default=b"", compare=False)
 
     @property
     def written(self) -> str:
         """The header as it is written on the wire, without its line end."""
         how = {Ending.PERIOD: "-1", Ending.CLOSE: "-2"}.get(self.ending, str(self.count))
         return ("-" if self.refused else "+") + how
+
+    @property
+    def has_period(self) -> bool:
+        """Will a final period come?"""
+        return self.ending is Ending.PERIOD
+
+    @property
+    def promise(self) -> str:
+        """What it says, for a person."""
+        what = "an error text" if self.refused else "the reply"
+        match self.ending:
+            case Ending.COUNT:
+                return f"{what}, {self.count} octets"
+            case Ending.PERIOD:
+                return f"{what}, up to a line with a lone period, until the server closes"
+            case Ending.CLOSE:
+                return f"{what}, until the server closes"
 
 
 def read_header(buffer: Buffer) -> Generator[None, None, Header | None]:
@@ -54,8 +72,7 @@ def read_header(buffer: Buffer) -> Generator[None, None, Header | None]:
         first = buffer.peek(HEADER_LIMIT)
         found = _HEADER.match(first)
         if found is not None:
-            buffer.take(found.end())
-            return _header(found[1], found[2])
+            return _header(found[1], found[2], buffer.take(found.end()))
         hopeless = len(first) == HEADER_LIMIT or bool(first and not _BEGINNING.match(first))
         if hopeless or buffer.at_end:
             return None
@@ -69,16 +86,17 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, Header | None]
     if header is None and buffer.at_end and _BEGINNING.match(buffer.peek(HEADER_LIMIT)):
         raise Disconnected("the connection ended inside the header line of a Gopher+ reply")
     if header is None and not buffer:
-        error = ProtocolError("the server closed without a single octet in answer to a Gopher+ request")
-        error.retryable = True  # whether it never answers so or was cut off this time, nobody can tell
-        raise error
+        raise ProtocolError(
+            "the server closed without a single octet in answer to a Gopher+ request",
+            retryable=True,  # whether it never answers so or was cut off this time, nobody can tell
+        )
     return header
 
 
-def _header(sign: bytes, how: bytes) -> Header:
+def _header(sign: bytes, how: bytes, octets: bytes) -> Header:
     refused = sign == b"-"
     if how == b"-1":
-        return Header(Ending.PERIOD, None, refused)
+        return Header(Ending.PERIOD, None, refused, octets)
     if how == b"-2":
-        return Header(Ending.CLOSE, None, refused)
-    return Header(Ending.COUNT, int(how), refused)
+        return Header(Ending.CLOSE, None, refused, octets)
+    return Header(Ending.COUNT, int(how), refused, octets)

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from protocols.authority import build_host, build_login, build_port, build_userinfo
 from protocols.errors import InvalidUrl
 from protocols.gopher.url import GopherUrl
-from protocols.location import HostUrl, JsonValue
+from protocols.location import BuiltUrl, HostUrl, JsonValue
 from protocols.syntax import encode
 
 #: Rule S20: the schemes that a `URL:` selector may lead to.
@@ -72,7 +72,7 @@ def parse_item(line: bytes) -> MenuItem:
 @dataclass(frozen=True, slots=True)
 class Link:
     """Where an item leads: a URL, or None and why not. What was never meant to lead anywhere, prose
-    and errors, has neither."""
+    and errors, has neither. A URL that is not a `BuiltUrl` is the peer's text."""
 
     url: str | None = None
     unusable: str | None = None
@@ -111,13 +111,13 @@ def check_linked(target: bytes) -> str:
     return text
 
 
-def _build(item: MenuItem, character: str, menu: GopherUrl) -> str:
+def _build(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
     selector = item.selector or b""
     if item.host is None or item.port is None:
         raise InvalidUrl("no-host", 0, "the line has no host and port")
     found = _PORT.match(item.port)
     if found is None:
-        raise InvalidUrl("bad-port", 0, f"port {item.port!r} is not a number from 1 to 65535")
+        raise InvalidUrl("bad-port", 0, f"port {display_text(item.port)!r} is not a number from 1 to 65535")
     if _ENDS_LINE.search(selector):
         raise InvalidUrl("selector-control", 0, "the selector holds NUL, CR or LF")
     if not "\x21" <= character <= "\x7e":
@@ -129,13 +129,13 @@ def _build(item: MenuItem, character: str, menu: GopherUrl) -> str:
     scheme = menu.scheme if _same_place(place, menu) else "gopher"
     tag = f"%09%09{item.tag}" if item.tag else ""
     what = encode(character.encode("ascii") + selector, _UNESCAPED)
-    return f"{scheme}:{build_login(place)}/{what}{tag}"
+    return BuiltUrl(f"{scheme}:{build_login(place)}/{what}{tag}")
 
 
-def build_session(character: str, host: str, port: int, login: bytes) -> str:
+def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUrl:
     """The telnet or tn3270 URL of a type 8 or T item; `login` is the name to suggest there."""
     user = build_userinfo(login or None, None)
-    return f"{_SESSIONS[character]}://{user}{build_host(host)}{build_port(port, _SESSION_PORT)}/"
+    return BuiltUrl(f"{_SESSIONS[character]}://{user}{build_host(host)}{build_port(port, _SESSION_PORT)}/")
 
 
 def _same_place(place: HostUrl, menu: GopherUrl) -> bool:

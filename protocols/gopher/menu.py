@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from protocols.contract import Entry, JsonValue, Kind
+from protocols.entry import Entry
 from protocols.gopher.item import Link, MenuItem, display_text, link_of, parse_item
 from protocols.gopher.item_types import find_type
 from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
 from protocols.gopher.url import GopherUrl
+from protocols.location import JsonValue, Kind
 
 _NO_ITEM = ("i", "3", "+", "")
 

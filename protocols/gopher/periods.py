@@ -24,7 +24,8 @@ HOLD_LIMIT = 8 * 1024 * 1024
 _TERMINATOR = re.compile(rb"\n(\.(?:\r?\n)?)\Z")
 _ENDED_TERMINATOR = re.compile(rb"\n(\.\r?\n)\Z")
 _PERHAPS_TERMINATOR = re.compile(rb"\n\.\r?\n?\Z")
-_TAIL = 4  # LF, period, CR, LF
+#: As many last octets of a reply as tell whether it ends with a lone period: LF, period, CR, LF.
+TAIL_LENGTH = 4
 
 _DOUBLED = re.compile(rb"^\.\.", re.MULTILINE)
 _DOUBLED_ALONE = re.compile(rb"^\.\.(?=\r?\n)", re.MULTILINE)
@@ -35,14 +36,14 @@ _SINGLE_ALONE = re.compile(rb"^\.(?=\r?\n)", re.MULTILINE)
 def closing_period(octets: bytes) -> bytes:
     """The lone period, line end included, that a reply consisting of `octets` ends with so far; empty if
     it does not. If nothing more comes, it is the terminator."""
-    tail = octets[-_TAIL:] if len(octets) >= _TAIL else b"\n" + octets
+    tail = octets[-TAIL_LENGTH:] if len(octets) >= TAIL_LENGTH else b"\n" + octets
     found = _ENDED_TERMINATOR.search(tail)
     return b"" if found is None else found[1]
 
 
 class Periods:
-    """A `Filter` for a whole textual reply. After `finish`, `terminator` holds the octets of the
-    terminator (empty if there was none) and `restore` gives the untouched octets back.
+    """Fed a whole textual reply as it comes, gives what it stands for. After `finish`, `terminator` holds the
+    octets of the terminator (empty if there was none) and `restore` gives the untouched octets back.
 
     `gave_up` is True when more than `hold` octets would have had to wait.
     """
@@ -64,7 +65,7 @@ class Periods:
     @property
     def last_line(self) -> bytes:
         """The lone period, line end included, that the octets so far end with (see `closing_period`)."""
-        return closing_period(bytes(self._held[-_TAIL:]))
+        return closing_period(bytes(self._held[-TAIL_LENGTH:]))
 
     def feed(self, octets: bytes) -> bytes:
         self._held += octets
@@ -75,7 +76,7 @@ class Periods:
 
     def finish(self) -> bytes:
         """The reply is complete."""
-        found = _TERMINATOR.search(self._held[-_TAIL:])
+        found = _TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is not None:
             self.terminator = bytes(found[1])
         rest = self._give(len(self._held))
@@ -112,7 +113,7 @@ class Periods:
 
     def _literal_until(self) -> int:
         """Only a lone period at the very end can still change."""
-        found = _PERHAPS_TERMINATOR.search(self._held[-_TAIL:])
+        found = _PERHAPS_TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is None:
             return len(self._held)
         return len(self._held) - len(found[0]) + 1
@@ -129,12 +130,15 @@ class Periods:
             self._searched = found + 2
         else:
             self._searched = max(0, waiting - 1)
-        longer = None if self._single_seen else self._longer
-        return min(index for index in (waiting, self._doubled, longer) if index is not None)
+        if self._doubled is not None:
+            waiting = min(waiting, self._doubled)
+        if self._longer is not None and not self._single_seen:
+            waiting = min(waiting, self._longer)
+        return waiting
 
     def _judge(self, start: int) -> bool:
         """Learn what the line at `start` says about the server; False if more octets are needed."""
-        after = bytes(self._held[start + 1 : start + _TAIL])
+        after = bytes(self._held[start + 1 : start + TAIL_LENGTH])
         if after in (b"", b"\r", b".", b".\r"):
             return False
         if after.startswith((b"\n", b"\r\n")):

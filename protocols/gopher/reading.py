@@ -1,17 +1,32 @@
-"""What a reply is read as: decided by the view asked for if the server honoured Gopher+, else by the
-type of the item."""
+"""What a reply is read as: decided by the view asked for if the server honoured Gopher+, else by the type of
+the item; or that it is an error.
+
+Nothing is taken of it for that: the octets are looked at where they are, and no more of them is waited for
+than may tell.
+
+A Gopher server says no with a Gopher+ error (memo 2.3), or with a reply that looks like one: basic Gopher has
+no status. What servers send for a missing item is an error line, and it is told from content by its shape
+alone; words are not guessed at. Telling needs the start of a reply, and only while that can still be nothing
+but an error.
+"""
 
 from __future__ import annotations
 
-import enum
 import re
-from dataclasses import dataclass
+from collections.abc import Generator
 
-from protocols.gopher.item_types import Reading, find_type, media_type_of
-from protocols.gopher.request import Ask, command_in, parse_command
+from protocols.errors import Declined, Disconnected, NotFound, TryLater
+from protocols.gopher.answer import Listing, Shape
+from protocols.gopher.framing import Header
+from protocols.gopher.item import display_text, line_text, link_of, parse_item
+from protocols.gopher.item_types import SIGNATURE_LENGTH, Reading, find_type, media_type_of
+from protocols.gopher.lines import Lines, TextLine
+from protocols.gopher.periods import TAIL_LENGTH, closing_period
+from protocols.gopher.request import Requested, command_in, parse_command
 from protocols.gopher.url import GopherUrl
 from protocols.gopher.views import ATTRIBUTES_VIEW, kind_of_view
 from protocols.location import Kind
+from protocols.wire import Buffer
 
 #: As many octets as tell attribute records from anything else.
 RECORD_MARK_LENGTH = 6
@@ -19,47 +34,110 @@ RECORD_MARK_LENGTH = 6
 _RECORD_MARK = re.compile(rb"\+INFO[: ]")
 
 
-class Listing(enum.Enum):
-    """What the lines of a listing are."""
+#: What is kept of the words of an error; more would be no message.
+ERROR_LIMIT = 8192
+#: A reply that is longer than this is no error, whatever its lines look like.
+WATCH_LIMIT = 8_192
+#: Octets whose lines are split before the first of them is judged.
+_LOOKED_AT_ONCE = 1_024
 
-    ITEMS = "items"
-    RECORDS = "records"
+_CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
+_TERMINATOR_LENGTH = 3
+_TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
 
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How a reply is read and what it is called. `textual`: unframed, its lone periods are undone."""
-
-    kind: Kind
-    media_type: str | None
-    listing: Listing | None
-    textual: bool
+RECORDS = Shape(Kind.DIRECTORY, ATTRIBUTES_VIEW, Listing.RECORDS, textual=True)
 
 
-_RECORDS = Shape(Kind.DIRECTORY, ATTRIBUTES_VIEW, Listing.RECORDS, True)
+def read_shape(url: GopherUrl, header: Header | None, buffer: Buffer) -> Generator[None, None, Shape]:
+    """A reader for what the reply behind this header is; it takes nothing. Raises `Declined` where it is an
+    error, and what broke the connection where that was before its first octet."""
+    return _read_unframed(url, buffer) if header is None else _read_framed(url, header, buffer)
+
+
+def _read_framed(url: GopherUrl, header: Header, buffer: Buffer) -> Generator[None, None, Shape]:
+    if header.refused:
+        wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
+        raise parse_refusal((yield from _first(wanted, buffer)), url)  # it may be cut short anywhere
+    wanted = SIGNATURE_LENGTH if find_type(url.gophertype).sniffed else 0
+    if header.count is not None:
+        wanted = min(wanted, header.count)
+    shape = shape_of_framed(url, (yield from _first(wanted, buffer)))
+    _check_begun(buffer)
+    return shape
+
+
+def _read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Shape]:
+    item_type = find_type(url.gophertype)
+    wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
+    first = (yield from _first(wanted, buffer)) if wanted else b""
+    detector = MenuDetector() if item_type.reading is Reading.MENU else LineDetector()
+    yield from _show(detector, buffer)
+    if detector.is_refusal:
+        raise detector.refusal
+    _check_begun(buffer)
+    return shape_of_unframed(url, first)
+
+
+def _first(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
+    """The first `count` octets, fewer only if no more come."""
+    while len(buffer) < count and not buffer.is_all:
+        yield
+    return buffer.peek(count)
+
+
+def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None]:
+    """Let `detector` see the reply until it has made up its mind, or no more comes."""
+    seen = 0
+    while detector.is_refusal is None:
+        if len(buffer) > seen:
+            detector.feed(buffer.tail(len(buffer) - seen))
+            seen = len(buffer)
+        elif buffer.is_all:
+            break
+        else:
+            yield
+    if detector.is_refusal is None and _is_whole(buffer):
+        detector.finish()
+
+
+def _is_whole(buffer: Buffer) -> bool:
+    """Is this all of the reply, as far as can be known: to the end of the connection, or to a final period
+    behind which the connection was reset?"""
+    if isinstance(buffer.broken, Disconnected):
+        return closing_period(buffer.tail(TAIL_LENGTH)) != b""
+    return buffer.at_end
+
+
+def _check_begun(buffer: Buffer) -> None:
+    if buffer.broken is not None and not buffer:
+        raise buffer.broken
 
 
 def shape_of_framed(url: GopherUrl, first: bytes = b"") -> Shape:
     """The shape of a framed reply whose data begin with the octets `first`."""
     command = command_in(url)
-    if command.asks_records:
-        return _RECORDS
+    if command.requests_records:
+        return RECORDS
     viewed = kind_of_view(command.view)
     if viewed is None:
         return shape_by_type(url, first)
     kind, media_type = viewed
     if media_type == ATTRIBUTES_VIEW:
-        return _RECORDS
+        return RECORDS
     return Shape(kind, media_type, Listing.ITEMS if kind is Kind.DIRECTORY else None, True)
 
 
 def shape_of_unframed(url: GopherUrl, first: bytes) -> Shape:
     """The shape of a reply without a header. Minnesota's answers to a search in Gopher+ are attribute
     records without one."""
-    command = parse_command(url.gopherplus)
     shape = shape_by_type(url, first)
-    expected = command.asks_records or (command.ask is not Ask.PLAIN and shape.listing is not None)
-    return _RECORDS if expected and _RECORD_MARK.match(first) else shape
+    if not url.gopherplus:
+        return shape
+    command = parse_command(url.gopherplus)
+    expected = command.requests_records or (
+        command.requested is not Requested.PLAIN and shape.listing is not None
+    )
+    return RECORDS if expected and _RECORD_MARK.match(first) else shape
 
 
 def shape_by_type(url: GopherUrl, first: bytes) -> Shape:
@@ -68,5 +146,134 @@ def shape_by_type(url: GopherUrl, first: bytes) -> Shape:
     media_type = media_type_of(item_type, first)
     if item_type.reading is not Reading.MENU:
         return Shape(Kind.DOCUMENT, media_type, None, item_type.reading is Reading.TEXT)
-    to_ask = item_type.kind is Kind.SEARCH and not url.search
-    return Shape(Kind.SEARCH if to_ask else Kind.DIRECTORY, media_type, Listing.ITEMS, True)
+    is_incomplete = item_type.kind is Kind.SEARCH and not url.search
+    return Shape(Kind.SEARCH if is_incomplete else Kind.DIRECTORY, media_type, Listing.ITEMS, True)
+
+
+def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
+    """The error that a framed error text speaks of: `code SP anything`, then lines of words. The text
+    may have been cut short anywhere; one without a code is an error of no known kind."""
+    lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
+    found = _CODE.match(lines[0])
+    code, behind = (int(found[1]), found[2] or b"") if found else (None, lines[0])
+    words = _words(lines[1:]) or _words([behind])
+    what = f"the server declined with code {code}" if code is not None else "the server declined"
+    shown = None if code is None else str(code)
+    match code:
+        case 1:
+            return NotFound(f"{what}, item not available: {words!r}", code=shown, text=words)
+        case 2:
+            return TryLater(f"{what}, try later: {words!r}", code=shown, text=words)
+        case 3:
+            place = _new_place([behind, *lines[1:2]], url)
+            return Declined(f"{what}, the item has moved to {place}", code=shown, text=words)
+    return Declined(f"{what}: {words!r}", code=shown, text=words)
+
+
+def _words(lines: list[bytes]) -> str:
+    return "\n".join(line_text(line) for line in lines if line not in (b"", b"."))
+
+
+def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
+    """The URL in the first of the lines that is an item with one. It is told, never followed."""
+    for line in candidates:
+        item = parse_item(line)
+        if item.port is not None and (found := link_of(item, item.character, url).url) is not None:
+            return found
+    return "a place that it does not name"
+
+
+class ErrorDetector:
+    """Looks at the start of an unframed reply until it is certainly an error or certainly content.
+
+    `is_refusal` is None while it may be either; `refusal` is the error once it is one.
+    """
+
+    def __init__(self) -> None:
+        self.is_refusal: bool | None = None
+        self._seen = 0
+        self._words: list[str] = []
+
+    def feed(self, octets: bytes) -> None:
+        for start in range(0, len(octets), _LOOKED_AT_ONCE):
+            if self.is_refusal is not None:
+                return
+            piece = octets[start : start + _LOOKED_AT_ONCE]
+            self._seen += len(piece)
+            self._look(piece)
+            if self.is_refusal is None and self._seen > WATCH_LIMIT:
+                self.is_refusal = False
+
+    def finish(self) -> None:
+        """The reply has ended."""
+        if self.is_refusal is None:
+            self.is_refusal = self._verdict()
+
+    @property
+    def refusal(self) -> NotFound:
+        assert self.is_refusal
+        words = "\n".join(self._words)[:ERROR_LIMIT]
+        return NotFound(f"the server answered with an error line: {words!r}", text=words)
+
+    def _look(self, octets: bytes) -> None:
+        raise NotImplementedError
+
+    def _verdict(self) -> bool:
+        raise NotImplementedError
+
+
+class MenuDetector(ErrorDetector):
+    """A menu is an error if it has an item of type 3 and none but such and prose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = Lines()
+
+    def _look(self, octets: bytes) -> None:
+        self._judge(self._lines.feed(octets))
+
+    def _verdict(self) -> bool:
+        self._judge(self._lines.finish())
+        return bool(self._words) and self.is_refusal is None
+
+    def _judge(self, lines: list[TextLine]) -> None:
+        for line in lines:
+            if line.octets[:1] == b"3":
+                self._words.append(display_text(parse_item(line.octets).display))
+            elif line.octets not in (b"", b".") and line.octets[:1] != b"i":
+                self.is_refusal = False
+
+
+class LineDetector(ErrorDetector):
+    """Any other reply is an error if it is a single menu line, of type 3, or of type 0 with the place
+    that Minnesota servers put into theirs. A lone period may follow it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line = bytearray()
+        self._behind: bytearray | None = None
+
+    def _look(self, octets: bytes) -> None:
+        if self._behind is None:
+            line, end, octets = octets.partition(b"\n")
+            self._line += line
+            if not self._line.startswith((b"3", b"0")) and self._line:
+                self.is_refusal = False
+            if not end or self.is_refusal is False:
+                return
+            self._behind = bytearray()
+            if not self._is_error_line():
+                self.is_refusal = False
+        self._behind += octets[: _TERMINATOR_LENGTH + 1]
+        if not _TERMINATOR.fullmatch(self._behind):
+            self.is_refusal = False
+
+    def _verdict(self) -> bool:
+        return self._is_error_line()
+
+    def _is_error_line(self) -> bool:
+        item = parse_item(bytes(self._line).removesuffix(b"\r"))
+        self._words = [display_text(item.display)]
+        if item.port is None:
+            return False
+        return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")

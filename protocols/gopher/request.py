@@ -26,7 +26,7 @@ _ENDS_FIELD = re.compile(rb"[\0\t\r\n]")
 _NAME = re.compile(rb"[^+: \t\r\n]+")
 
 
-class Ask(enum.Enum):
+class Requested(enum.Enum):
     """What a request asks for."""
 
     PLAIN = "the item, without Gopher+"
@@ -42,7 +42,7 @@ class Command(NamedTuple):
     attributes asked for, without their plus signs, empty for all; `answers` are those of a filled-in
     form, None if there is none."""
 
-    ask: Ask
+    requested: Requested
     view: bytes = b""
     names: tuple[bytes, ...] = ()
     answers: tuple[bytes, ...] | None = None
@@ -55,12 +55,12 @@ class Command(NamedTuple):
         return tuple(display_text(name) for name in self.names)
 
     @property
-    def asks_records(self) -> bool:
+    def requests_records(self) -> bool:
         """Are attribute records wanted?"""
-        return self.ask in (Ask.ATTRIBUTES, Ask.DIRECTORY, Ask.FORM)
+        return self.requested in (Requested.ATTRIBUTES, Requested.DIRECTORY, Requested.FORM)
 
 
-_PLAIN = Command(Ask.PLAIN)
+_PLAIN = Command(Requested.PLAIN)
 
 
 def parse_command(gopherplus: bytes | None) -> Command:
@@ -72,14 +72,14 @@ def parse_command(gopherplus: bytes | None) -> Command:
         return _parse_form(gopherplus)
     match gopherplus[:1]:
         case b"+":
-            return Command(Ask.ITEM, view=gopherplus[1:])
+            return Command(Requested.ITEM, view=gopherplus[1:])
         case b"!":
-            return Command(Ask.ATTRIBUTES, names=tuple(_NAME.findall(gopherplus, 1)))
+            return Command(Requested.ATTRIBUTES, names=tuple(_NAME.findall(gopherplus, 1)))
         case b"$":
-            return Command(Ask.DIRECTORY, names=tuple(_NAME.findall(gopherplus, 1)))
+            return Command(Requested.DIRECTORY, names=tuple(_NAME.findall(gopherplus, 1)))
         case b"?" if gopherplus == b"?":
-            return Command(Ask.FORM)
-    return Command(Ask.OTHER)
+            return Command(Requested.FORM)
+    return Command(Requested.OTHER)
 
 
 def _parse_form(gopherplus: bytes) -> Command:
@@ -90,7 +90,7 @@ def _parse_form(gopherplus: bytes) -> Command:
     answers = tuple(lines[1:-2])
     if any(answer == b"." or re.search(rb"[\0\r\n]", answer) for answer in answers):
         raise Refused("S03", "the filled-in form goes on behind the period that ends it")
-    return Command(Ask.ITEM, view=head[1], answers=answers)
+    return Command(Requested.ITEM, view=head[1], answers=answers)
 
 
 def command_in(url: GopherUrl) -> Command:
@@ -121,7 +121,7 @@ def encode_request(url: GopherUrl) -> Line:
         words.append(url.search or b"")
     if command.answers is not None:
         words += [b"+" + command.view, b"1"]
-    elif command.ask is Ask.FORM:
+    elif command.requested is Requested.FORM:
         words.append(b"!")
     elif url.gopherplus:
         words.append(url.gopherplus)

@@ -1,9 +1,10 @@
-"""What a gopher URL says (RFC 1738 3.4): a type, a selector, a search, a Gopher+ string."""
+"""What a gopher URL says (RFC 1738 3.4): a type, a selector, a search, a Gopher+ string. And the URL of the
+same item, asked for in another way."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from protocols.authority import build_login, parse_hostport
 from protocols.errors import InvalidUrl
@@ -27,7 +28,13 @@ _TAB = "%09"  # the one escape that is a delimiter (RFC 1738 3.4.2)
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GopherUrl(HostUrl):
     """`gophertype` is one graphic ASCII character. `search` is `b""`, not None, where a Gopher+ string
-    follows an empty search."""
+    follows an empty search.
+
+    Examples:
+        >>> url = resolver.parse("gopher://h.example/7find%09words")
+        >>> url.gophertype, url.selector, url.search
+        ('7', b'find', b'words')
+    """
 
     gophertype: str = "1"
     selector: bytes = b""
@@ -86,3 +93,18 @@ def _check_no_tab(name: str, octets: bytes) -> None:
     if b"\t" in octets:
         position = octets.index(b"\t")
         raise InvalidUrl("selector-control", position, f"selector-control: TAB at {position} of the {name}")
+
+
+def with_search(url: GopherUrl, words: str) -> GopherUrl:
+    """Searched for `words`, which go as UTF-8."""
+    return replace(url, search=words.encode(), text="", places=(), findings=())
+
+
+def with_view(url: GopherUrl, view: str) -> GopherUrl:
+    """In a view as +VIEWS lists it: a media type, or that, a blank and a language. Empty: the default."""
+    return with_gopherplus(url, b"+" + view.encode())
+
+
+def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
+    """With that Gopher+ string in place of the URL's own."""
+    return replace(url, search=url.search or b"", gopherplus=gopherplus, text="", places=(), findings=())

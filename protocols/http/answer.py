@@ -1,147 +1,118 @@
-"""One answer on a connection: its head, its body as the framing says, and what is true at the end.
+"""One answer: its head, its body as the framing says, and what is true at the end.
 
-Whole is what ends as it was announced: after so many octets, with the last chunk, or, inside TLS, with
-close_notify. Only then, and when nothing else came, may the connection serve again.
+Whole is what ends as it was announced: after so many octets, with the last chunk or the end of the stream,
+or, inside TLS, with close_notify. Only then, and when nothing else came, may the connection serve again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from typing import NamedTuple, cast
 
-from protocols.body import Octets, StreamBody, pour
-from protocols.contract import Body, Finding, Sink, Stream
-from protocols.errors import Disconnected, ProtocolError, Truncated
+from protocols.errors import Disconnected, Truncated
+from protocols.http.codings import Decoding
 from protocols.http.exchange import Exchange
+from protocols.http.framed_exchange import FramedExchange
 from protocols.http.head import Framing, Head
-from protocols.wire import Buffer
+from protocols.location import Finding
+from protocols.reply import Reply
+from protocols.step import Dialogue, Give, Keep, Pass, Passed, Say, Skim, hear, pass_on
+from protocols.wire import Reader, count_waiting
+
+_BODY = "the body, as long as the head says"
 
 
-class Answer:
-    """`keep` is called once the connection is in order for another request. `verified` and `findings`
-    are complete when the body has ended."""
+class Answer(NamedTuple):
+    """The head has come, what follows is the body; `exchange` has what is needed to read it."""
 
-    def __init__(
-        self, stream: Stream, buffer: Buffer, exchange: Exchange, head: Head, keep: Callable[[], None]
-    ) -> None:
-        self._stream = stream
-        self._buffer = buffer
-        self._exchange = exchange
-        self._keep = keep
-        self.head = head
-        self.verified: set[str] = set()
-        self.findings: list[Finding] = []
+    exchange: Exchange | FramedExchange
+    head: Head
+    secured: bool
 
-    def body(self) -> Body:
-        """The body, undecoded; to be asked for once."""
-        match self.head.framing:
-            case Framing.NONE:
-                self._leave()
-                return Octets()
-            case Framing.LENGTH:
-                return StreamBody(self._stream, self._buffer, self.head.length, self._end_by_length)
-            case Framing.CHUNKED:
-                return ChunkedBody(self._stream, self._buffer, self._exchange, self._end_by_chunk)
-            case Framing.CLOSE:
-                body = StreamBody(self._stream, self._buffer, None, lambda: self._end_by_close(body.received))
-                return body
-
-    def pass_over(self) -> None:
+    def pass_over(self, findings: list[Finding]) -> Dialogue[None]:
         """Nobody wants this body. If all of it is here already, the connection may serve again; what is
         still to come is not waited for."""
-        if self.head.length is not None and len(self._buffer) >= self.head.length:
-            self._buffer.take(self.head.length)
-            self._leave()
-        elif self.head.framing is Framing.CHUNKED and self._buffer:
-            self._pass_over_chunks()
-        elif self.head.framing is Framing.NONE:
-            self._leave()
+        if (yield Skim(cast("Reader[bool]", self.exchange.read_over))):
+            yield from self._leave(findings)
 
-    def _pass_over_chunks(self) -> None:
-        try:
-            self._exchange.take_chunks(self._buffer)
-        except ProtocolError:
-            return  # of a body that nobody wanted: the connection is closed, and that is all
-        if self._exchange.ended:
-            self._leave()
+    def give(self, reply: Reply, decoding: Decoding | None) -> Dialogue[None]:
+        """The body, decoded; its proofs and findings go to the reply."""
+        if isinstance(self.exchange, FramedExchange):
+            yield from _give_frames(self.exchange, decoding)
+            reply.verified.add("terminator" if self.head.length is None else "length")
+        elif self.head.framing is Framing.CHUNKED:
+            yield from _give_chunks(self.exchange, decoding)
+            reply.verified.add("terminator")
+        else:
+            passed = yield from pass_on(Pass(_BODY, self.head.length, filter=decoding))
+            if self.head.framing is Framing.LENGTH:
+                reply.verified.add("length")
+            else:
+                self._judge_close(passed, reply)
+                return
+        yield from self._leave(reply.findings)
 
-    async def _end_by_length(self) -> None:
-        self.verified.add("length")
-        self._leave()
-
-    async def _end_by_chunk(self) -> None:
-        self.verified.add("terminator")
-        self._leave()
-
-    async def _end_by_close(self, received: int) -> None:
-        if self._stream.close_notify_seen:
-            self.verified.add("close-notify")
-        elif not self._stream.secured:
-            self._warn("http:no-length", "nothing but the end of the connection says that this is all")
-        elif received == 0:
+    def _judge_close(self, passed: Passed, reply: Reply) -> None:
+        if passed.close_notify:
+            reply.verified.add("close-notify")
+        elif not self.secured:
+            detail = "nothing but the end of the connection says that this is all"
+            reply.findings.append(Finding("http:no-length", "warn", detail))
+        elif not passed.octets:
             raise Disconnected("TLS was cut off before the first octet of the body")
         else:
-            raise Truncated(f"TLS was cut off after {received} octets of the body", received=received)
+            message = f"TLS was cut off after {passed.octets} octets of the body"
+            raise Truncated(message, received=passed.octets)
 
-    def _leave(self) -> None:
-        if self._buffer:
-            self._warn("http:surplus", f"{len(self._buffer)} octets came behind the end of the answer")
-        elif self._exchange.reusable:
-            self._keep()
+    def _leave(self, findings: list[Finding]) -> Dialogue[None]:
+        if isinstance(self.exchange, Exchange):
+            surplus = yield Skim(count_waiting)
+            if surplus:
+                detail = f"{surplus} octets came behind the end of the answer"
+                findings.append(Finding("http:surplus", "warn", detail))
+                return
+        if self.exchange.reusable:
+            yield Keep(self.exchange.state)
 
-    def _warn(self, rule: str, detail: str) -> None:
-        self.findings.append(Finding(rule, "warn", detail))
 
-
-class ChunkedBody:
-    """A body in chunks; the exchange takes it out of them. It ends with the last chunk and its trailer.
-
-    `Truncated` when the connection ends before, `Disconnected` before the first octet.
-    """
-
-    def __init__(
-        self, stream: Stream, buffer: Buffer, exchange: Exchange, at_end: Callable[[], Awaitable[None]]
-    ) -> None:
-        self._stream = stream
-        self._buffer = buffer
-        self._exchange = exchange
-        self._at_end = at_end
-        self._finished = False
-        self.received = 0
-
-    def __aiter__(self) -> ChunkedBody:
-        return self
-
-    async def __anext__(self) -> bytes:
-        while not self._exchange.ended:
-            if not self._buffer:
-                self._buffer.feed(await self._receive())
-            if octets := self._exchange.take_chunks(self._buffer):
-                self.received += len(octets)
-                return octets
-        await self._finish()
-        raise StopAsyncIteration
-
-    async def drain(self, sink: Sink) -> int:
-        return await pour(self, sink)
-
-    async def _receive(self) -> bytes:
+def _give_chunks(exchange: Exchange, decoding: Decoding | None) -> Dialogue[None]:
+    received = 0
+    while True:
         try:
-            octets = await self._stream.receive()
+            octets = yield from hear(exchange.read_chunks, "chunks of the body", b"")
         except Disconnected as error:
-            if self.received == 0:
+            if not received:
                 raise
-            raise self._cut("was reset") from error
-        if not octets and self.received == 0:
-            raise Disconnected("the connection ended before the first octet of the body")
+            message = f"after {received} octets, before the last chunk: {error.message}"
+            raise Truncated(message, received=received) from error
         if not octets:
-            raise self._cut("ended")
-        return octets
+            break
+        received += len(octets)
+        yield from _give(octets, decoding)
+    yield from _finish(decoding)
 
-    def _cut(self, how: str) -> Truncated:
-        message = f"the connection {how} after {self.received} octets, before the last chunk"
-        return Truncated(message, received=self.received)
 
-    async def _finish(self) -> None:
-        if not self._finished:
-            self._finished = True
-            await self._at_end()
+def _give_frames(exchange: FramedExchange, decoding: Decoding | None) -> Dialogue[None]:
+    """What has to be sent for more to come is sent before more is awaited, so that the peer never has more
+    under way than the window that was opened to it."""
+    while True:
+        try:
+            octets = yield from hear(exchange.read_data, "frames of the body", cast("bytes | None", b""))
+            if octets is None:
+                yield Say(exchange.must_send())
+                continue
+        except Disconnected as error:
+            raise exchange.cut("the connection was reset") from error
+        if not octets:
+            break
+        yield from _give(octets, decoding)
+    yield from _finish(decoding)
+
+
+def _give(octets: bytes, decoding: Decoding | None) -> Dialogue[None]:
+    for piece in (octets,) if decoding is None else decoding.feed(octets):
+        yield Give(piece)
+
+
+def _finish(decoding: Decoding | None) -> Dialogue[None]:
+    for piece in () if decoding is None else decoding.finish():
+        yield Give(piece)

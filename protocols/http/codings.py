@@ -2,22 +2,19 @@
 
 One coding only. Octets come out in pieces, each made only when it is asked for, so that what a few
 octets blow up to is never in memory at once; and not more of them than `ratio` times what went in, once
-they are more than a mebibyte. gzip and deflate are the standard library's; others are brought along by
-whoever has them.
+they are more than a mebibyte. What goes in is bounded too, for it may become nothing: as the body is, and
+to a mebibyte on end that brings nothing out. gzip and deflate are the standard library's; others are
+brought along by whoever has them.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
-from protocols.body import pour
 from protocols.errors import LimitExceeded, ProtocolError, Truncated
 from protocols.options import Unpacking
-
-if TYPE_CHECKING:  # a plan names codings and undoes none
-    from protocols.contract import Body, Sink
 
 #: Octets that come out at most at a time.
 PIECE = 65_536
@@ -25,6 +22,13 @@ PIECE = 65_536
 #: Octets that may come out whatever went in: a page of blanks is no attack.
 _GRACE = 1_048_576
 
+#: Octets that may go in on end with nothing out. Empty members and blocks, metadata and skippable frames
+#: make no octet however many of them there are; no coder sends more than a few between two that do.
+_IN_VAIN = 1_048_576
+
+#: What a coding adds to octets that cannot be packed: heads and a name, and five octets a block of 16 KiB.
+_WRAPPING = 1_024
+_BLOCKS = 1_000
 
 Codings: TypeAlias = Mapping[str, Callable[[], Unpacking]]
 
@@ -111,40 +115,46 @@ def choose(codings: list[str], known: Codings) -> Unpacking | None:
     return None
 
 
-class Decoded:
-    """A body with its content coding undone, piece by piece."""
+class Decoding:
+    """A filter that undoes a content coding, piece by piece. `most` bounds what comes of the body, coded;
+    None is no bound. What it becomes is bounded like any body, by whoever takes it."""
 
-    def __init__(self, body: Body, unpacking: Unpacking, ratio: int) -> None:
-        self._body = body
+    def __init__(self, unpacking: Unpacking, ratio: int, most: int | None) -> None:
         self._unpacking = unpacking
         self._ratio = ratio
+        self._most = most
+        self._came = 0
+        self._in_vain = 0
         self._given = 0
-        self._ended = False
 
-    def __aiter__(self) -> Decoded:
-        return self
+    def feed(self, octets: bytes) -> Iterator[bytes]:
+        """Raises `LimitExceeded`, and `ProtocolError` for what is not of that coding."""
+        self._count_coded(len(octets))
+        self._unpacking.feed(octets)
+        while piece := self._unpacking.read(PIECE):
+            self._count(len(piece))
+            yield piece
 
-    async def __anext__(self) -> bytes:
-        while not (octets := self._unpacking.read(PIECE)):
-            if self._ended:
-                raise StopAsyncIteration
-            try:
-                self._unpacking.feed(await anext(self._body))
-            except StopAsyncIteration:
-                self._end()
-        self._count(len(octets))
-        return octets
-
-    async def drain(self, sink: Sink) -> int:
-        return await pour(self, sink)
-
-    def _end(self) -> None:
-        self._ended = True
+    def finish(self) -> Iterator[bytes]:
+        """Raises `Truncated` in the middle of the coding."""
         if not self._unpacking.whole:
             raise Truncated("the body ends in the middle of its content coding", received=self._given)
+        return iter(())
+
+    def _count_coded(self, octets: int) -> None:
+        """More is to go in, for what went in since `_count` has brought nothing out."""
+        self._came += octets
+        if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
+            raise LimitExceeded(
+                "body", f"the coded body is larger than the limit of {self._most} octets (--max-size)"
+            )
+        if self._in_vain >= _IN_VAIN:
+            raise LimitExceeded("ratio", f"{self._in_vain} octets of the body become nothing at all")
+        self._in_vain += octets
 
     def _count(self, octets: int) -> None:
         self._given += octets
+        self._in_vain = 0
         if self._given > _GRACE and self._given > self._ratio * self._unpacking.taken:
             raise LimitExceeded(
                 "ratio",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
 _FORMS = (
     re.compile(
@@ -28,7 +28,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 def format_date(moment: datetime) -> str:
     """The form to write. A moment without a zone counts as UTC."""
     utc = moment.astimezone(UTC) if moment.tzinfo is not None else moment
-    day, month = _DAYS[utc.weekday()], _MONTHS[utc.month - 1]
+    day, month = _DAYS[utc.weekday()], MONTHS[utc.month - 1]
     return f"{day}, {utc.day:02} {month} {utc.year:04} {utc:%H:%M:%S} GMT"
 
 
@@ -48,7 +48,7 @@ def _moment(parts: dict[str, str]) -> datetime | None:
     try:
         return datetime(
             year,
-            _MONTHS.index(parts["month"]) + 1,
+            MONTHS.index(parts["month"]) + 1,
             int(parts["day"]),
             int(parts["hour"]),
             int(parts["minute"]),

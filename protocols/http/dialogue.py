@@ -1,25 +1,27 @@
-"""From an http URL to its answer: credentials if there are any, one request, one head.
-
-The connection may be one that served before. If the server gives up such a connection without a word,
-the request is sent once more on a new one: a GET or HEAD may be (RFC 9110 9.2.2, RFC 9112 9.3.1).
-"""
+"""From an http URL to what it leads to: credentials if there are any, a request, what its status means."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from protocols.errors import Disconnected
-from protocols.http.codings import ALWAYS
-from protocols.http.exchange import Exchange
-from protocols.http.framed_exchange import FramedExchange, header_section
-from protocols.http.head import Head
-from protocols.http.request import Request, compose
+from protocols.errors import ResolveError
+from protocols.http.answer import Answer
+from protocols.http.codings import ALWAYS, Decoding, choose
+from protocols.http.head import Framing, Head
+from protocols.http.login import Login
+from protocols.http.part import check_part, is_part, strong_etag
+from protocols.http.request import compose
 from protocols.http.url import HttpUrl
-from protocols.options import Credentials, Frames, Limits, Options
-from protocols.step import AskAgreed, AskCredentials, Borrow, Connect, Dialogue, HandOver, Note, Say, hear
+from protocols.location import Finding, Kind
+from protocols.options import Limits, Options
+from protocols.reply import Moved, Reply
+from protocols.step import Begin, Dialogue, Note
 
-_IDEAL = Head(200, "OK", ())
+if TYPE_CHECKING:  # a plan has no dates
+    from datetime import datetime
+
+_OK = 200
 #: What a server answers to a HEAD that it does not do.
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
@@ -27,91 +29,143 @@ _PARTIAL = 206
 _NO_SUCH_PART = 416
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered(HandOver):
-    """The head has come, what follows is the body. `exchange` has what is needed to read it."""
-
-    exchange: Exchange | FramedExchange
-    head: Head
-
-
 def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """The steps of a retrieval. Where only facts are wanted they are asked for by HEAD, and by a GET
     whose body is left unread where the server does not do that. An object that is shorter now than what is
     held of it is asked for from its beginning, and one of which another part came than was asked for."""
     options, limits = options or Options(), limits or Limits()
-    credentials = yield from _credentials(url, options)
-    request = compose(url, options, credentials, accepted(options))
-    answered = yield from _ask(url, request, options, limits)
+    login = Login(url, options, limits)
+    yield from login.begin()
+    request = compose(url, options, accepted(options))
+    answered = yield from login.perform(request)
     if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
-        answered = yield from _ask(url, request._replace(method=b"GET"), options, limits)
+        answered = yield from login.perform(request._replace(method=b"GET"))
     if options.start and not _goes_on(answered.head, options.start):
-        whole = compose(url, replace(options, start=0), credentials, accepted(options))
-        answered = yield from _ask(url, whole, options, limits)
+        whole = compose(url, replace(options, start=0), accepted(options))
+        answered = yield from login.perform(whole)
     yield Note("a redirect would be judged by the policy and followed as a retrieval of its own")
-    yield answered
+    yield from _settle(answered, url, options, limits, login.findings)
+
+
+def _settle(
+    answer: Answer, url: HttpUrl, options: Options, limits: Limits, findings: list[Finding]
+) -> Dialogue[None]:
+    """What the status means; then the body. Where only facts are wanted it stays where it is. `findings` are
+    what was odd until now."""
+    start = 0 if options.want == "facts" else options.start
+    try:
+        moved = _judge_status(answer.head, start)
+    except ResolveError as error:
+        if options.refusals and options.want != "facts" and answer.head.framing is not Framing.NONE:
+            yield from _give_refusal(answer, options, limits, error)
+        yield from answer.pass_over(findings)
+        raise
+    if moved is not None:
+        yield from answer.pass_over(findings)
+        yield Begin(_leading_on(answer.head, moved, findings))
+        return
+    reply = _describe(answer.head, start, raw=options.raw)
+    reply.findings.extend(findings)
+    if options.asked is not None:
+        reply.findings.extend(_landing(url, options.asked, reply.media_type))
+    decoding = _decoding(answer.head, options, limits, reply)
+    if options.want == "facts" or answer.head.framing is Framing.NONE:
+        yield from answer.pass_over(reply.findings)
+        yield Begin(reply)
+        return
+    if options.want == "listing":
+        from protocols.http.index import index_reader  # most URLs name documents
+
+        reply = replace(reply, listing=index_reader(url, answer.head, limits, reply.findings))
+    yield Begin(reply)
+    yield from answer.give(reply, decoding)
+
+
+def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> list[Finding]:
+    from protocols.http.landing import landed_elsewhere  # few URLs lead elsewhere
+
+    found = landed_elsewhere(url, asked, media_type)
+    return [] if found is None else [found]
+
+
+def _give_refusal(answer: Answer, options: Options, limits: Limits, error: ResolveError) -> Dialogue[None]:
+    """What the server says to its refusal, for who wants to read it."""
+    reply = replace(_describe(answer.head, 0, raw=False), kind=Kind.ERROR, failure=error)
+    decoding = _decoding(answer.head, options, limits, reply)
+    yield Begin(reply)
+    yield from answer.give(reply, decoding)
+    raise error
+
+
+def _judge_status(head: Head, start: int) -> Moved | None:
+    if head.status == _OK:
+        return None
+    from protocols.http.statuses import check_status  # with dates, which a plan has not
+
+    return check_status(head, start=start)
+
+
+def _modified(head: Head) -> datetime | None:
+    dates = head.values("last-modified")
+    if not dates:
+        return None
+    from protocols.http.dates import parse_date  # as above
+
+    return parse_date(dates[0])
+
+
+def _suggested(head: Head) -> bytes | None:
+    fields = head.values("content-disposition")
+    if not fields:
+        return None
+    from protocols.http.disposition import suggested_name  # few answers have one
+
+    return suggested_name(fields[0])
+
+
+def _leading_on(head: Head, moved: Moved, findings: list[Finding]) -> Reply:
+    return Reply(
+        kind=Kind.LINK, meta=head.fields, moved=moved, extra={"status": head.status}, findings=findings
+    )
+
+
+def _describe(head: Head, start: int, *, raw: bool) -> Reply:
+    start = start if head.status == _PARTIAL else 0
+    coded = bool(head.codings) and not raw
+    return Reply(
+        kind=Kind.DOCUMENT,
+        media_type=head.media_type,
+        charset=head.charset,
+        size=check_part(head, start) if start else None if coded else head.announced,
+        start=start,
+        modified=_modified(head),
+        etag=None if coded else strong_etag(head),
+        suggested=_suggested(head),
+        meta=head.fields,
+        extra={"status": head.status},
+    )
+
+
+def _decoding(head: Head, options: Options, limits: Limits, reply: Reply) -> Decoding | None:
+    if options.want == "facts" or options.raw:
+        return None
+    unpacking = choose(head.codings, {**ALWAYS, **options.codings})
+    if unpacking is None:
+        return None
+    if options.want == "file":
+        detail = f"sent with the content coding {head.codings[0]}, unasked"
+        reply.findings.append(Finding("http:coded", "warn", detail))
+    return Decoding(unpacking, limits.ratio, options.most)
 
 
 def _goes_on(head: Head, start: int) -> bool:
     """May this answer be read on? Not one to a part that is not there, nor with another part."""
     if head.status == _PARTIAL:
-        from protocols.http.part import is_part  # few retrievals go on in the middle
-
         return is_part(head, start)
     return head.status != _NO_SUCH_PART
 
 
 def accepted(options: Options) -> tuple[str, ...]:
     """The codings to ask for: none where the octets are wanted as the peer keeps them, or none at all."""
-    return (*ALWAYS, *options.codings) if options.want == "content" else ()
-
-
-def _credentials(url: HttpUrl, options: Options) -> Dialogue[Credentials | None]:
-    """Those of the URL, else those that came with a redirect to the same place, else those held for it."""
-    if url.password is not None:
-        return Credentials(url.user or b"", url.password)
-    if options.login is not None and not url.user:
-        return options.login
-    user = url.user or None
-    held = cast("Credentials | None", (yield AskCredentials(user, None)))
-    return Credentials(user, b"") if held is None and user is not None else held
-
-
-def _ask(url: HttpUrl, request: Request, options: Options, limits: Limits) -> Dialogue[Answered]:
-    tls = url.scheme == "https"
-    exchange = Exchange(request, limits)  # before anything is opened: it refuses what cannot be sent
-    exchange.encode_end()
-    used = yield Borrow(request.whom, tls=tls)
-    try:
-        return (yield from _talk(exchange, request, options, limits, used))
-    except Disconnected:
-        if used is None:
-            raise
-    exchange = Exchange(request, limits)
-    exchange.encode_end()
-    yield Connect(tls=tls)
-    return (yield from _talk(exchange, request, options, limits, None))
-
-
-def _talk(
-    plain: Exchange, request: Request, options: Options, limits: Limits, used: object | None
-) -> Dialogue[Answered]:
-    """Ask and hear the head, in frames where the peer chose them or did so when it was asked first."""
-    frames = cast(Frames, used) if used not in (None, True) else None
-    if used is None and options.http2 is not None and (yield AskAgreed()) == "h2":
-        frames = options.http2(header_section(limits))
-    exchange = plain if frames is None else FramedExchange(request, limits, frames)
-    head = yield from _hear_head(exchange)
-    return Answered("the body, as long as the head says", head.length, exchange=exchange, head=head)
-
-
-def _hear_head(exchange: Exchange | FramedExchange) -> Dialogue[Head]:
-    if isinstance(exchange, Exchange):
-        yield Say((exchange.line,))
-        return (yield from hear(exchange.read_head, "status line and headers", _IDEAL))
-    heard: Head | None = None
-    while heard is None:
-        if (line := exchange.unsent()) is not None:
-            yield Say((line,))
-        heard = yield from hear(exchange.read_head, "status and headers", None)
-    return heard
+    coded = options.want in ("content", "listing") and not options.raw
+    return (*ALWAYS, *options.codings) if coded else ()

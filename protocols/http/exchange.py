@@ -8,19 +8,23 @@ in bulk. Only chunks go through h11.
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import suppress
 
 import h11
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
-from protocols.http.head import Head, framing_of
+from protocols.http.head import Framing, Head, check_head_size, framing_of
 from protocols.http.request import Request
 from protocols.options import Limits
 from protocols.wire import Buffer, encode_head, encode_payload
 
 _TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
 _SWITCHING = 101
-_BEGINNING = b"HTTP/"
+_BEGINNING = b"HTTP/1."
+
+#: Octets of a request that any system takes in one write: before those are gone no answer can come.
+AT_ONCE = 16_384
 
 
 class Exchange:
@@ -29,19 +33,27 @@ class Exchange:
     Raises `Refused` (S02) for a request that cannot be sent.
     """
 
+    version = "HTTP/1.1"
+
     def __init__(self, request: Request, limits: Limits) -> None:
         self._method = request.method
         self._limits = limits
         self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.line)
         self._smuggled = False
+        self._answered: Head | None = None
+        self._cut_off = False
         self.ended = False
         try:
             octets = self._machine.send(
                 h11.Request(method=request.method, target=request.target, headers=list(request.headers))
             )
         except h11.LocalProtocolError as error:
-            raise Refused("S02", f"this cannot be sent as a request: {error}") from error
+            raise Refused("S02", f"this cannot be sent as a request: {_without_octets(error)}") from error
         self.line = encode_head(octets, request.secrets)
+
+    def cut_off(self) -> None:
+        """Not all of the request went out, for the answer came before: nothing may follow it."""
+        self._cut_off = True
 
     def encode_body(self, octets: bytes) -> Line:
         """A piece of the request's body. Raises `Refused` beyond the length that was announced."""
@@ -52,6 +64,10 @@ class Exchange:
         length that was announced."""
         return self._encode(h11.EndOfMessage())
 
+    def encode_piece(self, octets: bytes) -> Line:
+        """A piece of the request's body; no octets are its end."""
+        return self.encode_body(octets) if octets else self.encode_end()
+
     def _encode(self, event: h11.Data | h11.EndOfMessage) -> Line:
         try:
             return encode_payload(self._machine.send(event))
@@ -61,15 +77,18 @@ class Exchange:
     def read_head(self, buffer: Buffer) -> Generator[None, None, Head]:
         """A reader for the head of the final answer; those of interim ones (1xx) are read over.
 
-        Raises `LimitExceeded` for a line or a number of lines beyond the limits, `ProtocolError` for what
-        is no head, `Disconnected` when the connection ends first.
+        Raises `LimitExceeded` for a line, a number of lines or octets in all beyond the limits,
+        `ProtocolError` for what is no head, `Disconnected` when the connection ends first.
         """
         lines: list[bytes] = []
+        octets = 0
         while True:
             start = len(lines)
             yield from self._check_beginning(buffer)
             while (line := (yield from self._read_line(buffer))) not in (b"\r\n", b"\n"):
                 lines.append(line)
+                octets += len(line)
+                check_head_size(octets, self._limits)
                 if len(lines) > self._limits.lines + 1:  # the status line is no header
                     raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
             self._machine.receive_data(b"".join(lines[start:]) + line)
@@ -80,7 +99,8 @@ class Exchange:
                 raise ProtocolError("the answer begins with what is no head")
 
     def _check_beginning(self, buffer: Buffer) -> Generator[None, None, None]:
-        """HTTP/0.9 and other protocols show with the first octets; they may never end a line."""
+        """Another protocol or version shows with the first octets, which may never end a line; HTTP/2
+        has no status line (RFC 9113 8.3.2)."""
         while (begin := buffer.peek(len(_BEGINNING))) != _BEGINNING:
             if not _BEGINNING.startswith(begin):
                 raise ProtocolError("the answer begins with what is no status line")
@@ -104,7 +124,8 @@ class Exchange:
         # Who sends both lengths may be one of two peers who disagree (RFC 9112 6.3): use it once only.
         self._smuggled = {"transfer-encoding", "content-length"} <= {name for name, _ in fields}
         reason = event.reason.decode("latin-1")
-        return Head(event.status_code, reason, fields, framing, length)
+        self._answered = Head(event.status_code, reason, fields, framing, length)
+        return self._answered
 
     def take_chunks(self, buffer: Buffer) -> bytes:
         """The data in the octets of a chunked body that are there; `ended` once the last chunk and its
@@ -125,10 +146,41 @@ class Exchange:
                 raise LimitExceeded("lines", f"the trailer has more than {self._limits.lines} fields")
         return b"".join(data)
 
+    def read_chunks(self, buffer: Buffer) -> Generator[None, None, bytes]:
+        """A reader for the next octets of a chunked body: what the octets that are there make, none at its
+        end. Raises `Disconnected` where the connection ends first, and what `take_chunks` does."""
+        while not self.ended:
+            if buffer and (octets := self.take_chunks(buffer)):
+                return octets
+            if not self.ended:
+                if buffer.at_end:
+                    raise Disconnected("the connection ended")
+                yield
+        return b""
+
+    def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
+        """A reader for a body that nobody wants: was all of it there? It waits for nothing."""
+        assert self._answered is not None
+        match self._answered.framing:
+            case Framing.LENGTH if len(buffer) >= (self._answered.length or 0):
+                buffer.take(self._answered.length)
+                return True
+            case Framing.CHUNKED if buffer:
+                with suppress(ProtocolError):  # nobody wanted it: the connection is closed, and that is all
+                    self.take_chunks(buffer)
+                return self.ended
+        return self._answered.framing is Framing.NONE
+        yield
+
+    @property
+    def state(self) -> object:
+        """What is kept with the connection for the next one: nothing but that it is in order."""
+        return True
+
     @property
     def reusable(self) -> bool:
         """May the connection serve again once the body has ended? Both sides had to agree."""
-        return self._machine.our_state is h11.DONE and not self._smuggled
+        return self._machine.our_state is h11.DONE and not self._smuggled and not self._cut_off
 
     def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         try:
@@ -140,6 +192,6 @@ class Exchange:
             raise ProtocolError(f"this is not HTTP/1.1: {_without_octets(error)}") from error
 
 
-def _without_octets(error: h11.RemoteProtocolError) -> str:
-    """h11's words without the octets that it quotes: they may be a body's."""
+def _without_octets(error: h11.ProtocolError) -> str:
+    """h11's words without the octets that it quotes: they may be a body's, or a secret."""
     return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

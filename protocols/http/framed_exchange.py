@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused, ResolveError, Truncated
-from protocols.http.head import Framing, Head, framing_of
+from protocols.http.head import Framing, Head, check_head_size, framing_of
 from protocols.http.request import Request
 from protocols.options import Frames, Limits
 from protocols.wire import Buffer, encode_frames
@@ -51,20 +51,26 @@ class FramedExchange:
     Raises `Refused` (S02) for a request that cannot be sent, `Disconnected` where no more can be sent here.
     """
 
+    version = "HTTP/2"
+
     def __init__(self, request: Request, limits: Limits, frames: Frames) -> None:
         self.frames = frames
         self.ended = False
         self.received = 0
         self._method = request.method
         self._limits = limits
+        self._secrets = request.secrets
         self._shown = _shown(request) if request.secrets else None
         self._head: Head | None = None
         self._idle = 0
         self._fields = 0
+        self._framed = self._unpacked = 0
         self._data: list[bytes] = []
         self._leaving = False
         self._fault: ResolveError | None = None
-        self._stream = frames.ask(_fields_of(request), {(n.lower(), value) for n, value in request.secrets})
+        self._stream = frames.request(
+            _fields_of(request), {(n.lower(), value) for n, value in request.secrets}
+        )
         self._out = frames.unsent()
 
     @property
@@ -76,7 +82,7 @@ class FramedExchange:
         """What has to leave now: the request, later what acknowledges and makes room for more."""
         octets, self._out = self._out + self.frames.unsent(), b""
         shown, self._shown = self._shown, None
-        return encode_frames(octets, shown) if octets else None
+        return encode_frames(octets, shown, self._secrets) if octets else None
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, Head | None]:
         """A reader for the head of the final answer; None where something has to be sent first.
@@ -112,6 +118,40 @@ class FramedExchange:
             raise self._fault
         return data
 
+    def read_data(self, buffer: Buffer) -> Generator[None, None, bytes | None]:
+        """A reader for the next octets of the body, none at its end; None where something has to be sent
+        first. Raises what `take_data` does."""
+        while not (octets := self.take_data(buffer)):
+            if self.ended:
+                return b""
+            if self._wants_out():
+                return None
+            if buffer.at_end:
+                raise self.cut("the connection ended")
+            yield
+        return octets
+
+    def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
+        """A reader for a body that nobody wants: was all of it there? It waits for nothing."""
+        try:
+            while self.take_data(buffer):
+                pass
+        except ResolveError:
+            return False  # of a body that nobody wanted: the connection is closed, and that is all
+        return True
+        yield
+
+    def must_send(self) -> tuple[Line]:
+        """What has to leave now, where there is something."""
+        line = self.unsent()
+        assert line is not None
+        return (line,)
+
+    @property
+    def state(self) -> object:
+        """What is kept with the connection for the next one."""
+        return self.frames
+
     def cut(self, how: str) -> Disconnected | Truncated:
         """The error for a body that ends before its end."""
         if self.received == 0:
@@ -132,6 +172,9 @@ class FramedExchange:
             # Not for the machine: to it this would be the end, while answers under way still come (6.8).
             self._leave(int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF)
             return
+        if self._head is None:
+            self._framed += len(frame)
+            check_head_size(self._framed, self._limits)
         part = self.frames.read(frame)
         if part.fields is not None:
             self._take_fields(part.fields)
@@ -154,6 +197,8 @@ class FramedExchange:
         for name, value in fields:
             if len(name) + len(value) + 4 > self._limits.line:  # as a line of HTTP/1.1 would have it
                 raise LimitExceeded("line", f"a field is longer than {self._limits.line} octets")
+            self._unpacked += len(name) + len(value) + 4
+        check_head_size(self._unpacked, self._limits)
         if self._head is None:
             self._take_head(fields)
 

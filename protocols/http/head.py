@@ -10,7 +10,12 @@ import enum
 import re
 from typing import NamedTuple
 
-from protocols.errors import ProtocolError
+from protocols.errors import LimitExceeded, ProtocolError
+from protocols.options import Limits
+
+#: Octets that all heads of one answer may have, interim ones (1xx) too: a thousand lines of 64 KiB would be
+#: 62 MiB. Browsers take 256 KiB to 400 KiB, curl 300 KiB.
+LARGEST_HEAD = 262_144
 
 #: No file is longer; a number beyond it would not fit where files are positioned.
 _LARGEST = 2**63 - 1
@@ -39,7 +44,11 @@ class Head(NamedTuple):
 
     def values(self, name: str) -> list[str]:
         """The values of all fields of that (lower-case) name."""
-        return [value for field, value in self.fields if field == name]
+        found: list[str] = []
+        for field, value in self.fields:
+            if field == name:
+                found.append(value)
+        return found
 
     @property
     def shown(self) -> str:
@@ -69,8 +78,17 @@ class Head(NamedTuple):
     @property
     def codings(self) -> list[str]:
         """The content codings that were applied, in lower case, `identity` left out."""
-        named = [coding.strip().lower() for coding in ",".join(self.values("content-encoding")).split(",")]
+        if not (values := self.values("content-encoding")):
+            return []
+        named = [coding.strip().lower() for coding in ",".join(values).split(",")]
         return [coding for coding in named if coding not in ("", "identity")]
+
+
+def check_head_size(octets: int, limits: Limits) -> None:
+    """So many octets of head have come. Raises `LimitExceeded`. A line may be as long as `limits` let it."""
+    most = max(LARGEST_HEAD, limits.line)
+    if octets > most:
+        raise LimitExceeded("lines", f"the head of the answer is longer than {most} octets in all")
 
 
 def content_length(value: str) -> int:
@@ -83,6 +101,8 @@ def content_length(value: str) -> int:
 
 def framing_of(method: bytes, status: int, fields: tuple[tuple[str, str], ...]) -> tuple[Framing, int | None]:
     """RFC 9112 6.3, for fields that h11 has taken; the number of octets where that is known."""
+    if method == b"CONNECT" and 200 <= status < 300:  # what follows is the tunnel's, whatever they say
+        return Framing.NONE, None
     names = dict(fields)
     if method == b"HEAD" or status in (204, 304):
         return Framing.NONE, None

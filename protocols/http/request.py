@@ -16,6 +16,7 @@ from protocols.errors import NotConfigured, Refused
 from protocols.http.url import HttpUrl
 from protocols.location import HostUrl
 from protocols.options import Credentials, Options
+from protocols.step import Source
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
@@ -40,6 +41,7 @@ _NOT_THE_CALLERS = frozenset(
         b"upgrade",
     }
 )
+_REPEATABLE = frozenset({b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PUT", b"TRACE"})
 _GRAPHIC = re.compile(rb"[\x21-\x7e]+")
 _TOKEN = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(rb"[^\x00-\x08\x0a-\x1f\x7f]*")
@@ -51,26 +53,53 @@ def _is_secret(name: bytes) -> bool:
 
 
 class Request(NamedTuple):
-    """What is sent, but for a body."""
+    """What is sent. The body of one that a program made itself may come piece by piece, once. What a proxy is
+    `told` of us are headers, too: who has a connection to it is known by whose proxy it is."""
 
     method: bytes
     target: bytes
     headers: Headers
+    body: bytes | Source = b""
+    speaker: tuple[bytes, bytes] | None = None
+    told: Headers = ()
+
+    def signed(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> Request:
+        """With the field `Authorization`, before those that the caller set, unless that is one of them.
+        `speaker` tells those who say who they are from one another, however they prove it this time."""
+        if has_field(self.headers, b"authorization"):
+            return self
+        ours = max(at for at, (name, _) in enumerate(self.headers, 1) if name.lower() in _NOT_THE_CALLERS)
+        headers = (*self.headers[:ours], (b"Authorization", value), *self.headers[ours:])
+        return self._replace(headers=headers, speaker=speaker)
 
     @property
     def secrets(self) -> Headers:
         """The headers whose values are not to be shown."""
         return tuple((name, value) for name, value in self.headers if value and _is_secret(name))
 
+    def through(self, place: bytes) -> Request:
+        """As it is put to a proxy: the whole URL."""
+        return self._replace(target=place + self.target) if self.target.startswith(b"/") else self
+
+    def telling(self, fields: Headers) -> Request:
+        """With what a proxy is to know of us."""
+        return self._replace(headers=(*self.headers, *fields), told=fields)
+
     @property
-    def whom(self) -> Headers:
+    def repeatable(self) -> bool:
+        """May it be sent twice, where nobody knows whether it was done (RFC 9110 9.2.2)?"""
+        return self.method in _REPEATABLE and isinstance(self.body, bytes)
+
+    @property
+    def pool_key(self) -> Headers:
         """As whom it asks: what must be equal for two requests to share a connection (S11)."""
-        return self.secrets
+        secrets = tuple(each for each in self.secrets if each not in self.told)
+        if self.speaker is None:
+            return secrets
+        return (self.speaker, *(each for each in secrets if each[0] != b"Authorization"))
 
 
-def compose(
-    url: HttpUrl, options: Options, credentials: Credentials | None, codings: Sequence[str]
-) -> Request:
+def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> Request:
     """A GET for the URL, or a HEAD where only facts are wanted. `codings` are those we can undo; a part of
     the object is asked for without any.
 
@@ -88,8 +117,6 @@ def compose(
         from protocols.http.part import range_headers  # few retrievals begin behind what is held
 
         headers |= {b"Accept-Encoding": b"identity", **range_headers(options.start, options.known)}
-    if credentials is not None:
-        headers[b"Authorization"] = encode_basic(credentials)
     set_already = {name.lower() for name, _ in options.headers}
     return prepare(
         b"HEAD" if options.want == "facts" else b"GET",
@@ -101,11 +128,23 @@ def compose(
     )
 
 
-def prepare(method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Request:
-    """A request of any method. Raises `Refused` (S02) unless every octet of the target is 21–7E."""
+def prepare(
+    method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes | Source = b""
+) -> Request:
+    """A request of any method. Raises `Refused` (S02) unless every octet of the target is 21–7E, and for a
+    header that is none; its value, which may be a secret, is told nobody (S17)."""
     if not _GRAPHIC.fullmatch(target):
         raise Refused("S02", "the request target may hold nothing but graphic ASCII")
-    return Request(method, target, tuple((name, value.strip(b" \t")) for name, value in headers))
+    fields: list[tuple[bytes, bytes]] = []
+    for name, written in headers:
+        value = written.strip(b" \t")
+        if not _TOKEN.fullmatch(name):
+            raise Refused("S02", "a header has a name that is none")
+        if not _VALUE.fullmatch(value):
+            shown = name.decode("latin-1")
+            raise Refused("S02", f"the value of the header {shown} holds a control character")
+        fields.append((name, value))
+    return Request(method, target, tuple(fields), body)
 
 
 def target_of(url: HttpUrl) -> bytes:
@@ -127,15 +166,26 @@ def host_of(url: HostUrl) -> bytes:
 
 def encode_basic(credentials: Credentials) -> bytes:
     """RFC 7617. Raises `Refused` (S02) for octets that would not arrive as they are."""
+    check_login(credentials, b":")
+    pair = credentials.user + b":" + credentials.password
+    return b"Basic " + b2a_base64(pair, newline=False)
+
+
+def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
+    """Raises `Refused` (S02) for octets that would end the field, or the name in it (`ends_user`)."""
+    ends = b"\0\n\r"
     for name, octets, refused in (
-        ("user", credentials.user, b"\0\n\r:"),
-        ("password", credentials.password, b"\0\n\r"),
+        ("user", credentials.user, ends + ends_user),
+        ("password", credentials.password, ends),
     ):
         for octet in refused:
             if octet in octets:
                 raise Refused("S02", f"octet {octet:02X} cannot be part of a {name} for http")
-    pair = credentials.user + b":" + credentials.password
-    return b"Basic " + b2a_base64(pair, newline=False)
+
+
+def has_field(headers: Headers, name: bytes) -> bool:
+    """Is there a field of that (lower-case) name?"""
+    return any(field.lower() == name for field, _ in headers)
 
 
 def check_headers(headers: Headers) -> None:

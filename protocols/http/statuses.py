@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
-from protocols.contract import Moved
 from protocols.errors import AccessDenied, Declined, LoginRequired, NotFound, ProtocolError, TryLater
 from protocols.http.dates import parse_date
 from protocols.http.head import Head
+from protocols.reply import Moved
 
 _REFUSALS: dict[int, type[Declined]] = {
     401: LoginRequired,
@@ -51,23 +52,22 @@ def check_status(head: Head, *, start: int = 0) -> Moved | None:
 
 def _refusal(head: Head) -> Declined:
     kind = _REFUSALS.get(head.status, Declined)
-    error = kind(f"the server answers {head.shown}", code=str(head.status), text=head.reason)
-    if isinstance(error, TryLater):
-        _note_retry_after(error, head)
-    return error
+    message, code = f"the server answers {head.shown}", str(head.status)
+    if issubclass(kind, TryLater):
+        after, until = _retry_after(head)
+        return kind(message, code=code, text=head.reason, after=after, until=until)
+    return kind(message, code=code, text=head.reason)
 
 
-def _note_retry_after(error: TryLater, head: Head) -> None:
+def _retry_after(head: Head) -> tuple[float | None, datetime | None]:
     """Retry-After, in seconds or as a date (10.2.3); a date counts from the server's own, if it has one."""
     value = "".join(head.values("retry-after")[:1])
     if _SECONDS.fullmatch(value):
-        error.after = min(float(value), _LONGEST_WAIT)
-        return
+        return min(float(value), _LONGEST_WAIT), None
     until, now = parse_date(value), parse_date("".join(head.values("date")[:1]))
     if until is None or now is None:
-        error.until = until
-    else:
-        error.after = min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT)
+        return None, until
+    return min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT), None
 
 
 def _location(head: Head) -> str | None:

@@ -5,11 +5,11 @@ Both go to the server as they are written; nothing decodes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from protocols.authority import build_host_url, build_login, parse_hostport
 from protocols.location import HostUrl, UrlText
-from protocols.syntax import encode_written, find, note_characters
+from protocols.syntax import encode, encode_written, find, note_characters
 
 _PATH_DATA = ";:@&=/"
 _SEARCH_DATA = ";:@&="
@@ -18,10 +18,20 @@ _SEARCH_DATA = ";:@&="
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HttpUrl(HostUrl):
     """`path` is without its leading slash, None if there was none; `search` is what follows `?`. Both
-    as written, still encoded."""
+    as written, still encoded.
+
+    Examples:
+        >>> url = resolver.parse("https://h.example/a/b?c=d")
+        >>> url.path, url.search
+        ('a/b', 'c=d')
+    """
 
     path: str | None = None
     search: str | None = None
+
+    @property
+    def secured(self) -> bool:
+        return self.scheme == "https"
 
 
 def parse(text: UrlText) -> HttpUrl:
@@ -39,6 +49,12 @@ def parse(text: UrlText) -> HttpUrl:
         note_characters(text, question + 1, text.end, _SEARCH_DATA)
         search = text.cut("search", question + 1, text.end)
     return HttpUrl(scheme=text.scheme, **login, path=path, search=search)
+
+
+def with_name(url: HttpUrl, name: bytes) -> HttpUrl:
+    """What has the name `name` at the end of the same path."""
+    directory, slash, _ = (url.path or "").rpartition("/")
+    return replace(url, path=f"{directory}{slash}{encode(name)}", search=None, fragment=None)
 
 
 def build(url: HttpUrl) -> str:

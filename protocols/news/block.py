@@ -1,8 +1,8 @@
-"""Multi-line blocks, to the letter (RFC 3977 3.1.1).
+"""Multi-line data blocks, to the letter (RFC 3977 3.1.1), and the lines of a listing in one.
 
 A block begins right behind the status line's line end and ends with a line of one period. *Only CR LF
 ends a line*: a lone LF or CR is content like any other octet, so that an article holding
-`LF . LF 200 …` is an article and not an answer. A line that begins with a period and goes on loses
+`LF . LF 200 …` is an article and not a response. A line that begins with a period and goes on loses
 that period. The line end before the last period belongs to the content; nothing is added or trimmed.
 Lines have no limit, and the octets are looked at in bulk.
 """
@@ -10,10 +10,10 @@ Lines have no limit, and the octets are looked at in bulk.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 
-from protocols.connection import Sink, Stream
 from protocols.errors import Disconnected, LimitExceeded, Truncated
+from protocols.step import Dialogue, Give, hear
 from protocols.wire import Buffer, Reader
 
 _PERIOD = re.compile(rb"(?<=\r\n)\.")
@@ -44,6 +44,12 @@ class Block:
             raise cut_block(self.received)
         return content
 
+    def read(self, buffer: Buffer) -> Generator[None, None, bytes]:
+        """A reader for the next of the content; nothing once the block has ended."""
+        while not (content := self.take(buffer)) and not self.ended:
+            yield
+        return content
+
     def _begin(self, buffer: Buffer) -> None:
         """The first line has no line end before it."""
         first = buffer.peek(3)
@@ -63,6 +69,25 @@ class Block:
         self.terminator = buffer.take(_END_LENGTH - 2)
         self.ended = True
         return _undot(content)
+
+
+class UntouchedBlock(Block):
+    """One whose content is the block as it came, its periods and the line that ends it included."""
+
+    def _begin(self, buffer: Buffer) -> None:
+        self._begun = buffer.peek(3) not in (b"", b".", b".\r") or buffer.at_end
+
+    def _take(self, buffer: Buffer) -> bytes:
+        if not self.received and buffer.peek(3) == b".\r\n":
+            return self._end(buffer.take(3))
+        index = buffer.find(b"\r\n.\r\n", len(buffer))
+        if index < 0:
+            return buffer.take(len(buffer) - _open_length(buffer))
+        return self._end(buffer.take(index + _END_LENGTH))
+
+    def _end(self, octets: bytes) -> bytes:
+        self.ended = True
+        return octets
 
 
 def _open_length(buffer: Buffer) -> int:
@@ -91,12 +116,9 @@ def read_block(limit: int) -> Reader[bytes]:
         block = Block()
         pieces = []
         while not block.ended:
-            content = block.take(buffer)
-            pieces.append(content)
+            pieces.append((yield from block.read(buffer)))
             if block.received > limit:
                 raise LimitExceeded("lines", f"an answer is longer than {limit} octets")
-            if not content and not block.ended:
-                yield
         return b"".join(pieces)
 
     return reader
@@ -108,54 +130,57 @@ def skip_block(limit: int) -> Reader[None]:
     def reader(buffer: Buffer) -> Generator[None, None, None]:
         block = Block()
         while not block.ended:
-            content = block.take(buffer)
+            yield from block.read(buffer)
             if block.received > limit:
                 raise LimitExceeded("lines", f"an answer that nobody wants is longer than {limit} octets")
-            if not content and not block.ended:
-                yield
 
     return reader
 
 
-class BlockBody:
-    """A block as a body: iterate it or drain it.
+def give_block(block: Block, what: str, given: int = 0) -> Dialogue[None]:
+    """The content of a block into a body that has `given` octets already. What follows the block is left.
 
-    `at_end` is awaited when the terminator has come; what it raises is raised in place of the end. A
-    connection that ends or breaks inside the block is `Truncated`: its status line has come, so the
-    answer has begun.
+    A connection that ends or breaks before the block has ended is `Truncated`, and `Disconnected` before the
+    first octet of the body.
+    """
+    while not block.ended:
+        try:
+            octets = yield from hear(block.read, f"{what}, up to a line with a lone period", b"")
+        except (Disconnected, Truncated) as error:
+            if given or block.received:
+                raise cut_block(block.received) from error
+            raise Disconnected("the connection ended before the first octet of the answer") from error
+        if not octets:
+            return
+        yield Give(octets)
+
+
+class Lines:
+    """Splits the content of a block into lines; holds the one that has not ended yet.
+
+    Raises `LimitExceeded` (line) for a line of more than `limit` octets.
     """
 
-    def __init__(
-        self, stream: Stream, buffer: Buffer, at_end: Callable[[], Awaitable[None]] | None = None
-    ) -> None:
-        self._stream = stream
-        self._buffer = buffer
-        self._at_end = at_end
-        self.block = Block()
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
 
-    def __aiter__(self) -> BlockBody:
-        return self
+    def feed(self, octets: bytes) -> list[bytes]:
+        """The lines that have ended now, without their ends."""
+        self._rest += octets
+        if b"\n" not in octets:
+            self._check(len(self._rest))
+            return []
+        *lines, rest = bytes(self._rest).split(b"\r\n")
+        self._rest = bytearray(rest)
+        self._check(max(map(len, [*lines, rest])))
+        return lines
 
-    async def __anext__(self) -> bytes:
-        while not self.block.ended:
-            content = self.block.take(self._buffer)
-            if content:
-                return content
-            if not self.block.ended:
-                await self._receive()
-        if self._at_end is not None:
-            at_end, self._at_end = self._at_end, None
-            await at_end()
-        raise StopAsyncIteration
+    def finish(self) -> list[bytes]:
+        """The octets have ended: what stands behind the last line end."""
+        rest, self._rest = bytes(self._rest), bytearray()
+        return [rest] if rest else []
 
-    async def drain(self, sink: Sink) -> int:
-        before = self.block.received
-        async for content in self:
-            sink.write(content)
-        return self.block.received - before
-
-    async def _receive(self) -> None:
-        try:
-            self._buffer.feed(await self._stream.receive())
-        except Disconnected as error:
-            raise cut_block(self.block.received) from error
+    def _check(self, longest: int) -> None:
+        if longest > self._limit:
+            raise LimitExceeded("line", f"a line of the listing is longer than {self._limit} octets")

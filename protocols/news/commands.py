@@ -7,7 +7,7 @@ whatever else would change a server are not among the verbs (S05).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from protocols.connection import Line
 from protocols.errors import Refused
@@ -56,19 +56,19 @@ READER_VERBS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. Raises `Refused` (S02) for an argument that would end it or make it too long."""
+    """One command and the line that says it. Raises `Refused` (S02) for an argument that would end it or make
+    it too long."""
 
     verb: Verb
     argument: bytes | Secret | None = None
+    line: Line = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if len(self.line.octets) > COMMAND_LIMIT:
-            raise Refused("S02", f"{self.verb} with this argument is longer than {COMMAND_LIMIT} octets")
-
-    @property
-    def line(self) -> Line:
         verb = self.verb.value.encode("ascii")
-        return encode_line(verb) if self.argument is None else encode_line(verb, self.argument)
+        line = encode_line(verb) if self.argument is None else encode_line(verb, self.argument)
+        if len(line.octets) > COMMAND_LIMIT:
+            raise Refused("S02", f"{self.verb} with this argument is longer than {COMMAND_LIMIT} octets")
+        object.__setattr__(self, "line", line)
 
     def __str__(self) -> str:
         """For a message: no line end, no secret, no control character."""

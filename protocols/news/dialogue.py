@@ -1,7 +1,7 @@
 """A conversation with a news server from the greeting to the farewell (RFC 3977 5).
 
-`converse` goes round a *wish*, the commands that get what a URL names: it finds a connection, hears the
-greeting of a new one before anything is said, and takes hurdles out of the way: reader mode, TLS, a login.
+`converse` goes round a *request*, the commands that get what a URL names: it joins a connection, hears the
+greeting of a new one before anything is sent, and meets what the server wants first.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from protocols.errors import (
     ProtocolError,
     TryLater,
 )
-from protocols.news.link import Anew, Link, NotOurs, Talk, is_loopback, undivided
-from protocols.news.login import Hurdle, Login, Usher
-from protocols.news.refusals import declined
-from protocols.news.reply import Answer, read_status
+from protocols.news.negotiation import Login, Negotiation, Precondition
+from protocols.news.request import Found, Request, request_of
+from protocols.news.response import Response, declined, read_status
+from protocols.news.session import NntpState, NotShareable, Reissue, Session, is_loopback, undivided
 from protocols.news.url import NewsUrl, NntpUrl
-from protocols.news.wishes import Found, Wish, wish_of
 from protocols.options import Limits, Options
-from protocols.step import Dialogue, Join, Joined, Keep, Note, hear
+from protocols.step import Begin, Dialogue, EndResponse, Joined, JoinPipeline, Note, hear
 
 _GREETING = "the greeting"
 _BRANCHES = (
@@ -31,90 +30,114 @@ _BRANCHES = (
 )
 
 
-def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialogue[Found]:
-    """Get what the URL names. Parts of a body are handed over; the result tells what was found.
+def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialogue[None]:
+    """Get what the URL names. When all of it has been read, and not before, others may read their responses
+    on the connection (`EndResponse`).
 
-    A connection that others have used may turn out to be dead, or be given up by them: then there is one
-    that is new. When all that was asked for has been read, others may go on with it (`Keep`).
+    Raises `Declined` where the server says no, `LoginRequired` where it wants a login and there is none,
+    `Refused` (S06) where a login would be in the clear, `ProtocolError` for what is no news server.
     """
-    wish = wish_of(url, options)
+    request = request_of(url, options, limits)
+    session, found = yield from _find(url, options, limits, request)
+    found.reply.findings.extend(session.state.findings)
+    if found.body is None:
+        yield from _leave()
+        yield Begin(found.reply)
+        return
+    yield Begin(found.reply)
+    try:
+        yield from found.body
+    except Declined as refused:
+        if not session.state.closing:
+            yield from _drop_own(session, refused)
+            yield EndResponse()
+        raise
+    yield from _leave()
+    found.reply.verified.add("terminator")
+
+
+def _leave() -> Dialogue[None]:
+    yield EndResponse()
+    yield Note("QUIT, when nobody needs the connection any more; its answer is not waited for")
+
+
+def _find(
+    url: NewsUrl | NntpUrl, options: Options, limits: Limits, request: Request
+) -> Dialogue[tuple[Session, Found]]:
+    """A connection that others have used may turn out to be dead, or be given up by them: then there is one
+    that is new."""
     anew = apart = False
     while True:
-        talk, is_new = yield from _reach(url, options, limits, anew=anew, apart=apart)
+        session, is_new = yield from _reach(url, options, limits, anew=anew, apart=apart)
         try:
-            found = yield from _get(talk, Usher(talk, Login(url.user, url.password), options), wish, is_new)
-        except NotOurs:
-            yield Keep()
+            negotiation = Negotiation(session, Login(url.user, url.password), options)
+            return session, (yield from _get(session, negotiation, request, is_new))
+        except NotShareable:
+            yield EndResponse()
             apart = True
-            continue
         except (Disconnected, Declined) as error:
-            if not is_new and _is_dead(talk, error):
+            if not is_new and _is_dead(session, error):
                 anew = True
                 continue
-            if isinstance(error, Declined) and not (talk.pending or talk.link.closing):
-                yield Keep()
+            if isinstance(error, Declined) and not (session.pending or session.state.closing):
+                yield EndResponse()
             raise
-        yield Keep()
-        yield Note("QUIT, when nobody needs the connection any more; its answer is not waited for")
-        return found
 
 
-def _is_dead(talk: Talk, error: Disconnected | Declined) -> bool:
-    """Was the connection at its end before it could be of use? A 400 that is not the first answer is one."""
-    if isinstance(error, Disconnected):
-        return not talk.handed
-    return talk.link.closing and not talk.heard
+def _is_dead(session: Session, error: Disconnected | Declined) -> bool:
+    """Was the connection at its end before it could be of use? A 400 as a later response is one."""
+    return isinstance(error, Disconnected) or (session.state.closing and not session.heard)
 
 
 def _reach(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, *, anew: bool, apart: bool
-) -> Dialogue[tuple[Talk, bool]]:
+) -> Dialogue[tuple[Session, bool]]:
     """Join a connection; is it new? Those who give other credentials, or want other TLS, never share it.
     `news:` and `nntp:` do, but `apart`: that is for a scheme that credentials may be held for (S11)."""
     tls = url.scheme in ("snews", "nntps")
-    link = Link(limits)
-    link.tls = tls
-    whom = ("nntp", url.user, url.password, options.tls, options.login_in_clear, apart and url.scheme)
-    joined = yield Join(whom, link, tls=tls, anew=anew)
+    state = NntpState(limits)
+    state.tls = tls
+    key = ("nntp", url.user, url.password, options.tls, options.login_in_clear, apart and url.scheme)
+    joined = yield JoinPipeline(key, state, tls=tls, anew=anew)
     if joined is not None:
         assert isinstance(joined, Joined)
-        assert isinstance(joined.memory, Link)
-        link.private = tls or is_loopback(joined.peer)
-        return Talk(joined.memory, url.scheme), joined.memory is link
-    return Talk(link, url.scheme), True
+        assert isinstance(joined.state, NntpState)
+        state.private = tls or is_loopback(joined.peer)
+        return Session(joined.state, url.scheme), joined.state is state
+    return Session(state, url.scheme), True
 
 
-def _get(talk: Talk, usher: Usher, wish: Wish, is_new: bool) -> Dialogue[Found]:
-    """Have the wish granted, whatever stands in the way of it."""
+def _get(session: Session, negotiation: Negotiation, request: Request, is_new: bool) -> Dialogue[Found]:
+    """Have the request granted, whatever the server wants first."""
     if is_new:
-        yield from _greet(talk, usher)
+        yield from _greet(session, negotiation)
         yield Note(_BRANCHES)
     while True:
         try:
-            return (yield from wish(talk))
-        except Anew:
+            return (yield from request(session))
+        except Reissue:
             continue
-        except Hurdle as hurdle:
-            yield from usher.take(hurdle)
+        except Precondition as precondition:
+            yield from negotiation.meet(precondition)
         except Declined as refused:
-            if talk.link.closing:
+            if session.state.closing:
                 raise
-            yield from _look_again(talk, usher, refused)
+            yield from _look_again(session, negotiation, refused)
 
 
-def _greet(talk: Talk, usher: Usher) -> Dialogue[None]:
-    link = talk.link
-    yield from talk.await_turn()
-    greeting = yield from undivided(hear(read_status(link.limits.line), _GREETING, Answer(200)))
+def _greet(session: Session, negotiation: Negotiation) -> Dialogue[None]:
+    state = session.state
+    yield from session.start_response()
+    greeting = yield from undivided(hear(read_status(state.limits.line), _GREETING, Response(200)))
     _check_greeting(greeting)
-    link.greeted = True
-    link.open = False
-    yield from usher.begin()
-    if greeting.code == 480 and not link.logged_in:  # in no RFC, but seen
-        yield from usher.log_in(_GREETING, greeting)
+    state.greeted = True
+    state.request_ended = False
+    yield from negotiation.begin()
+    if greeting.code == 480 and not state.logged_in:  # in no RFC, but seen
+        yield from negotiation.log_in(_GREETING, greeting)
 
 
-def _check_greeting(greeting: Answer) -> None:
+def _check_greeting(greeting: Response) -> None:
     match greeting.code:
         case 200 | 201 | 480:
             return
@@ -129,14 +152,18 @@ def _check_greeting(greeting: Answer) -> None:
     raise ProtocolError(f"{greeting.shown} is no greeting of a news server")
 
 
-def _look_again(talk: Talk, usher: Usher, refused: Declined) -> Dialogue[None]:
+def _look_again(session: Session, negotiation: Negotiation, refused: Declined) -> Dialogue[None]:
     """What is not found may only be hidden; and whatever is refused, nothing of it stays unread."""
-    try:
-        yield from talk.drop_own()
-    except NetworkError as error:
-        talk.link.closing = True
-        raise refused from error
-    login = (yield from usher.find_help()) if isinstance(refused, NotFound) else None
+    yield from _drop_own(session, refused)
+    login = (yield from negotiation.find_help()) if isinstance(refused, NotFound) else None
     if login is None:
         raise refused
-    yield from usher.authenticate(login)
+    yield from negotiation.authenticate(login)
+
+
+def _drop_own(session: Session, refused: Declined) -> Dialogue[None]:
+    try:
+        yield from session.drop_own()
+    except NetworkError as error:
+        session.state.closing = True
+        raise refused from error

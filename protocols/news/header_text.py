@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import binascii
 import re
-from functools import lru_cache
+
+from protocols.charset import codec_of
 
 _ONE = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
 _WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # RFC 2231 5: a language
@@ -17,22 +18,10 @@ _RUN = re.compile(rf"{_ONE}(?:\s*{_ONE})*")
 _ESCAPE = re.compile(rb"=([0-9A-Fa-f]{2})")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 
-_LONGEST_NAME = 40  # RFC 2978 2.3
-#: Text encodings of Python's that are no charsets: some are quadratic, one raises whatever it is given.
-_NO_CHARSETS = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"})
 
-
-@lru_cache(maxsize=256)
 def known_charset(name: str) -> str | None:
     """The charset, if octets can be decoded by it here."""
-    plain = name.lower().replace("-", "_")
-    if len(name) > _LONGEST_NAME or not name.isascii() or plain in _NO_CHARSETS:
-        return None
-    try:
-        b"aaaa".decode(name, "replace")
-    except (LookupError, ValueError):  # UnicodeError is a ValueError
-        return None
-    return name
+    return name if codec_of(name) is not None else None
 
 
 def declared_charset(content_type: str | None) -> str | None:
@@ -47,10 +36,10 @@ def decode_field(octets: bytes, charset: str | None = None) -> str:
 
 
 def _decode(octets: bytes, charset: str | None) -> str:
-    for candidate in ("utf-8", charset):
-        if candidate is not None:
+    for codec in ("utf-8", None if charset is None else codec_of(charset)):
+        if codec is not None:
             try:
-                return octets.decode(candidate)
+                return octets.decode(codec)
             except UnicodeError:
                 pass
     return octets.decode("latin-1")
@@ -79,7 +68,7 @@ def _decode_run(found: re.Match[str]) -> str:
 
 
 def _show(octets: bytes, charset: str) -> str:
-    return octets.decode(charset, "replace") if octets else ""
+    return octets.decode(codec_of(charset) or "latin-1", "replace") if octets else ""
 
 
 def _decode_word(word: re.Match[str]) -> bytes | None:

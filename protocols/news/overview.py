@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from protocols.contract import Entry, Finding, JsonValue, Kind
+from protocols.entry import Entry
+from protocols.location import Finding, JsonValue, Kind
 from protocols.news.article import Head, strip_brackets
+from protocols.news.block import Lines
 from protocols.news.dates import parse_date
 from protocols.news.header_text import decode_field
-from protocols.news.lines import Lines
 from protocols.news.places import ArticleUrl
-from protocols.news.reply import is_number
+from protocols.news.response import is_number
 from protocols.wire import encode_line
 
 _FEWEST = 5

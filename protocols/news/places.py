@@ -8,11 +8,12 @@ was found by a `news:` URL without a server is named without one (`news:ID`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
 from protocols.errors import InvalidUrl
-from protocols.location import Url
-from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp
+from protocols.location import BuiltUrl, Url
+from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, is_article
 
 U = TypeVar("U", bound=Url)
 
@@ -44,19 +45,22 @@ def group_urls(parent: NewsUrl | NntpUrl) -> GroupUrl:
     return lambda group: None if b"*" in group else _build(build_news, _news(parent, group=group))
 
 
-def _place(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], str | None]:
+def _place(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl | None]:
     scheme = "nntps" if parent.scheme == "nntps" else "nntp"
+    host = parent.host or ""
 
-    def build(group: bytes, number: int | None) -> str | None:
+    @lru_cache(maxsize=1)  # all articles of a listing are of one group
+    def build_group(group: bytes) -> str | None:
         url = NntpUrl(
-            scheme=scheme,
-            host=parent.host or "",
-            port=parent.port,
-            default_port=parent.default_port,
-            group=group,
-            article=number,
+            scheme=scheme, host=host, port=parent.port, default_port=parent.default_port, group=group
         )
         return _build(build_nntp, url)
+
+    def build(group: bytes, number: int | None) -> BuiltUrl | None:
+        url = build_group(group)
+        if url is None or number is None:
+            return None if url is None else BuiltUrl(url)
+        return BuiltUrl(f"{url}/{number}") if is_article(number) else None
 
     return build
 
@@ -72,8 +76,8 @@ def _news(parent: NewsUrl, *, group: bytes | None = None, message_id: bytes | No
     )
 
 
-def _build(build: Callable[[U], str], url: U) -> str | None:
+def _build(build: Callable[[U], str], url: U) -> BuiltUrl | None:
     try:
-        return build(url)
+        return BuiltUrl(build(url))
     except InvalidUrl:
         return None

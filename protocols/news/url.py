@@ -9,11 +9,12 @@ from protocols.authority import (
     build_login,
     build_port,
     build_userinfo,
+    build_zoned,
+    is_hostname,
     parse_hostport,
     parse_login,
 )
 from protocols.errors import InvalidUrl
-from protocols.host import build_host, is_hostname
 from protocols.location import HostUrl, Url, UrlText
 from protocols.syntax import (
     build_url,
@@ -34,13 +35,19 @@ _GROUP = re.compile(rb"[0-9A-Za-z.+_-]+")
 _WILDMAT = re.compile(rb"[0-9A-Za-z.+_*-]+")
 _NOT_DIGIT = re.compile(r"[^0-9]")
 _MOST_DIGITS = 16  # RFC 3977 6: article numbers have at most 16
+_HIGHEST = 9_999_999_999_999_999
 _HOSTNUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){3}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NewsUrl(Url):
     """An article or group wherever it is kept: exactly one of `group` and `message_id` is set. `host`
-    is None unless the URL names a server (RFC 5538)."""
+    is None unless the URL names a server (RFC 5538).
+
+    Examples:
+        >>> resolver.parse("news:comp.misc").group, resolver.parse("news:1@h.example").message_id
+        (b'comp.misc', b'1@h.example')
+    """
 
     group: bytes | None = None
     message_id: bytes | None = None
@@ -49,6 +56,7 @@ class NewsUrl(Url):
     host: str | None = None
     port: int | None = None
     default_port: int = 119
+    zone: str | None = None
 
     @property
     def effective_port(self) -> int:
@@ -57,7 +65,13 @@ class NewsUrl(Url):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NntpUrl(HostUrl):
-    """A group on a server, and the number of an article in it unless None."""
+    """A group on a server, and the number of an article in it unless None.
+
+    Examples:
+        >>> url = resolver.parse("nntp://news.example/comp.misc/1234")
+        >>> url.group, url.article
+        (b'comp.misc', 1234)
+    """
 
     group: bytes = b""
     article: int | None = None
@@ -159,7 +173,7 @@ def build_news(url: NewsUrl) -> str:
     if url.host is None:
         # Two slashes at the start of a message-id would name a server.
         return build_url(url, "%2F" + article[1:] if article.startswith("//") else article)
-    server = f"{build_userinfo(url.user, url.password)}{build_host(url.host)}"
+    server = f"{build_userinfo(url.user, url.password)}{build_zoned(url.host, url.zone)}"
     return build_url(url, f"//{server}{build_port(url.port, url.default_port)}/{article}")
 
 
@@ -169,15 +183,22 @@ def _build_article(url: NewsUrl) -> str:
     left, at, right = url.message_id.rpartition(b"@")
     wrong = _find_wrong_in_id(url.message_id)
     if wrong is not None or not (left and at and right):
-        raise InvalidUrl("bad-message-id", wrong or 0, f"bad-message-id: {url.message_id!r}")
+        shown = url.message_id.decode("latin-1")
+        raise InvalidUrl("bad-message-id", wrong or 0, f"bad-message-id: {shown!r}")
     return f"{encode(left, _ID_DATA)}@{encode(right)}"
 
 
 def _build_group(octets: bytes, allowed: re.Pattern[bytes]) -> str:
     wrong = _find_wrong_in_group(octets, allowed)
     if wrong is not None:
-        raise InvalidUrl("bad-group", wrong, f"bad-group: {octets!r} is no newsgroup that a URL can name")
+        shown = octets.decode("latin-1")
+        raise InvalidUrl("bad-group", wrong, f"bad-group: {shown!r} is no newsgroup that a URL can name")
     return octets.decode("ascii")
+
+
+def is_article(number: int) -> bool:
+    """May an article have this number?"""
+    return 0 <= number <= _HIGHEST
 
 
 def build_nntp(url: NntpUrl) -> str:
@@ -185,6 +206,6 @@ def build_nntp(url: NntpUrl) -> str:
     group = _build_group(url.group, _GROUP)
     if url.article is None:
         return build_url(url, f"{build_login(url)}/{group}")
-    if not 0 <= url.article < 10**_MOST_DIGITS:
+    if not is_article(url.article):
         raise InvalidUrl("bad-article", 0, f"bad-article: {url.article} has not 1 to 16 digits")
     return build_url(url, f"{build_login(url)}/{group}/{url.article}")

@@ -42,11 +42,11 @@ _LOCAL = b"LOCAL"
 _WITHOUT_URL = (b"AFS", b"NFS", b"RCP", b"TN3270")
 
 
-class Way(NamedTuple):
+class AccessMethod(NamedTuple):
     """One value. `lead` is the URL that it comes to, `target` what a Prospero server gives the contents
     of; with neither, `unusable` says why. `tokens` are the value as it came."""
 
-    method: bytes
+    name: bytes
     tokens: tuple[bytes, ...]
     lead: Lead | None = None
     target: Target | None = None
@@ -59,53 +59,53 @@ class Way(NamedTuple):
     @property
     def is_session(self) -> bool:
         """A service to be announced to a person, which nothing follows."""
-        return self.method == b"TELNET" and self.lead is not None
+        return self.name == b"TELNET" and self.lead is not None
 
     @property
     def is_local(self) -> bool:
         """Is it a file of this machine, by the server's word?"""
-        return self.method == _LOCAL
+        return self.name == _LOCAL
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """The value for a person, and why it cannot be used."""
         said = " ".join(read_text(token) or "''" for token in self.tokens)
         return f"{said} ({self.unusable})" if self.unusable else said
 
     def as_json(self) -> dict[str, JsonValue]:
         return {
-            "method": read_text(self.method),
+            "method": read_text(self.name),
             "url": self.url,
             "tokens": [token.decode("latin-1") for token in self.tokens],
             "unusable": self.unusable or None,
         }
 
 
-def ways_of(attributes: Iterable[Attribute], default: Pointer, via: Target) -> list[Way]:
+def access_methods_of(attributes: Iterable[Attribute], default: Pointer, via: Target) -> list[AccessMethod]:
     """The ways to an object, best first. Values that are too short, and unknown methods, are left out.
 
     `default` fills the gaps; `via` is the target whose answer had the attributes.
     """
-    ways = (_way(tokens, default, via) for tokens in values_of(attributes, b"ACCESS-METHOD"))
-    return [way for way in ways if way is not None]
+    methods = (_access_method(tokens, default, via) for tokens in values_of(attributes, b"ACCESS-METHOD"))
+    return [method for method in methods if method is not None]
 
 
-def _way(tokens: tuple[bytes, ...], default: Pointer, via: Target) -> Way | None:
+def _access_method(tokens: tuple[bytes, ...], default: Pointer, via: Target) -> AccessMethod | None:
     if len(tokens) < _FEWEST:
         return None
     method = tokens[0]
     pointer = _fill(tokens, default)
     if method == _LOCAL:
-        return Way(method, tokens, unusable=_local(pointer.hsoname))
+        return AccessMethod(method, tokens, unusable=_local(pointer.hsoname))
     if method in _WITHOUT_URL:
-        return Way(method, tokens, unusable=_NO_URL)
+        return AccessMethod(method, tokens, unusable=_NO_URL)
     try:
         if method == _CONTENTS:
-            return Way(method, tokens, target=_contents_of(pointer, via))
+            return AccessMethod(method, tokens, target=_contents_of(pointer, via))
         if method in _MAPPINGS:
-            return Way(method, tokens, lead=_lead(method, pointer, tokens[_FEWEST:]))
+            return AccessMethod(method, tokens, lead=_lead(method, pointer, tokens[_FEWEST:]))
     except InvalidUrl as error:
-        return Way(method, tokens, unusable=error.message)
+        return AccessMethod(method, tokens, unusable=error.message)
     return None
 
 
@@ -140,12 +140,12 @@ def _local(path: bytes) -> str:
     return "a file of this machine, which no server may name"
 
 
-def first_url(ways: Iterable[Way]) -> Way | None:
+def first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
     """The first way that has a URL: one to follow if there is any, else a session."""
-    leading = [way for way in ways if way.lead is not None]
-    return next((way for way in leading if not way.is_session), leading[0] if leading else None)
+    leading = [method for method in methods if method.lead is not None]
+    return next((method for method in leading if not method.is_session), leading[0] if leading else None)
 
 
-def kind_of(way: Way | None) -> Kind:
+def kind_of(method: AccessMethod | None) -> Kind:
     """What an object seems to be that is had this way."""
-    return Kind.UNKNOWN if way is None or way.lead is None else way.lead.kind
+    return Kind.UNKNOWN if method is None or method.lead is None else method.lead.kind

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
 
-from protocols.connection import Line
+from protocols.connection import Action, Line, Redirected, SwitchAddress
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
+from protocols.prospero.candidates import Candidates
 from protocols.prospero.packet import (
     MOST_TEXT,
     KnownVersions,
@@ -29,7 +29,6 @@ from protocols.prospero.packet import (
     encode_cancel,
     encode_piece,
 )
-from protocols.prospero.peers import Peers
 from protocols.wire import split_message
 
 #: Packets that may be under way without being acknowledged.
@@ -48,30 +47,16 @@ class Timing:
     retries: int = 3
 
 
-class Turn(NamedTuple):
-    """Send to this place from now on; `lasting` says that later requests belong there too."""
-
-    address: str
-    port: int
-    lasting: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """Send to this one of the server's addresses from now on."""
-
-    address: str
-
-
-Action: TypeAlias = "Line | Turn | Aim"
-
 _USUAL = Timing()
 
 
 class Exchange:
-    """`connection` is an id that nobody can foresee, 1 to 65,535, never used before on the same socket.
-    `addresses` are the server's: the first is aimed at already, the others are asked where it stays
-    silent. `most` bounds the octets of the reply.
+    """See `protocols.connection.Exchange`. `connection` is an id that nobody can foresee, 1 to 65,535, never
+    used before on the same socket. `addresses` are the server's: the first is aimed at already, the others
+    are asked where it stays silent. With `toward`, that place alone is asked. `most` bounds the octets of the
+    reply.
+
+    `turned` is the last place that the server has turned us to, None where it has not.
 
     Raises, from every method that takes the time: `TimedOut`; `Declined` for a server that refuses the
     request or our version; `Refused` (S10) for too many redirects; `LimitExceeded`.
@@ -86,12 +71,14 @@ class Exchange:
         patience: float,
         most: int,
         timing: Timing = _USUAL,
+        toward: Redirected | SwitchAddress | None = None,
     ) -> None:
         self._request = _Request(connection, split_message(message, MOST_TEXT))
         self._reply = _Reply(most)
         self._ids = {connection, connection >> 8 | (connection & 0xFF) << 8}
         self._connection = connection
-        self._peers = Peers(addresses)
+        self._toward = () if toward is None else (toward,)
+        self._candidates = Candidates(addresses if toward is None else (toward.address,))
         self._patience = patience
         self._timing = timing
         self._timeout = timing.first
@@ -102,6 +89,12 @@ class Exchange:
         self._owes = False
         self._redirects = 0
         self._queue = ""
+        self.turned: Redirected | None = None
+
+    @property
+    def packets(self) -> list[Line]:
+        """The request as a server gets it that acknowledges each window unasked."""
+        return self._request.packets
 
     @property
     def complete(self) -> bool:
@@ -114,19 +107,24 @@ class Exchange:
         return self._reply.pieces
 
     @property
+    def has_begun(self) -> bool:
+        """Has any of the reply come?"""
+        return self._reply.has_begun
+
+    @property
     def deadline(self) -> float:
         """When to call `wake` if nothing comes until then."""
-        return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._peers.next_at)
+        return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._candidates.next_at)
 
     def begin(self, now: float) -> list[Action]:
         """The first window of the request."""
         self._progress(now)
-        self._peers.begin(now)
-        return list(self._request.window())
+        self._candidates.begin(now)
+        return [*self._toward, *self._request.window()]
 
     def lose(self, address: str, now: float) -> bool:
         """Nothing can be sent to that address. Is there another one of the server's to go on with?"""
-        return self._peers.lose(address, now)
+        return self._candidates.lose(address, now)
 
     def cancel(self) -> Line:
         """Tells the server that nobody waits any more."""
@@ -136,10 +134,10 @@ class Exchange:
         """Nothing waits to be read, or the deadline has passed."""
         if self._owes:
             return [self._acknowledge()]
-        return self._ask_next(now) if now >= self._peers.next_at else self._expire(now)
+        return self._request_next(now) if now >= self._candidates.next_at else self._expire(now)
 
-    def _ask_next(self, now: float) -> list[Action]:
-        return [Aim(self._peers.ask_next(now)), *self._request.window()]
+    def _request_next(self, now: float) -> list[Action]:
+        return [SwitchAddress(self._candidates.request_next(now)), *self._request.window()]
 
     def _expire(self, now: float) -> list[Action]:
         if now < min(self._expires, self._gives_up):
@@ -152,16 +150,16 @@ class Exchange:
         if self._request.is_acknowledged:
             return [self._acknowledge()]
         again = self._request.window(self._reply.received_through)
-        if self._peers.settled:
+        if self._candidates.settled:
             return list(again)
         actions: list[Action] = []
-        for address in self._peers.asked:
-            actions += [Aim(address), *again]
+        for address in self._candidates.requested:
+            actions += [SwitchAddress(address), *again]
         return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[Action]:
         """A datagram that came from `address`. The timers run on, whatever comes."""
-        packet = decode_packet(datagram) if self._peers.believes(address) else None
+        packet = decode_packet(datagram) if self._candidates.believes(address) else None
         actions: list[Action] = []
         if isinstance(packet, KnownVersions):
             raise _bad_version(packet.versions)
@@ -171,10 +169,10 @@ class Exchange:
         return actions if self.complete else actions + self._expire(now)
 
     def _settle(self, address: str) -> list[Action]:
-        if self._peers.settled:
+        if self._candidates.settled:
             return []
-        self._peers.settle(address)
-        return [Aim(address)]
+        self._candidates.settle(address)
+        return [SwitchAddress(address)]
 
     def _take(self, packet: Packet, now: float) -> list[Action]:
         actions: list[Action] = []
@@ -211,10 +209,10 @@ class Exchange:
         self._redirects += 1
         if self._redirects > MOST_REDIRECTS:
             raise Refused("S10", f"more than {MOST_REDIRECTS} redirects of one request")
-        self._peers = Peers(place[:1])
+        self._candidates = Candidates(place[:1])
         self._restart(now)
-        turn = Turn(*place, lasting=packet.option == Option.REDIRECT_LASTING)
-        return [turn, *self._request.window(self._reply.received_through)]
+        self.turned = Redirected(*place, lasting=packet.option == Option.REDIRECT_LASTING)
+        return [self.turned, *self._request.window(self._reply.received_through)]
 
     def _acknowledge(self) -> Line:
         self._owes = False
@@ -232,8 +230,10 @@ class Exchange:
 
     def _silence(self) -> str:
         came = f" behind packet {self._reply.received_through}" if self._reply.received_through else ""
-        asked = f"; the server had asked to wait {self._wait} s" if self._wait else ""
-        return f"nothing came{came}{asked}{self._queue and f' ({self._queue})'}"
+        requested = f"; the server had asked to wait {self._wait} s" if self._wait else ""
+        return (
+            f"timed out (--idle-timeout): nothing came{came}{requested}{self._queue and f' ({self._queue})'}"
+        )
 
 
 class _Request:
@@ -244,6 +244,10 @@ class _Request:
         self._pieces = pieces
         self._acknowledged = 0
         self._sent = 0
+
+    @property
+    def packets(self) -> list[Line]:
+        return [self._packet(number, 0, acknowledge=False) for number in range(1, len(self._pieces) + 1)]
 
     @property
     def is_acknowledged(self) -> bool:
@@ -263,17 +267,15 @@ class _Request:
         start = self._sent if only_new else self._acknowledged
         end = min(self._acknowledged + WINDOW, len(self._pieces))
         self._sent = max(self._sent, end)
+        last = end if end < len(self._pieces) else None  # unless it asks, the window would stay shut
         return [
-            encode_piece(
-                self._connection,
-                number,
-                len(self._pieces),
-                received_through,
-                self._pieces[number - 1],
-                acknowledge=number == end < len(self._pieces),  # without it the window would stay shut
-            )
+            self._packet(number, received_through, acknowledge=number == last)
             for number in range(start + 1, end + 1)
         ]
+
+    def _packet(self, number: int, received_through: int, *, acknowledge: bool) -> Line:
+        piece, total = self._pieces[number - 1], len(self._pieces)
+        return encode_piece(self._connection, number, total, received_through, piece, acknowledge=acknowledge)
 
 
 class _Reply:
@@ -289,6 +291,10 @@ class _Reply:
     @property
     def complete(self) -> bool:
         return 0 < self._total <= self.received_through
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._texts)
 
     @property
     def pieces(self) -> list[bytes]:

@@ -97,6 +97,11 @@ def read_size(attributes: Iterable[Attribute]) -> int | None:
     return None
 
 
+def is_of_directory(attributes: Iterable[Attribute]) -> bool:
+    """UNIX-MODES: do they say that the object is a directory?"""
+    return any(values[0].startswith(b"d") for values in values_of(attributes, b"UNIX-MODES") if values)
+
+
 def read_modified(attributes: Iterable[Attribute]) -> datetime | None:
     """LAST-MODIFIED, in UTC."""
     return next(filter(None, map(_read_time, values_of(attributes, b"LAST-MODIFIED"))), None)

@@ -1,55 +1,61 @@
-"""What would be sent for a prospero URL, as a plan: the questions of its resolution, each with its packets.
+"""What is said for a prospero URL: the questions of its resolution, and what they have found as a reply.
 
-`handler` puts the same questions over ARDP. Here each is answered as a willing server would, one that
-gives the contents itself; what other answers lead to is told in notes.
+A willing server gives the contents itself; what other answers lead to is told in notes. By the time a body
+begins, all that was asked is answered, and nothing is open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from dataclasses import replace
+from functools import partial
 
-from protocols.options import Limits, Wanted
+from protocols.location import Kind
+from protocols.options import Limits, Options
+from protocols.prospero.access_method import AccessMethod, first_url
 from protocols.prospero.ardp import Timing
-from protocols.prospero.packet import MOST_TEXT, encode_piece
-from protocols.prospero.reply import Answer, parse_reply
-from protocols.prospero.resolution import MOST_MOVES, Ask, ask_for_links, resolve
+from protocols.prospero.contents import guess_media_type
+from protocols.prospero.question import Inquiry, request_links
+from protocols.prospero.resolution import (
+    MOST_MOVES,
+    Alternatives,
+    Directory,
+    Document,
+    Facts,
+    Found,
+    Session,
+    read_contents,
+    resolve,
+)
 from protocols.prospero.target import Target, target_of
+from protocols.prospero.token import read_text
 from protocols.prospero.url import ProsperoUrl
-from protocols.step import Connect, Dialogue, Note, Say, hear
-from protocols.wire import Buffer, split_message
+from protocols.reply import Moved, Reply
+from protocols.step import Begin, Dialogue, Give, Note
+
+_USUAL = Timing()
 
 
-def converse(url: ProsperoUrl, want: Wanted = "content") -> Dialogue[None]:
-    """The steps. Raises `Declined` for a URL that nothing can be asked for, `Refused` (S02)."""
-    target = target_of(url)
-    resolution = resolve(target, want)
-    try:
-        ask = next(resolution)
-        while True:
-            ask = resolution.send((yield from _put(ask)))
-    except StopIteration:
-        yield from _branches(target)
+def converse(
+    url: ProsperoUrl,
+    options: Options | None = None,
+    limits: Limits | None = None,
+    timing: Timing = _USUAL,
+) -> Dialogue[None]:
+    """The dialogue: an object's contents, a directory, a service that is announced, or with `moved` the URLs
+    that an object's access methods come to.
+
+    Raises `Declined` by the server's failures and for a URL that nothing can be asked for, `TimedOut`,
+    `ProtocolError`, `LimitExceeded`, `Refused` (S02), and `Refused` (S10) where only a file of this machine
+    is named or an object moves in circles.
+    """
+    options, target = options or Options(), target_of(url)
+    inquiry = Inquiry(limits or Limits(), timing)
+    found = yield from resolve(inquiry, target, options.want)
+    yield from _branches(target, timing)
+    yield from _give(inquiry, found, options)
 
 
-def _put(ask: Ask) -> Dialogue[Answer]:
-    """One question: a socket of its own, its packets, its answer."""
-    yield Connect()
-    yield Note("the connection id, octets 2 and 3 of each packet, is drawn at random; here it is 0")
-    pieces = split_message(ask.message, MOST_TEXT)
-    for number, piece in enumerate(pieces, 1):
-        yield Say((encode_piece(0, number, len(pieces), 0, piece, acknowledge=False),))
-    return (yield from hear(_read_answer, ask.what, ask.ideal))
-
-
-def _read_answer(buffer: Buffer) -> Generator[None, None, Answer]:
-    """The text of a whole reply."""
-    while not buffer.at_end:
-        yield
-    return parse_reply(buffer.take(), Limits())
-
-
-def _branches(target: Target) -> Dialogue[None]:
-    timing = Timing()
+def _branches(target: Target, timing: Timing) -> Dialogue[None]:
     pauses = ", ".join(f"{timing.first * 2**time:g}" for time in range(timing.retries + 1))
     yield Note(f"without an answer a packet is sent again, with pauses of {pauses} seconds")
     yield Note(
@@ -60,5 +66,76 @@ def _branches(target: Target) -> Dialogue[None]:
         "access methods are gone in the server's order: one of another scheme is a URL that is followed "
         "as far as S10 and S08 let it; where it fails, the next one"
     )
-    lines = ask_for_links(target).message.shown.decode("latin-1").splitlines()[-2:]
+    lines = request_links(target).message.shown.decode("latin-1").splitlines()[-2:]
     yield Note(f"an object without access methods is listed: {' / '.join(lines)}")
+
+
+def _give(inquiry: Inquiry, found: Found, options: Options) -> Dialogue[None]:
+    match found:
+        case Document():
+            yield from _give_document(inquiry, found)
+        case Directory(listing=None):
+            yield Begin(found.facts.reply(Kind.DIRECTORY))
+        case Directory():
+            from protocols.prospero.entries import give_directory  # a plan has none
+
+            yield from give_directory(inquiry, found, raw=options.raw)
+        case Alternatives():
+            yield Begin(_leading_on(inquiry, found))
+        case Session():
+            yield Begin(_session(found))
+        case Facts():
+            yield Begin(_facts(inquiry, found))
+
+
+def _give_document(inquiry: Inquiry, document: Document) -> Dialogue[None]:
+    facts, place = document.facts, document.place
+    reply = replace(
+        facts.reply(Kind.DOCUMENT),
+        size=len(document.octets),
+        peer=inquiry.address(place),
+        media_type=_media_type(inquiry, facts, place),
+    )
+    reply.verified.add("length")  # the server said how many packets there are, and all of them came
+    yield Begin(reply)
+    yield Give(document.octets)
+
+
+def _media_type(inquiry: Inquiry, facts: Facts, place: Target) -> str | None:
+    """The table of types takes 30 ms to read; a plan, where nobody answers, shows none."""
+    return guess_media_type(facts.methods, place.hsoname) if inquiry.address(place) else None
+
+
+def _give_contents(inquiry: Inquiry, facts: Facts, method: AccessMethod) -> Dialogue[None]:
+    yield from _give_document(inquiry, (yield from read_contents(inquiry, facts, method)))
+
+
+def _leading_on(inquiry: Inquiry, alternatives: Alternatives) -> Reply:
+    """The first URL, and what else there is if it fails: URLs, and contents to be read here."""
+    facts, (first, *others) = alternatives.facts, alternatives.methods
+    assert first.url is not None
+    moved = Moved(
+        location=first.url,
+        code=read_text(first.name),
+        others=tuple(method.url or partial(_give_contents, inquiry, facts, method) for method in others),
+        found_in=None if facts.place.via is None else inquiry.referrer(facts.place),
+        failed=alternatives.failed,
+    )
+    return replace(facts.reply(Kind.LINK), moved=moved)
+
+
+def _session(session: Session) -> Reply:
+    lead = session.method.lead
+    assert lead is not None
+    return session.facts.reply(Kind.SERVICE, lead.url, {"message": lead.message})
+
+
+def _facts(inquiry: Inquiry, facts: Facts) -> Reply:
+    """What is known without reading the object: a document where this server has it, else the way to it."""
+    method = next((method for method in facts.methods if method.target or method.lead), None)
+    if method is None:
+        return facts.reply(Kind.UNKNOWN)
+    if method.target is None:
+        first = first_url(facts.methods)
+        return facts.reply(Kind.LINK, None if first is None else first.url)
+    return replace(facts.reply(Kind.DOCUMENT), media_type=_media_type(inquiry, facts, facts.place))

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from protocols.contract import Entry, JsonValue, Kind, Referrer
+from protocols.entry import Entry
 from protocols.errors import InvalidUrl
-from protocols.prospero.access_method import Way, first_url, kind_of, ways_of
+from protocols.location import Finding, JsonValue, Kind, Referrer
+from protocols.prospero.access_method import AccessMethod, access_methods_of, first_url, kind_of
 from protocols.prospero.attribute import first_word, read_modified, read_size
 from protocols.prospero.link import Link
+from protocols.prospero.question import Inquiry
+from protocols.prospero.resolution import Directory, findings_of
 from protocols.prospero.token import read_text
-from protocols.prospero.union import Member
+from protocols.prospero.union import Member, Members, splice
+from protocols.reply import Reply
+from protocols.step import Begin, Dialogue, Give
 
+#: Names in one piece of the body.
+_AT_ONCE = 500
 _LINE_END = re.compile(r"[\r\n]")
 _KINDS = {
     b"FILE": Kind.DOCUMENT,
@@ -35,10 +43,40 @@ _CLASSES = {
 _TITLES = (b"MENU-ITEM-DESCRIPTION", b"TITLE")
 
 
-def name_lines(members: Sequence[Member]) -> bytes:
-    """The body: what would end the line of a name is written as an escape."""
-    names = (_LINE_END.sub(_escape, read_text(member.link.name)) for member in members)
-    return "".join(f"{name}\n" for name in names).encode("utf-8")
+def give_directory(inquiry: Inquiry, directory: Directory, *, raw: bool = False) -> Dialogue[None]:
+    """The names as a body, and as entries: the directory's own, and those of its union links. With `raw` the
+    body is made of the lines of the links, as they came."""
+    members = yield from splice(inquiry, directory)
+    found_in = {place.identity: inquiry.referrer(place) for place in members.places if place.via is not None}
+    links = LinkReader(members.members, found_in)
+    reply = replace(directory.facts.reply(Kind.DIRECTORY), media_type="text/plain", listing=links)
+    _report(members, reply)
+    yield Begin(reply)
+    for lines in (link_lines if raw else name_lines)(members.members):
+        yield Give(lines)
+
+
+def _report(members: Members, reply: Reply) -> None:
+    """Whether all of them are there."""
+    if not members.gaps:
+        reply.verified.add("length")
+    reply.findings.extend(finding for answer in members.answers for finding in findings_of(answer))
+    reply.findings.extend(Finding("prospero:incomplete", "warn", gap) for gap in members.gaps)
+    if members.filtered:
+        reply.findings.append(Finding("prospero:filter", "warn", "links have filters, which are not run"))
+
+
+def name_lines(members: Sequence[Member]) -> Iterator[bytes]:
+    """The body in pieces: what would end the line of a name is written as an escape."""
+    for start in range(0, len(members), _AT_ONCE):
+        names = [read_text(member.link.name) for member in members[start : start + _AT_ONCE]]
+        yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")
+
+
+def link_lines(members: Sequence[Member]) -> Iterator[bytes]:
+    """The same of the links as their servers sent them."""
+    for start in range(0, len(members), _AT_ONCE):
+        yield b"".join([member.link.raw + b"\n" for member in members[start : start + _AT_ONCE]])
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -65,41 +103,41 @@ class LinkReader:
 
     def _entry(self, member: Member) -> Entry:
         link = member.link
-        ways = ways_of(link.attributes, link.pointer, member.found_at)
-        url, unusable = _url_of(member, ways)
+        methods = access_methods_of(link.attributes, link.pointer, member.found_at)
+        url, unusable = _url_of(member, methods)
         return Entry(
             name=read_text(link.name),
             url=url,
-            kind=_kind_of(link, ways),
+            kind=_kind_of(link, methods),
             size=read_size(link.attributes),
             modified=read_modified(link.attributes),
             title=_title_of(link),
             raw=link.raw,
-            extra=_extra_of(link, ways, unusable),
+            extra=_extra_of(link, methods, unusable),
             referrer=self._found_in.get(member.found_at.identity),
         )
 
 
-def _url_of(member: Member, ways: list[Way]) -> tuple[str | None, str | None]:
+def _url_of(member: Member, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
     """The URL of a link (protocol page 8.5), or why there is none."""
     link = member.link
-    if link.can_be_asked:
+    if link.can_be_requested:
         try:
             return link.pointer.target(member.found_at).url, None
         except InvalidUrl as error:
             return None, error.message
     if link.targets == {b"EXTERNAL"}:
-        way = first_url(ways)
-        return (None, "no access method has a URL") if way is None else (way.url, None)
+        method = first_url(methods)
+        return (None, "no access method has a URL") if method is None else (method.url, None)
     return None, None
 
 
-def _kind_of(link: Link, ways: list[Way]) -> Kind:
+def _kind_of(link: Link, methods: list[AccessMethod]) -> Kind:
     said = _CLASSES.get(first_word(link.attributes, b"OBJECT-INTERPRETATION") or b"", Kind.UNKNOWN)
     if said in (Kind.SEARCH, Kind.SERVICE):
         return said
     if link.targets == {b"EXTERNAL"}:
-        known = kind_of(first_url(ways))
+        known = kind_of(first_url(methods))
     else:
         known = Kind.DIRECTORY if b"DIRECTORY" in link.targets else _KINDS.get(link.target, Kind.UNKNOWN)
     return said if known is Kind.UNKNOWN else known
@@ -117,7 +155,7 @@ def _title_of(link: Link) -> str | None:
     )
 
 
-def _extra_of(link: Link, ways: list[Way], unusable: str | None) -> dict[str, JsonValue]:
+def _extra_of(link: Link, methods: list[AccessMethod], unusable: str | None) -> dict[str, JsonValue]:
     extra: dict[str, JsonValue] = {
         "link": read_text(link.ltype),
         "target": read_text(link.target),
@@ -130,7 +168,7 @@ def _extra_of(link: Link, ways: list[Way], unusable: str | None) -> dict[str, Js
         "expires": None if link.expires is None else read_text(link.expires),
         "id": [" ".join(map(read_text, words)) for words in link.ids] or None,
         "modes": None if modes is None else read_text(modes),
-        "access_methods": [way.as_json() for way in ways] or None,
+        "access_methods": [method.as_json() for method in methods] or None,
         "filters": [
             " ".join(map(read_text, each.values)) for each in link.attributes if each.name == b"FILTER"
         ]

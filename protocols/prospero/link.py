@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.prospero.attribute import Attribute
-from protocols.prospero.place import Place, parse_place
-from protocols.prospero.target import DEFAULT_PORT, Target, read_version
+from protocols.prospero.target import DEFAULT_PORT, Place, Target, parse_place, read_version
+from protocols.prospero.token import read_text
 
 INTERNET = b"INTERNET-D"
 
@@ -30,7 +30,7 @@ class Pointer(NamedTuple):
     def place(self) -> Place:
         """Raises `InvalidUrl` for a host that is not the Internet's, or is none."""
         if self.host_type.upper() != INTERNET:
-            raise InvalidUrl("bad-host", 0, f"bad-host: a host of type {self.host_type!r}")
+            raise InvalidUrl("bad-host", 0, f"bad-host: a host of type {read_text(self.host_type)!r}")
         return parse_place(self.host)
 
     def target(self, via: Target) -> Target:
@@ -93,7 +93,7 @@ class Link(NamedTuple):
         return set(self.target.split(b"+"))
 
     @property
-    def can_be_asked(self) -> bool:
+    def can_be_requested(self) -> bool:
         """Does it stand for an object of a Prospero server?"""
         return self.targets in _ASKED
 

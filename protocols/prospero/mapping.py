@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.location import Kind
-from protocols.prospero.place import Place, parse_place
+from protocols.prospero.target import Place, parse_place
 from protocols.prospero.token import read_text
 from protocols.syntax import RESERVED, UNRESERVED, encode
 

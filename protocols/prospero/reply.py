@@ -8,6 +8,7 @@ where it is asked for: some failures only mean that something else is to be trie
 from __future__ import annotations
 
 import re
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,11 +25,14 @@ from protocols.options import Limits
 from protocols.prospero.attribute import Attribute, parse_attribute
 from protocols.prospero.link import Link, Pointer, parse_link, parse_pointer, with_belongings
 from protocols.prospero.token import Words, read_lines, read_text
+from protocols.wire import REST, Rest, run_reader
 
 #: Warnings and oddities of one reply that are kept.
-_MOST_TOLD = 10
+_MOST_REPORTED = 10
 #: Lines that a link and what belongs to it have, about: a reply has so many for each link there may be.
 _LINES_OF_AN_ENTRY = 10
+#: Lines that are read without a rest.
+_AT_ONCE = 64
 #: Results that carry nothing a client needs.
 _IDLE = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
 _REFUSALS = (b"FAILURE", b"ERROR", b"VERSION-NOT-SUPPORTED")
@@ -79,6 +83,11 @@ class Answer:
         said = (self.links, self.attributes, self.forwarded, self.refusal, self.none_found, self.unresolved)
         return not any(said)
 
+    @property
+    def lists(self) -> bool:
+        """Is it the answer of a directory: links, or that there are none? Attributes alone are none."""
+        return bool(self.links) or self.none_found
+
     def check(self) -> None:
         """Raises `Declined` for the server's no, `ProtocolError` for no answer at all."""
         if self.refusal is not None:
@@ -98,7 +107,7 @@ class Answer:
         return self.refusal is not None and self.refusal.kind == kind
 
 
-def join_packets(texts: list[bytes]) -> bytes:
+def join_packets(texts: Sequence[bytes]) -> bytes:
     """The text of a reply out of the texts of its packets."""
     if _ENDS_WITH_NUL.match(b"".join(texts[:2])):
         texts = [text.removesuffix(b"\0") for text in texts]
@@ -109,9 +118,16 @@ def parse_reply(text: bytes, limits: Limits) -> Answer:
     """Any octets give an answer, or raise `ProtocolError` (`LimitExceeded`): a quote that stays open, a
     line beyond `limits.line` that holds no contents, more lines about one object than `limits.lines`, more
     links than `limits.entries`."""
+    return run_reader(lambda buffer: read_reply(text, limits))
+
+
+def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, Answer]:
+    """The same with rests."""
     reader = _Reader(limits)
-    for words in read_lines(text):
+    for number, words in enumerate(read_lines(text), 1):
         reader.take(words)
+        if number % _AT_ONCE == 0:
+            yield REST
     return reader.finish()
 
 
@@ -197,7 +213,7 @@ class _Reader:
         elif keyword == b"UNRESOLVED":
             answer.unresolved = tokens
         elif keyword == b"WARNING":
-            _tell(answer.warnings, " ".join(map(read_text, tokens)))
+            _report(answer.warnings, " ".join(map(read_text, tokens)))
         elif keyword == b"VERSION":
             answer.software = tokens[1] if len(tokens) > 1 else b""
         elif keyword not in _IDLE:
@@ -209,9 +225,9 @@ class _Reader:
         self._answer.refusal = self._answer.refusal or Refusal(keyword, kind, " ".join(map(read_text, text)))
 
     def _pass_over(self, keyword: bytes) -> None:
-        _tell(self._answer.oddities, f"a line {read_text(keyword[:40])!r} that makes no sense here")
+        _report(self._answer.oddities, f"a line {read_text(keyword[:40])!r} that makes no sense here")
 
 
-def _tell(told: list[str], what: str) -> None:
-    if len(told) < _MOST_TOLD and what not in told:
-        told.append(what)
+def _report(reported: list[str], what: str) -> None:
+    if len(reported) < _MOST_REPORTED and what not in reported:
+        reported.append(what)

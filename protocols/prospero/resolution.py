@@ -1,17 +1,14 @@
-"""What a prospero URL comes to, question by question: a machine that only asks servers.
+"""What a prospero URL comes to, question by question (protocol page 9).
 
-It yields an `Ask` and is sent the `Answer`, or has the error thrown in that kept it from coming. First
-the object's access methods; what has none is listed as a directory. FORWARDED is followed wherever it
-appears. Section 9 of the protocol page; each question is one command, so no answer can belong to two.
+First the object's access methods; what has none is listed as a directory. FORWARDED is followed wherever it
+appears.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
-from protocols.connection import Line
 from protocols.errors import (
     Declined,
     InvalidUrl,
@@ -20,34 +17,20 @@ from protocols.errors import (
     Refused,
     ResolveError,
 )
+from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Wanted
-from protocols.prospero.access_method import Way, ways_of
-from protocols.prospero.attribute import Attribute, read_size
-from protocols.prospero.contents import NAME as CONTENTS
+from protocols.prospero.access_method import AccessMethod, access_methods_of
+from protocols.prospero.attribute import Attribute, describe, is_of_directory, read_modified, read_size
 from protocols.prospero.contents import check_length, join_contents
 from protocols.prospero.link import pointer_to
+from protocols.prospero.question import Inquiry, Question, request_contents, request_facts, request_links
 from protocols.prospero.reply import Answer
-from protocols.prospero.request import ask_attributes, ask_listing, verify_directory
 from protocols.prospero.target import Target
-
-T = TypeVar("T")
+from protocols.reply import Reply
+from protocols.step import Dialogue
 
 #: FORWARDED lines in a row that are followed (protocol page 7.5).
 MOST_MOVES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Send `message` to the server of `target`. `what` describes the answer for a person, `ideal` is what
-    a willing server gives."""
-
-    target: Target
-    message: Line
-    what: str
-    ideal: Answer = field(compare=False)
-
-
-Resolution: TypeAlias = Generator[Ask, Answer, T]
 
 
 class Facts(NamedTuple):
@@ -55,34 +38,65 @@ class Facts(NamedTuple):
 
     place: Target
     answer: Answer
-    ways: tuple[Way, ...] = ()
+    methods: tuple[AccessMethod, ...] = ()
 
     @property
     def attributes(self) -> list[Attribute]:
         return self.answer.attributes
+
+    @property
+    def can_be_had(self) -> bool:
+        """Is there a way to go?"""
+        return any(method.lead or method.target for method in self.methods)
+
+    @property
+    def seems_directory(self) -> bool:
+        """Do its modes say so, and does no other protocol have it? Of a directory in its file system a server
+        may tell what it tells of files, that it gives the contents too."""
+        return is_of_directory(self.attributes) and not any(method.lead for method in self.methods)
+
+    def reply(
+        self, kind: Kind, target: str | None = None, extra: dict[str, JsonValue] | None = None
+    ) -> Reply:
+        """A reply that says what the object's attributes say."""
+        methods: dict[str, JsonValue] = (
+            {"access_methods": [method.as_json() for method in self.methods]} if self.methods else {}
+        )
+        place: dict[str, JsonValue] = {"moved_to": self.place.url} if self.place.via is not None else {}
+        return Reply(
+            kind=kind,
+            size=None if kind is Kind.DIRECTORY else read_size(self.attributes),  # not that of our lines
+            modified=read_modified(self.attributes),
+            meta=tuple(describe(self.attributes)),
+            target=target,
+            extra=place | methods | (extra or {}),
+            findings=list(findings_of(self.answer)),
+        )
 
 
 class Document(NamedTuple):
     """The object's octets, which the server at `place` gave."""
 
     facts: Facts
-    way: Way
+    method: AccessMethod
     place: Target
     octets: bytes
 
 
-class Leads(NamedTuple):
-    """The ways to go, best first; the first leads to another URL."""
+class Alternatives(NamedTuple):
+    """The ways to go, best first; the first leads to another URL. `failed` is what the contents before it
+    could not be had for."""
 
     facts: Facts
-    ways: tuple[Way, ...]
+    methods: tuple[AccessMethod, ...]
+    failed: ResolveError | None = None
 
 
 class Session(NamedTuple):
     """The object is a service for a person."""
 
     facts: Facts
-    way: Way
+    method: AccessMethod
 
 
 class Directory(NamedTuple):
@@ -93,41 +107,46 @@ class Directory(NamedTuple):
     listing: Answer | None
 
 
-Found: TypeAlias = "Facts | Document | Leads | Session | Directory"
+Found: TypeAlias = "Facts | Document | Alternatives | Session | Directory"
 
 
-def resolve(target: Target, want: Wanted) -> Resolution[Found]:
+def resolve(inquiry: Inquiry, target: Target, want: Wanted) -> Dialogue[Found]:
     """What the target comes to. Where only facts are wanted nothing is read, and `Facts` may be all.
 
     Raises `Declined`, `ProtocolError`, `Refused` (S10) for what moves in circles and for what is a file of
-    this machine, and whatever is thrown in.
+    this machine, and what a question raises.
     """
-    answer, place = yield from ask_following(target, _ask_access_methods)
+    answer, place = yield from request_following(inquiry, target, request_facts)
     if not answer.is_not_found:
         answer.check()
-    facts = Facts(place, answer, tuple(ways_of(answer.attributes, pointer_to(place), place)))
-    if any(way.lead or way.target for way in facts.ways):
-        return (yield from _choose(facts, want))
+    facts = Facts(place, answer, tuple(access_methods_of(answer.attributes, pointer_to(place), place)))
+    if not facts.seems_directory and facts.can_be_had:
+        return (yield from _choose(inquiry, facts, want))
     # Queries and gateways may exist as directories only, so what was not found is tried too.
-    listing, place = yield from ask_following(place, _verify if want == "facts" else ask_for_links)
+    listing, place = yield from request_following(inquiry, place, request_links)
+    if listing.lists:
+        return Directory(facts, place, None if want == "facts" else listing)
     if not listing.is_no_directory:
         listing.check()
-        return Directory(facts, place, None if want == "facts" else listing)
+    if facts.can_be_had:
+        return (yield from _choose(inquiry, facts, want))
     if answer.is_not_found:
         answer.check()
     if want == "facts":
         return facts
-    raise _without_way(facts)
+    raise _without_method(facts)
 
 
-def ask_following(target: Target, ask: Callable[[Target], Ask]) -> Resolution[tuple[Answer, Target]]:
+def request_following(
+    inquiry: Inquiry, target: Target, question: Callable[[Target], Question]
+) -> Dialogue[tuple[Answer, Target]]:
     """The answer, and the target that gave it, once FORWARDED has been followed to its end.
 
     Raises `Refused` (S10) for a circle and for more than `MOST_MOVES`.
     """
     visited = {target.identity}
     while True:
-        answer = yield ask(target)
+        answer = yield from inquiry.request(question(target))
         if answer.forwarded is None:
             return answer, target
         try:
@@ -142,18 +161,20 @@ def ask_following(target: Target, ask: Callable[[Target], Ask]) -> Resolution[tu
         target = moved._replace(selections=target.selections)
 
 
-def _choose(facts: Facts, want: Wanted) -> Resolution[Found]:
+def _choose(inquiry: Inquiry, facts: Facts, want: Wanted) -> Dialogue[Found]:
     """The first way that can be gone (8.3); where contents cannot be had, the next one."""
-    ways = tuple(way for way in facts.ways if way.target or (way.lead and not way.is_session))
-    session = next((way for way in facts.ways if way.is_session), None)
+    methods = tuple(
+        method for method in facts.methods if method.target or (method.lead and not method.is_session)
+    )
+    session = next((method for method in facts.methods if method.is_session), None)
     failed: ResolveError | None = None
-    for index, way in enumerate(ways):
+    for index, method in enumerate(methods):
         if want == "facts":
             return facts
-        if way.lead is not None:
-            return Leads(facts, ways[index:])
+        if method.lead is not None:
+            return Alternatives(facts, methods[index:], failed)
         try:
-            return (yield from read_contents(facts, way))
+            return (yield from read_contents(inquiry, facts, method))
         except LimitExceeded:
             raise
         except ResolveError as error:
@@ -164,48 +185,31 @@ def _choose(facts: Facts, want: Wanted) -> Resolution[Found]:
     raise failed
 
 
-def read_contents(facts: Facts, way: Way) -> Resolution[Document]:
+def read_contents(inquiry: Inquiry, facts: Facts, method: AccessMethod) -> Dialogue[Document]:
     """The contents by PROSPERO-CONTENTS. Raises `Declined` where the server has none after all, and
     `Truncated` where they are fewer octets than it said."""
-    assert way.target is not None
-    answer, place = yield from ask_following(way.target, _ask_contents)
+    assert method.target is not None
+    answer, place = yield from request_following(inquiry, method.target, request_contents)
     answer.check()
     octets = join_contents(answer.attributes)
     if octets is None:
         raise Declined("the server gives no contents, although it said it would")
-    check_length(octets, read_size(facts.attributes) if way.target == facts.place else None)
-    return Document(facts, way, place, octets)
+    check_length(octets, read_size(facts.attributes) if method.target == facts.place else None)
+    return Document(facts, method, place, octets)
 
 
-def _without_way(facts: Facts) -> Declined | Refused:
-    told = "; ".join(way.told for way in facts.ways)
-    if any(way.is_local for way in facts.ways):
-        return Refused("S10", f"no access method leads anywhere that may be followed: {told}")
-    if facts.ways:
-        return Declined(f"no access method can be used: {told}", text=told)
+def _without_method(facts: Facts) -> Declined | Refused:
+    described = "; ".join(method.described for method in facts.methods)
+    if any(method.is_local for method in facts.methods):
+        return Refused("S10", f"no access method leads anywhere that may be followed: {described}")
+    if facts.methods:
+        return Declined(f"no access method can be used: {described}", text=described)
     return Declined("the object has attributes only, and no access method")
 
 
-def _ask_access_methods(target: Target) -> Ask:
-    contents = Attribute(b"OBJECT", b"ACCESS-METHOD", b"SEQUENCE", (b"PROSPERO-CONTENTS", *(b"",) * 4))
-    return Ask(
-        target,
-        ask_attributes(target, b"ACCESS-METHOD"),
-        "the access methods of the object",
-        Answer(attributes=[contents]),
-    )
-
-
-def _ask_contents(target: Target) -> Ask:
-    contents = Attribute(b"OBJECT", CONTENTS, b"SEQUENCE", (b"DATA", b""))
-    return Ask(
-        target, ask_attributes(target, CONTENTS), "the contents of the object", Answer(attributes=[contents])
-    )
-
-
-def ask_for_links(target: Target) -> Ask:
-    return Ask(target, ask_listing(target), "the links of the directory", Answer(none_found=True))
-
-
-def _verify(target: Target) -> Ask:
-    return Ask(target, verify_directory(target), "whether the object is a directory", Answer(none_found=True))
+def findings_of(answer: Answer) -> Iterator[Finding]:
+    """What the server warned of, and what made no sense."""
+    for warning in answer.warnings:
+        yield Finding("prospero:warning", "warn", warning)
+    for oddity in answer.oddities:
+        yield Finding("prospero:odd-line", "warn", oddity)

@@ -2,6 +2,10 @@
 
 A URL names one (protocol page 1); so does a link, a FORWARDED line or an access method (8.5). Each is
 also a URL, by which it is judged before anything is sent. The name is opaque: nothing is normalised.
+
+A host inside a message is a name or a dotted address, with a decimal port in parentheses straight behind it;
+no port means the default of whatever the host is named for (1.2). Names are compared without regard to case,
+and servers print them in capitals: here they are lower case.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from protocols.errors import Declined
-from protocols.prospero.place import Place
+from protocols.authority import build_host, build_port
+from protocols.errors import Declined, InvalidUrl
+from protocols.location import BuiltUrl
+from protocols.prospero.token import read_text
 from protocols.prospero.url import Field, ProsperoUrl, build
 
 DEFAULT_PORT = 1525
@@ -20,6 +26,26 @@ USUAL_TYPE = b"ASCII"
 _BLANKS = re.compile(rb"[ \t]+")
 _VERSION = re.compile(rb"[0-9]{1,10}")
 _VERSION_NAMES = (b"OBJECT-VERSION", b"VERSION")
+_HOST = re.compile(rb"([^()]+)(?:\(([0-9]{1,5})\))?")
+
+
+class Place(NamedTuple):
+    """A host, and the port that was said with it."""
+
+    host: str
+    port: int | None = None
+
+    def authority(self, default_port: int) -> str:
+        """`//host:port` for a URL; raises `InvalidUrl` for a host or port that no URL can have."""
+        return f"//{build_host(self.host)}{build_port(self.port, default_port)}"
+
+
+def parse_place(token: bytes) -> Place:
+    """Raises `InvalidUrl` for what names no host; whether the host can be one is seen in `authority`."""
+    found = _HOST.fullmatch(token)
+    if found is None:
+        raise InvalidUrl("bad-host", 0, f"bad-host: {read_text(token)!r} names no host")
+    return Place(found[1].decode("latin-1").lower(), None if found[2] is None else int(found[2]))
 
 
 class Target(NamedTuple):
@@ -40,12 +66,21 @@ class Target(NamedTuple):
         return Place(self.host, None if self.port == DEFAULT_PORT else self.port)
 
     @property
+    def server(self) -> tuple[str, int]:
+        return self.host, self.port
+
+    @property
     def identity(self) -> tuple[str, int, bytes]:
         """Two targets with the same one are one object."""
         return self.host, self.port, self.hsoname
 
     @property
-    def url(self) -> str:
+    def route(self) -> tuple[str, ...]:
+        """The URLs that led from the one asked to this one; none for that one."""
+        return () if self.via is None else (*self.via.route, self.url)
+
+    @property
+    def url(self) -> BuiltUrl:
         """The URL of the object. Raises `InvalidUrl` where the host can be in none."""
         fields: list[Field] = []
         if self.version:
@@ -60,7 +95,8 @@ class Target(NamedTuple):
             hsoname=self.hsoname,
             fields=tuple(fields),
         )
-        return build(url).replace("'", "%27")  # 8.5 has quotes encoded, although any URL may hold them
+        # 8.5 has quotes encoded, although any URL may hold them
+        return BuiltUrl(build(url).replace("'", "%27"))
 
 
 def target_of(url: ProsperoUrl) -> Target:
@@ -72,7 +108,7 @@ def target_of(url: ProsperoUrl) -> Target:
     fields = [(name.upper(), value) for name, value in url.fields if value is not None]
     host_type = _first(fields, (b"HOST-TYPE",))
     if host_type is not None and host_type.upper() != b"INTERNET-D":
-        raise Declined(f"a host of type {host_type!r} cannot be reached", code="HOST-TYPE")
+        raise Declined(f"a host of type {read_text(host_type)!r} cannot be reached", code="HOST-TYPE")
     return Target(
         host=url.host,
         port=url.effective_port,
@@ -91,7 +127,7 @@ def _version(value: bytes | None) -> int:
     if not value:
         return 0
     if not _VERSION.fullmatch(value):
-        raise Declined(f"the object version {value!r} is no number", code="OBJECT-VERSION")
+        raise Declined(f"the object version {read_text(value)!r} is no number", code="OBJECT-VERSION")
     return int(value)
 
 

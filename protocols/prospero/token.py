@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from protocols.errors import LimitExceeded, ProtocolError, Refused
@@ -16,11 +17,15 @@ from protocols.errors import LimitExceeded, ProtocolError, Refused
 #: Tokens of one line. No line has a hundredth of that; a reply of blanks and letters would fill memory.
 MOST_TOKENS = 4096
 
+_QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
-_GAP = re.compile(rb"[ \t\r\n]*+")
-_LINE = re.compile(rb"[^'\r\n]*+(?:'(?:[^']++|'')*+'[^'\r\n]*+)*+")
-_TOKEN = re.compile(rb"(?:[^ \t\r\n']++|'(?:[^']++|'')*+')++")
-_PART = re.compile(rb"([^']++)|'((?:[^']++|'')*+)'")
+_GAP = re.compile(rb"[ \t\r\n]*")
+_TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
+# A group that repeats keeps 84 octets a turn, and a file in one token may be nothing but quotes: `_TOKEN`
+# is for a line of few, the next two patterns take so many turns at a time.
+_FEW_QUOTES = 1024
+_PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
+_QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
 #: What makes a kind server believe that the client is of the oldest sort (6.1), and the same in quotes.
 _OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
 
@@ -55,15 +60,20 @@ def read_lines(text: bytes) -> Iterator[Words]:
     and `LimitExceeded` for a line of more than `MOST_TOKENS`."""
     start = _end(_GAP, text, 0)
     while start < len(text):
-        end = _end(_LINE, text, start)
-        if text[end : end + 1] == b"'":
-            raise ProtocolError("the reply ends inside quotes")
+        end = _line_end(text, start)
         raw = text[start:end]
-        tokens = _TOKEN.findall(raw)
-        if len(tokens) > MOST_TOKENS:
-            raise LimitExceeded("line", f"a line of the reply has more than {MOST_TOKENS} tokens")
-        yield Words(tuple(_unquote(token) if b"'" in token else token for token in tokens), raw)
+        yield Words(tuple(_unquote(token) if b"'" in token else token for token in _split(raw)), raw)
         start = _end(_GAP, text, end)
+
+
+def _line_end(text: bytes, start: int) -> int:
+    while True:
+        end = _end(_PART, text, start)
+        if text[end : end + 1] != b"'":
+            return end
+        if end == start:
+            raise ProtocolError("the reply ends inside quotes")
+        start = end
 
 
 def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
@@ -73,11 +83,33 @@ def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
     return found.end()
 
 
+def _split(raw: bytes) -> list[bytes]:
+    """The tokens of a line as they are written."""
+    few = raw.count(b"'") <= _FEW_QUOTES
+    tokens = _TOKEN.findall(raw) if few else list(islice(_among_quotes(raw), MOST_TOKENS + 1))
+    if len(tokens) > MOST_TOKENS:
+        raise LimitExceeded("line", f"a line of the reply has more than {MOST_TOKENS} tokens")
+    return tokens
+
+
+def _among_quotes(raw: bytes) -> Iterator[bytes]:
+    """The same, piece by piece."""
+    start = 0
+    for found in _QUOTED_OR_BLANKS.finditer(raw):
+        if raw[found.start()] == _QUOTE:
+            continue
+        if start < found.start():
+            yield raw[start : found.start()]
+        start = found.end()
+    if start < len(raw):
+        yield raw[start:]
+
+
 def _unquote(token: bytes) -> bytes:
-    if b"''" not in token or token == b"''":
-        return token.replace(b"'", b"")
-    parts = (part[1] or (part[2] or b"").replace(b"''", b"'") for part in _PART.finditer(token))
-    return b"".join(parts)
+    """Every other piece is inside quotes; nothing between two of those is a quote inside quotes."""
+    pieces = token.split(b"'")
+    pieces[2:-1:2] = [piece or b"'" for piece in pieces[2:-1:2]]
+    return b"".join(pieces)
 
 
 def read_text(token: bytes) -> str:

@@ -7,17 +7,27 @@ told, and the listing stands. Who wrote a link goes with it, for it is judged by
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
-from protocols.errors import LimitExceeded, ResolveError
+from protocols.errors import Declined, LimitExceeded, ResolveError
 from protocols.prospero.link import Link
+from protocols.prospero.question import Inquiry, request_links
 from protocols.prospero.reply import Answer
-from protocols.prospero.resolution import Directory, Resolution, ask_following, ask_for_links
+from protocols.prospero.resolution import Directory, request_following
 from protocols.prospero.target import Target
+from protocols.prospero.token import read_text
+from protocols.step import Dialogue
+from protocols.wire import REST, Rest
 
 #: How deep unions nest, and how many of them one listing asks for: each is a request to any server.
 MOST_LEVELS = 8
 MOST_UNIONS = 32
+#: Links that are looked at without a rest.
+_AT_ONCE = 500
+
+_is_union = attrgetter("is_union")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +40,32 @@ class Member:
 
 @dataclass(slots=True)
 class Members:
-    """The links together, in their order. `gaps` says what is missing and why; `answers` are those that had
-    the links, `filtered` whether a link, a union's too, has a filter that a client would have to run."""
+    """The links together, in their order, hidden ones left out; `places` are where they were found. `gaps`
+    says what is missing and why; `answers` are those that had the links, `filtered` whether a link, a union's
+    too, has a filter that a client would have to run."""
 
     members: list[Member] = field(default_factory=list)
+    places: list[Target] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     filtered: bool = False
     gaps: list[str] = field(default_factory=list)
     _names: set[bytes] = field(default_factory=set)
     _expanded: set[tuple[str, int, bytes]] = field(default_factory=set)
 
-    def add(self, answer: Answer, found_at: Target) -> None:
+    def add(self, answer: Answer, found_at: Target) -> Iterator[Rest]:
         """The links of one directory, union links left out. Its own names do not hide each other."""
-        own = [link for link in answer.links if not link.is_union]
         self.answers.append(answer)
-        self.filtered |= any(link.has_filter for link in answer.links)
-        self.members += [Member(link, found_at) for link in own if link.name not in self._names]
-        self._names.update(link.name for link in own if link.name)
+        self.places.append(found_at)
+        names: set[bytes] = set()
+        for number, link in enumerate(answer.links, 1):
+            self.filtered |= link.has_filter
+            if not link.is_union:
+                names.add(link.name)
+                if link.name not in self._names and not link.is_hidden:
+                    self.members.append(Member(link, found_at))
+            if number % _AT_ONCE == 0:
+                yield REST
+        self._names |= names - {b""}
 
     def begin(self, target: Target, level: int) -> bool:
         """Is the target to be listed? Each is once."""
@@ -59,32 +78,38 @@ class Members:
         return True
 
 
-def splice(directory: Directory) -> Resolution[Members]:
+def splice(inquiry: Inquiry, directory: Directory) -> Dialogue[Members]:
     """All links of the directory. Raises `LimitExceeded`; any other error leaves a gap."""
     assert directory.listing is not None
     members = Members()
     members.begin(directory.place, 0)
-    yield from _expand(members, directory.listing, directory.place, 1)
+    yield from _expand(inquiry, members, directory.listing, directory.place, 1)
     return members
 
 
-def _expand(members: Members, answer: Answer, found_at: Target, level: int) -> Resolution[None]:
-    members.add(answer, found_at)
-    for link in answer.links:
-        if link.is_union:
-            yield from _expand_union(members, link, found_at, level)
+def _expand(
+    inquiry: Inquiry, members: Members, answer: Answer, found_at: Target, level: int
+) -> Dialogue[None]:
+    yield from members.add(answer, found_at)
+    for link in filter(_is_union, answer.links):
+        yield from _expand_union(inquiry, members, link, found_at, level)
 
 
-def _expand_union(members: Members, link: Link, found_at: Target, level: int) -> Resolution[None]:
+def _expand_union(
+    inquiry: Inquiry, members: Members, link: Link, found_at: Target, level: int
+) -> Dialogue[None]:
     try:
         target = link.pointer.target(via=found_at)
         if not members.begin(target, level):
             return
-        answer, place = yield from ask_following(target, ask_for_links)
+        answer, place = yield from request_following(inquiry, target, request_links)
         answer.check()
+        if not answer.lists:
+            raise Declined("the answer is none of a directory")
     except LimitExceeded:
         raise
     except ResolveError as error:
-        members.gaps.append(f"{link.pointer.hsoname!r} on {link.pointer.host!r}: {error.message}")
+        name, host = read_text(link.pointer.hsoname), read_text(link.pointer.host)
+        members.gaps.append(f"{name!r} on {host!r}: {error.message}")
         return
-    yield from _expand(members, answer, place, level + 1)
+    yield from _expand(inquiry, members, answer, place, level + 1)

@@ -18,7 +18,13 @@ Field: TypeAlias = "tuple[bytes, bytes | None]"
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ProsperoUrl(HostUrl):
     """`hsoname` is without the slash behind the host, which is no part of it. `fields` are names with
-    their values, in order and repeated as written; None is a value without `=`."""
+    their values, in order and repeated as written; None is a value without `=`.
+
+    Examples:
+        >>> url = resolver.parse("prospero://h.example/pub/a;version=2")
+        >>> url.hsoname, url.fields, url.effective_port
+        (b'pub/a', ((b'version', b'2'),), 1525)
+    """
 
     hsoname: bytes = b""
     fields: tuple[Field, ...] = ()

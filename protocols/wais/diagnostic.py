@@ -76,7 +76,7 @@ class Diagnostic(NamedTuple):
         return self.code == OUT_OF_RANGE
 
     @property
-    def tells_the_end(self) -> bool:
+    def reports_the_end(self) -> bool:
         """Does it say so in words, and not of a document that is missing?"""
         return self.is_out_of_range and "out of range" in self.text.lower()
 
@@ -97,15 +97,15 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
 def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
     """The error for what a server declined, `doing` in words: of several diagnostics, the first that is
     not `SF`, which servers add to others."""
-    telling = next((each for each in diagnostics if not each.is_out_of_range), diagnostics[0])
-    kind = _ERRORS.get(telling.code, Declined)
-    return kind(f"{doing}: {_shown(telling)}", code=telling.code, text=telling.text)
+    reporting = next((each for each in diagnostics if not each.is_out_of_range), diagnostics[0])
+    kind = _ERRORS.get(reporting.code, Declined)
+    return kind(f"{doing}: {_shown(reporting)}", code=reporting.code, text=reporting.text)
 
 
 def missing(diagnostic: Diagnostic, doing: str) -> NotFound:
-    """The error for an `SF` where nothing of a document came."""
-    guess = "there is no such document, or it is empty" if diagnostic.tells_the_end else "no such document"
-    return NotFound(f"{doing}: {guess}: {_shown(diagnostic)}", code=diagnostic.code, text=diagnostic.text)
+    """The error for an `SF` where nothing of a document came and nothing says that it is empty."""
+    said = _shown(diagnostic)
+    return NotFound(f"{doing}: no such document: {said}", code=diagnostic.code, text=diagnostic.text)
 
 
 def _shown(diagnostic: Diagnostic) -> str:

@@ -7,17 +7,19 @@ retrieved when somebody wants it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from protocols.errors import NotFound
-from protocols.step import Connect, Dialogue, HandOver, Note
+from protocols.errors import Declined, InvalidUrl, NotFound
+from protocols.location import JsonValue
+from protocols.options import Limits, Options
+from protocols.step import Begin, Connect, Dialogue, Give, Note
 from protocols.wais.apdu import encode_retrieval, encode_word_search
 from protocols.wais.document_id import parse_wpath
 from protocols.wais.exchange import agree, search
+from protocols.wais.facts import describe, of_database, of_document, of_results
 from protocols.wais.media_types import SOURCE
-from protocols.wais.message import LARGEST
 from protocols.wais.record import Header, Records
-from protocols.wais.retrieval import Document, retrieve
+from protocols.wais.retrieval import Document, Ranges, give
 from protocols.wais.url import WaisUrl
 
 #: Max-Documents-Retrieved where nobody says how many: what old clients asked for.
@@ -26,51 +28,82 @@ USUAL_HITS = 40
 _ALL_HITS = 1_000
 
 _NOTHING = Records(b"", (), (), ())
+_RECORDS = "the records as a listing"
 
 
-@dataclass(frozen=True, slots=True)
-class Found(HandOver):
-    """What a search found, in an answer of at most `agreed` octets."""
+def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
+    """The dialogue: a document, a result list, or a database, which is both: its source description, and the
+    records that a search without words finds.
 
-    records: Records = _NOTHING
-    agreed: int = LARGEST
-
-
-def converse(url: WaisUrl, *, hits: int | None = None, start: int = 0) -> Dialogue[None]:
-    """The dialogue. It hands over a `Found`, or the `Chunk`s of a document, or for a database a `Found`
-    and then the `Chunk`s of its source description; each wants no answer.
-
-    `hits` is how many are wanted: 0 for all, None for the usual. A document begins behind `start` octets
-    that are held already. Raises `Refused` (S02) before anything is done.
+    Raises `InvalidUrl` for a document without an id, `Refused` (S02), before anything is done; `Declined` by
+    the server's diagnostics, `ProtocolError`, and `Disconnected` where the server hangs up without an answer.
     """
-    most = count_of(hits)
+    options = options or Options()
     if url.wpath is not None:
-        document = document_of(url)
-        encode_retrieval(document.database, document.document_id, document.wtype, 0, 1)
-        yield Connect()
-        yield from retrieve(document, (yield from agree()), start)
+        yield from _retrieve(url, document_of(url), options.start)
         return
-    words = url.search or b""
-    encode_word_search(url.database, words, most)
+    most = count_of(options.entries)
+    encode_word_search(url.database, url.search or b"", most)
     yield Connect()
     agreed = yield from agree()
     if url.search is None:
-        yield from _describe(url.database, most, agreed)
+        yield from _describe(url, most, agreed, options)
         return
-    records = yield from search(url.database, words, most, agreed, _NOTHING)
-    yield Found("the records as a listing", records=records, agreed=agreed)
+    records = yield from search(url.database, url.search, most, agreed, _NOTHING)
+    yield Begin(of_results(url, records, agreed, most))
+    yield Give(records.octets, _RECORDS)
 
 
-def _describe(database: bytes, most: int, agreed: int) -> Dialogue[None]:
+def _retrieve(url: WaisUrl, document: Document, start: int) -> Dialogue[None]:
+    _check_named(url, document)
+    encode_retrieval(document.database, document.document_id, document.wtype, 0, 1)
+    yield Connect()
+    ranges = Ranges(document, (yield from agree()), start)
+    first = yield from ranges.first()
+    reply = of_document(url, document.wtype, first)
+    yield Begin(reply)
+    yield from give(ranges, first, reply)
+
+
+def _check_named(url: WaisUrl, document: Document) -> None:
+    """RFC 1738 lets the id be empty; a server dies of it."""
+    if not document.document_id:
+        place = url.place("wpath")
+        where = len(url.text) if place is None else place.start
+        raise InvalidUrl(
+            "missing-path", where, "a document without an id cannot be asked for: nothing is sent"
+        )
+
+
+def _describe(url: WaisUrl, most: int, agreed: int, options: Options) -> Dialogue[None]:
     described = Header(octets=b"", document_id=b"0", types=(SOURCE,))
     ideal = Records(b"", (described,), (), ())
-    records = yield from search(database, b"", most, agreed, ideal)
-    yield Found("the records as a listing", records=records, agreed=agreed)
+    records = yield from search(url.database, b"", most, agreed, ideal)
+    reply = of_database(url, records)
+    if options.want == "facts":
+        description = yield from _description(url, records, agreed)
+        yield Begin(replace(reply, extra={**(reply.extra or {}), "description": description}))
+        return
+    yield Begin(reply)
+    yield Give(b"", _RECORDS)
     yield Note("a listing ends here; the document id that follows is the one that the answer names")
+    ranges = _description_of(url, records, agreed)
+    yield from give(ranges, (yield from ranges.first()), reply)
+
+
+def _description(url: WaisUrl, records: Records, agreed: int) -> Dialogue[JsonValue]:
+    """What the source description says, if the server has one and it is short enough for one answer."""
+    try:
+        return describe((yield from _description_of(url, records, agreed).first()))
+    except Declined:
+        return None
+
+
+def _description_of(url: WaisUrl, records: Records, agreed: int) -> Ranges:
     source = next((header for header in records.headers if SOURCE in header.types), None)
     if source is None:
         raise NotFound("the server has no source description of this database")
-    yield from retrieve(Document(database, source.document_id, SOURCE), agreed)
+    return Ranges(Document(url.database, source.document_id, SOURCE), agreed)
 
 
 def count_of(hits: int | None) -> int:

@@ -10,14 +10,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import islice
 
-from protocols.contract import Entry
+from protocols.contract import BuiltUrl, Entry
 from protocols.location import JsonValue, Kind
 from protocols.wais.document_id import write_fields, write_opaque
 from protocols.wais.media_types import LINK, media_type_of
-from protocols.wais.record import Header, Records, parse_records
+from protocols.wais.record import Header, Records, read_records
 from protocols.wais.text import display_text
-from protocols.wais.url import WaisUrl, build
+from protocols.wais.url import WaisUrl, build, build_document
 
 #: Rule S20: the schemes that a server's text may lead to.
 _LINKED_SCHEMES = frozenset({"http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet"})
@@ -44,16 +46,16 @@ class HitReader:
         return iter(())
 
     def finish(self) -> Iterator[Entry]:
-        records = parse_records(bytes(self._octets))
-        return (hit_entry(header, self._place) for header in hits_in(records))
+        return (hit_entry(header, self._place) for header in read_hits(bytes(self._octets)))
 
 
 def substitute_in(records: Records) -> Header | None:
     """The catalogue that a server gives in place of hits where there are none, else None."""
-    if len(records.headers) != 1:
-        return None
-    only = records.headers[0]
-    return only if only.score == 0 and (only.headline or b"").startswith(_NO_RESULT) else None
+    return records.headers[0] if len(records.headers) == 1 and _is_catalogue(records.headers[0]) else None
+
+
+def _is_catalogue(only: Header) -> bool:
+    return only.score == 0 and (only.headline or b"").startswith(_NO_RESULT)
 
 
 def hits_in(records: Records) -> tuple[Header, ...]:
@@ -61,13 +63,21 @@ def hits_in(records: Records) -> tuple[Header, ...]:
     return records.headers if substitute_in(records) is None else ()
 
 
+def read_hits(group: bytes) -> Iterator[Header]:
+    """The same out of the octets of the records, one after the other."""
+    headers = (record for record in read_records(group) if isinstance(record, Header))
+    first = list(islice(headers, 2))
+    if len(first) != 1 or not _is_catalogue(first[0]):
+        yield from first
+        yield from headers
+
+
 def hit_entry(hit: Header, place: WaisUrl) -> Entry:
     """The entry of a hit. Of a hit of type URL the headline is the address; it is told, never followed."""
-    is_link = hit.best_type == LINK
-    url = linked_url(hit.headline or b"") if is_link else document_url(hit, hit.best_type, place)
+    is_link = _is_link(hit.best_type)
     return Entry(
         name=display_text(hit.headline or hit.document_id),
-        url=url,
+        url=_url_in(hit, hit.best_type, place),
         kind=Kind.LINK if is_link else Kind.DOCUMENT,
         size=hit.length,
         modified=parse_date(hit.date or b""),
@@ -76,22 +86,32 @@ def hit_entry(hit: Header, place: WaisUrl) -> Entry:
     )
 
 
+def _is_link(wtype: bytes) -> bool:
+    return wtype.upper() == LINK
+
+
+def _url_in(hit: Header, wtype: bytes, place: WaisUrl) -> str | None:
+    """Where the hit is had in one of its types: as type URL, where its headline says."""
+    return linked_url(hit.headline or b"") if _is_link(wtype) else document_url(hit, wtype, place)
+
+
 def _particulars(hit: Header, place: WaisUrl) -> dict[str, JsonValue]:
     types = hit.types or (b"TEXT",)
+    is_link = _is_link(hit.best_type)
     return {
         "score": hit.score,
         "best_match": hit.best_match,
         "lines": hit.lines,
         "types": [display_text(each) for each in types],
-        "media_type": None if hit.best_type == LINK else media_type_of(hit.best_type),
+        "media_type": None if is_link else media_type_of(hit.best_type),
         "date": _shown(hit.date),
         "source": _shown(hit.source),
         "city": _shown(hit.city),
         "stock_codes": _shown(hit.stock_codes),
         "company_codes": _shown(hit.company_codes),
         "industry_codes": _shown(hit.industry_codes),
-        "other_types": [document_url(hit, each, place) for each in types[1:]],
-        "libwww_url": None if hit.best_type == LINK else libwww_url(hit, place),
+        "other_types": [_url_in(hit, each, place) for each in types[1:]],
+        "libwww_url": None if is_link else libwww_url(hit, place),
     }
 
 
@@ -119,9 +139,14 @@ def libwww_url(hit: Header, place: WaisUrl) -> str | None:
     return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)
 
 
-def _build(place: WaisUrl, wtype: bytes, wpath: str) -> str:
-    document = replace(place, search=None, wtype=wtype, wpath=wpath)
-    return build(replace(document, fragment=None, user=None, password=None))
+def _build(place: WaisUrl, wtype: bytes, wpath: str) -> BuiltUrl:
+    return BuiltUrl(f"{_build_database(place)}/{build_document(wtype, wpath)}")
+
+
+@lru_cache(maxsize=1)  # the hits of a search are of one database
+def _build_database(place: WaisUrl) -> str:
+    database = replace(place, search=None, wtype=None, wpath=None)
+    return build(replace(database, fragment=None, user=None, password=None))
 
 
 def parse_date(date: bytes) -> datetime | None:

@@ -17,11 +17,11 @@ from protocols.wais.apdu import (
 )
 from protocols.wais.diagnostic import refusal
 from protocols.wais.message import LARGEST, read_message
-from protocols.wais.record import Records, parse_records
-from protocols.wire import Buffer, Reader, encode_message
+from protocols.wais.record import Records, sort_records
+from protocols.wire import Buffer, Reader, Rest, encode_message
 
 
-def read_init_response(buffer: Buffer) -> Generator[None, None, InitResponse | None]:
+def read_init_response(buffer: Buffer) -> Generator[Rest | None, None, InitResponse | None]:
     """A reader; None for a message of length 0."""
     apdu = yield from read_message(LARGEST)(buffer)
     return parse_init_response(apdu) if apdu else None
@@ -30,9 +30,9 @@ def read_init_response(buffer: Buffer) -> Generator[None, None, InitResponse | N
 def read_records(limit: int) -> Reader[Records | None]:
     """A reader for the answer to a search of either kind; None for a message of length 0."""
 
-    def reader(buffer: Buffer) -> Generator[None, None, Records | None]:
+    def reader(buffer: Buffer) -> Generator[Rest | None, None, Records | None]:
         apdu = yield from read_message(limit)(buffer)
-        return parse_records(parse_search_response(apdu).records) if apdu else None
+        return (yield from sort_records(parse_search_response(apdu).records)) if apdu else None
 
     return reader
 

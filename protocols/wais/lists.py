@@ -18,9 +18,9 @@ from protocols.location import JsonValue
 _DEEPEST = 32
 
 _TOKEN = re.compile(
-    r"""\s*+(?:
-      (?P<open>\#?\() | (?P<close>\)) | "(?P<string>(?:[^"\\]|\\.)*+)"
-    | :(?P<symbol>[^\s()"]++) | (?P<atom>[^\s()":][^\s()"]*+)
+    r"""\s*(?:
+      (?P<open>\#?\() | (?P<close>\)) | "(?P<string>[^"\\]*(?:\\.[^"\\]*)*)"
+    | :(?P<symbol>[^\s()"]+) | (?P<atom>[^\s()":][^\s()"]*)
     )""",
     re.VERBOSE | re.DOTALL,
 )

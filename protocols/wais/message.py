@@ -9,6 +9,7 @@ import re
 from collections.abc import Generator
 
 from protocols.errors import Disconnected, ProtocolError
+from protocols.wais.text import plain_text
 from protocols.wire import Buffer, Reader
 
 HEADER_LENGTH = 25
@@ -49,19 +50,20 @@ def parse_header(header: bytes) -> int:
     """The number of octets behind the header. Server name, version and checksum say nothing to us."""
     count = header[:_COUNT_LENGTH]
     if not _COUNT.fullmatch(count):
-        raise ProtocolError(f"the length in a message header is no number: {count!r}")
+        raise ProtocolError(f"the length in a message header is no number: {plain_text(count)!r}")
     if header[_TYPE].lower() != b"z":
-        raise ProtocolError(f"a message of type {header[_TYPE]!r} and not z")
+        raise ProtocolError(f"a message of type {plain_text(header[_TYPE])!r} and not z")
     if header[_CODINGS] != b"  ":
+        coding = plain_text(header[_CODINGS])
         raise ProtocolError(
-            f"a compressed or armoured message ({header[_CODINGS]!r}), which nobody asked for"
+            f"a message in the coding {coding!r}, compressed or armoured, which nobody asked for"
         )
     return int(count)
 
 
 def _check_beginning(octets: bytes) -> None:
     if not _COUNT_BEGUN.fullmatch(octets):
-        raise ProtocolError(f"not the header of a message: {octets!r}")
+        raise ProtocolError(f"not the header of a message: {plain_text(octets)!r}")
 
 
 def _check_open(buffer: Buffer, part: str) -> None:

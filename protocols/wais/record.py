@@ -6,16 +6,20 @@ passed over by its length.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 from protocols.errors import ProtocolError
 from protocols.wais import diagnostic
 from protocols.wais.diagnostic import Diagnostic, take_diagnostic
 from protocols.wais.element import contents, elements, parse_number, take_element
+from protocols.wire import REST, Rest, run_reader
 
 _HEADER, _SHORT_HEADER, _LONG_HEADER, _TEXT, _HEADLINE, _CODES = 150, 151, 152, 153, 154, 155
 _OF_DOCUMENTS = (_HEADER, _SHORT_HEADER, _LONG_HEADER, _HEADLINE, _CODES)
+
+#: Records that are read without a rest.
+_AT_ONCE = 64
 
 _DOCUMENT_ID, _SCORE, _BEST_MATCH, _LENGTH = 116, 118, 119, 120
 _SOURCE, _DATE, _HEADLINE_TEXT, _CITY, _DOCUMENT_TEXT = 121, 122, 123, 124, 127
@@ -60,16 +64,28 @@ class Records(NamedTuple):
 
 def parse_records(group: bytes) -> Records:
     """The records in the user information of an answer. Raises `ProtocolError`."""
-    found = list(_records(group))
-    return Records(
-        octets=group,
-        headers=tuple(record for record in found if isinstance(record, Header)),
-        texts=tuple(record for record in found if isinstance(record, bytes)),
-        diagnostics=tuple(record for record in found if isinstance(record, Diagnostic)),
-    )
+    return run_reader(lambda buffer: sort_records(group))
 
 
-def _records(group: bytes) -> Iterator[Header | bytes | Diagnostic]:
+def sort_records(group: bytes) -> Generator[Rest, None, Records]:
+    """The same with rests: an answer has room for thousands of records."""
+    headers: list[Header] = []
+    texts: list[bytes] = []
+    diagnostics: list[Diagnostic] = []
+    for number, record in enumerate(read_records(group), 1):
+        if isinstance(record, Header):
+            headers.append(record)
+        elif isinstance(record, bytes):
+            texts.append(record)
+        else:
+            diagnostics.append(record)
+        if number % _AT_ONCE == 0:
+            yield REST
+    return Records(group, tuple(headers), tuple(texts), tuple(diagnostics))
+
+
+def read_records(group: bytes) -> Iterator[Header | bytes | Diagnostic]:
+    """The same, one after the other as they stand there."""
     at = 0
     while at < len(group):
         if group[at] == diagnostic.TAG:  # the one element that is not written like the others

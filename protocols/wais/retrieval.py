@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from protocols.errors import Declined, ProtocolError
-from protocols.step import Dialogue, HandOver, Note, Say, hear
+from protocols.errors import Declined, Disconnected, ProtocolError, Truncated
+from protocols.location import Finding
+from protocols.reply import Reply
+from protocols.step import Dialogue, Give, Note, Say, hear
 from protocols.wais.apdu import encode_retrieval
 from protocols.wais.diagnostic import Diagnostic, missing, refusal
 from protocols.wais.exchange import read_records
@@ -25,6 +26,8 @@ LARGEST_CHUNK = 10_000
 #: Octets that an answer has besides the document's and its id: at most 37 were seen.
 _ROOM = 100
 _MOST_HALVINGS = 6
+#: Lengths of texts nobody asked for that a message names.
+_MOST_LENGTHS = 5
 
 
 class Document(NamedTuple):
@@ -44,50 +47,90 @@ class Ending(enum.Enum):
     EMPTY = "the next answer held neither octets nor a reason"
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk(HandOver):
-    """The next octets of the document, which begin at its octet `at`; with `ending`, the last ones."""
+class Chunk(NamedTuple):
+    """The next octets of the document, which begin at its octet `at`; with `ending`, the last ones. `failed`:
+    the server said why there are no more, and that it is not the end."""
 
-    at: int = 0
-    octets: bytes = b""
-    ending: Ending | None = None
+    what: str
+    at: int
+    octets: bytes
+    ending: Ending | None
+    failed: tuple[Diagnostic, ...] = ()
 
 
 _WILLING = Records(b"", (), (b"",), (Diagnostic("SF", "Request out of range", True),))
 
 
-def retrieve(document: Document, agreed: int, start: int = 0) -> Dialogue[None]:
-    """Hands over one `Chunk` after the other; each wants no answer.
+class Ranges:
+    """The chunks of a document, each asked for when it is wanted.
 
     With a `start` they begin there, if the octet before it is there, and else at octet 0: beyond the end
     `SF` may say that the document is gone as well, so the last octet that is held is asked for again.
     """
-    size = chunk_size(document, agreed)
-    at = max(0, start - 1)
-    held = start - at
-    yield Note(
-        f"an answer of {size} octets is followed by the request for the next {size}, until one is shorter"
-        " or says that there is no more"
-    )
-    while True:
-        records, size = yield from _ask(document, at, size, agreed)
-        text = _text_of(records, size)
-        if held and not text:
-            at, held = 0, 0
-            continue
+
+    def __init__(self, document: Document, agreed: int, start: int = 0) -> None:
+        self._document = document
+        self._agreed = agreed
+        self._size = chunk_size(document, agreed)
+        self._at = max(0, start - 1)
+        self._held = start - self._at
+
+    def first(self) -> Dialogue[Chunk]:
+        yield Note(
+            f"an answer of {self._size} octets is followed by the request for the next {self._size}, until"
+            " one is shorter or says that there is no more"
+        )
+        return (yield from self.next())
+
+    def next(self) -> Dialogue[Chunk]:
+        """Behind one with an `ending`, or one that `failed`, there is none."""
+        records, self._size = yield from _request(self._document, self._at, self._size, self._agreed)
+        text = _text_of(records, self._size)
+        if self._held and not text:
+            self._at, self._held = 0, 0
+            return (yield from self.next())
         if text is None:
-            last = _ending_without_text(records.diagnostics, at)
-            yield Chunk("the end of the document", None, at, b"", last)
+            last = _ending_without_text(records.diagnostics, self._at)
+            return Chunk("the end of the document", self._at, b"", last)
+        failed = tuple(each for each in records.diagnostics if not each.is_out_of_range)
+        ending = None if failed else _ending(records.diagnostics, len(text) < self._size)
+        at = self._at + self._held
+        chunk = Chunk(f"the document from octet {at} on", at, text[self._held :], ending, failed)
+        self._at, self._held = self._at + self._size, 0
+        return chunk
+
+
+def give(ranges: Ranges, chunk: Chunk, reply: Reply) -> Dialogue[None]:
+    """This chunk and those behind it, each given before the next is asked for.
+
+    Nothing proves that a document is whole but the server's own word that there is no more, `terminator`.
+    The length that a search gives is that of the first type, and no proof of anything. When the connection
+    ends behind the first octet: `Truncated`.
+    """
+    received = 0
+    while True:
+        yield Give(chunk.octets, chunk.what)
+        received += len(chunk.octets)
+        if chunk.failed:
+            raise refusal(chunk.failed, chunk.what)
+        if chunk.ending is not None:
+            _report(chunk.ending, reply)
             return
-        failed = [each for each in records.diagnostics if not each.is_out_of_range]
-        ending = None if failed else _ending(records.diagnostics, len(text) < size)
-        what = f"the document from octet {at + held} on"
-        yield Chunk(what, None, at + held, text[held:], ending)
-        if failed:
-            raise refusal(failed, what)
-        if ending is not None:
-            return
-        at, held = at + size, 0
+        try:
+            chunk = yield from ranges.next()
+        except Disconnected as error:
+            if not received:
+                raise
+            message = f"after {received} octets of the document: {error.message}"
+            raise Truncated(message, received=received) from error
+
+
+def _report(ending: Ending, reply: Reply) -> None:
+    if ending is Ending.TOLD:
+        reply.verified.add("terminator")
+    else:
+        detail = f"{ending.value}; whether the document is whole is not known"
+        reply.findings.append(Finding("wais:end-not-told", "warn", detail))
 
 
 def chunk_size(document: Document, agreed: int) -> int:
@@ -98,7 +141,7 @@ def chunk_size(document: Document, agreed: int) -> int:
     return size
 
 
-def _ask(document: Document, at: int, size: int, agreed: int) -> Dialogue[tuple[Records, int]]:
+def _request(document: Document, at: int, size: int, agreed: int) -> Dialogue[tuple[Records, int]]:
     """An answer for the range from `at` on, and the size of the range that was answered."""
     willing: Records | None = _WILLING
     for _ in range(_MOST_HALVINGS + 1):
@@ -119,8 +162,8 @@ def _text_of(records: Records, size: int) -> bytes | None:
     if not records.texts:
         return None
     if len(records.texts) > 1 or len(records.texts[0]) > size:
-        lengths = [len(text) for text in records.texts]
-        raise ProtocolError(f"{size} octets were asked for; the answer has texts of {lengths}")
+        lengths = " and ".join(f"{len(text)}" for text in records.texts[:_MOST_LENGTHS])
+        raise ProtocolError(f"{size} octets were asked for; the answer has texts of {lengths} octets")
     return records.texts[0]
 
 
@@ -135,10 +178,10 @@ def _ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Ending:
     """How an answer without a text ends the document. Raises what it is if it ends none."""
     if any(not each.is_out_of_range for each in diagnostics):
         raise refusal(diagnostics, f"the document from octet {at} on")
+    if any(each.reports_the_end for each in diagnostics):
+        return Ending.TOLD  # at octet 0, too: that is a document without octets, and a missing one is told so
     if at == 0 and diagnostics:
         raise missing(diagnostics[0], "the document")
     if at == 0:
         raise ProtocolError("the answer has neither octets of the document nor a reason")
-    if not diagnostics:
-        return Ending.EMPTY
-    return Ending.TOLD if any(each.tells_the_end for each in diagnostics) else Ending.DECLINED
+    return Ending.DECLINED if diagnostics else Ending.EMPTY

@@ -96,8 +96,10 @@ def _symbol(members: Mapping[str, Value], key: str) -> str | None:
 
 def _port(members: Mapping[str, Value]) -> int:
     port = members.get("tcp-port", DEFAULT_PORT)
-    if not isinstance(port, int) or not 1 <= port <= 65_535:
-        raise ProtocolError(f"a source description with a port that is none: {port!r}")
+    if not isinstance(port, int):
+        raise ProtocolError("a source description with a port that is no number")
+    if not 1 <= port <= 65_535:
+        raise ProtocolError(f"a source description with a port that is none: {port}")
     return port
 
 

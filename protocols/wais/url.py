@@ -23,7 +23,13 @@ _SEARCH_DATA = ";:@&="
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WaisUrl(HostUrl):
     """A database, or with `search` its hits, or with `wtype` and `wpath` one document. `wpath` is kept
-    encoded: the form that browsers wrote can only be taken apart before it is decoded."""
+    encoded: the form that browsers wrote can only be taken apart before it is decoded.
+
+    Examples:
+        >>> url = resolver.parse("wais://h.example/db?harbour")
+        >>> url.database, url.search
+        (b'db', b'harbour')
+    """
 
     database: bytes = b""
     search: bytes | None = None
@@ -66,7 +72,12 @@ def build(url: WaisUrl) -> str:
     return build_url(url, f"{build_login(url)}/{encode(url.database)}{_build_rest(url)}")
 
 
+def build_document(wtype: bytes, wpath: str) -> str:
+    """What is behind the database in the URL of a document. Raises `InvalidUrl` as `build` does."""
+    return f"{encode(wtype)}/{encode_written('wpath', wpath, RESERVED)}"
+
+
 def _build_rest(url: WaisUrl) -> str:
     if url.wtype is not None or url.wpath is not None:
-        return f"/{encode(url.wtype or b'')}/{encode_written('wpath', url.wpath or '', RESERVED)}"
+        return f"/{build_document(url.wtype or b'', url.wpath or '')}"
     return "" if url.search is None else f"?{encode(url.search, _SEARCH_DATA)}"

@@ -34,45 +34,77 @@ def main(argv: list[str]) -> int:
     from resolver.cli import streams
 
     try:
-        status = _perform(argv)
-        streams.flush()
-        return status
-    except LocalError as error:
-        streams.complain(error.message)
-        return error.exit_code
+        return _flushed(argv)
     except BrokenPipeError:
-        streams.abandon_output()
         return READER_GONE
     except KeyboardInterrupt:
+        streams.abandon_output()
         return INTERRUPTED
+
+
+def _flushed(argv: list[str]) -> int:
+    """The exit status once all is out, also what came before an error."""
+    from resolver.cli import streams
+
+    try:
+        status = _perform(argv)
+    except LocalError as error:
+        streams.complain(error.message)
+        status = error.exit_code
+    try:
+        streams.flush()
+    except LocalError as error:
+        streams.complain(error.message)
+        status = error.exit_code
+    return status
 
 
 def _perform(argv: list[str]) -> int:
     from resolver.cli import streams
 
-    if argv == ["--version"]:
-        from resolver.version import VERSION
+    if argv in (["--version"], ["-V"]):
+        return _tell_version()
+    if not argv:
+        from resolver.cli import help
 
-        streams.print_line(f"resolve {VERSION}")
-        return 0
+        streams.complain(*help.orientation())
+        return USAGE
     from resolver.cli import arguments
+    from resolver.cli.values import UsageError
 
     try:
         command = arguments.read(argv)
-        return 0 if command is None else _dispatch(command)
-    except arguments.UsageError as error:
+        return _tell_version() if command is None else _dispatch(command)
+    except UsageError as error:
         streams.complain(str(error))
         return USAGE
 
 
-def _dispatch(command: Command) -> int:
-    from resolver.cli.arguments import OFFLINE
+def _tell_version() -> int:
+    from resolver.cli import streams
+    from resolver.version import VERSION
 
-    if command.verb in OFFLINE:
+    streams.print_line(f"resolve {VERSION}")
+    return 0
+
+
+def _dispatch(command: Command) -> int:
+    from resolver.cli.arguments import ONLINE
+
+    if command.verb == "help":
+        from resolver.cli import help, streams
+
+        streams.print_text(help.page(command.urls, streams.output_columns()))
+        return 0
+    if command.verb not in ONLINE:
         from resolver.cli import offline
 
         return offline.perform(command)
     gc.enable()
+    if command.verb == "mcp":
+        from resolver.cli import agents  # brings the SDK
+
+        return agents.perform(command)
     from resolver.cli import online  # brings trio
 
     return online.perform(command)

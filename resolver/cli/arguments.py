@@ -1,36 +1,36 @@
 """The command line, read into one frozen `Command`.
 
-A URL always has a colon and a verb never has, so the first word that is no option may be either; no verb
-means `get`. Values are checked here: what leaves this file can be acted on.
+A URL always has a colon and a verb never has, so the first word that is no option may be either, and is
+refused if it can be neither; no verb means `get`. Values are checked here: what leaves this file can be
+acted on.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+import os
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from resolver.cli.options import OPTIONS, Found
+from resolver.cli.nearest import nearest
+from resolver.cli.options import Found, Option, rows
+from resolver.cli.values import UsageError, pair
+from resolver.cli.vocabulary import VERBS as TABLE
 
 if TYPE_CHECKING:
     from protocols.contract import Origin
-    from resolver.saving import Exists
+    from resolver.cli.config import Configuration
+    from resolver.retrieval.saving import Exists
 
-OFFLINE = frozenset({"parse", "explain", "extract", "schemes"})
-ONLINE = frozenset({"get", "cat", "ls", "info"})
-VERBS = OFFLINE | ONLINE
-
-
-class UsageError(Exception):
-    """The command line cannot be understood; the message says what is wrong with it, without what a URL in it
-    has before an @ (S17)."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(re.sub(r"//[^/?#\s]*@", "//****@", message))
+VERBS = frozenset(verb.name for verb in TABLE)
+ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
 
 
 class Command(NamedTuple):
-    """One command line. `urls` are as typed; `lists` are files with more of them. What `found` says of
-    policy and limits, `permissions` and `bounds` read: parsing has no use for it."""
+    (
+        """One command line. `urls` are as typed; `lists` are files with more of them. What `found` says of
+    policy and limits, `permissions` and `bounds` read: parsing has no use for it. `configuration` is where
+    the rest of it comes from."""
+        ""
+    )
 
     verb: str
     urls: tuple[str, ...]
@@ -41,6 +41,7 @@ class Command(NamedTuple):
     jobs: int
     json: bool
     quiet: bool
+    silent: bool
     verbose: bool
     trace: str | None
     strict: bool
@@ -49,12 +50,15 @@ class Command(NamedTuple):
     gateways: dict[str, str]
     cafile: str | None
     family: Literal["4", "6"] | None
-    refinements: tuple[tuple[str, str], ...]
+    url_options: tuple[tuple[str, str], ...]
     found: Found
+    configuration: Configuration
 
 
 def read(argv: list[str]) -> Command | None:
-    """The command, or None when `--help` or `--version` was answered. Raises `UsageError`."""
+    """The command, or None when `--version` was answered. Raises `UsageError`."""
+    if argv[:1] == ["help"]:  # its words may be names of options
+        return _help(tuple(argv[1:]))
     end = argv.index("--") if "--" in argv else len(argv)
     for argument in argv:
         if "\0" in argument:
@@ -63,22 +67,71 @@ def read(argv: list[str]) -> Command | None:
         if argument.startswith("-") and argument.endswith("--"):  # argparse would lose this value
             raise UsageError(f"{argument!r}: -- is no value of an option")
     heard = _read_plain(argv[:end]) or _read_options(argv[:end])
-    if heard is None:
-        return None
     words, found = (*heard[0], *argv[end + 1 :]), heard[1]
-    verb = words[0] if words and words[0] in VERBS else None
-    return _command("get", words, found) if verb is None else _command(verb, words[1:], found)
+    if hasattr(found, "version"):
+        return None
+    if hasattr(found, "help"):
+        return _help(tuple(word for word in words[:1] if word in VERBS))
+    verb = _verb(words)
+    if verb is None:
+        return _command("get", words, found, _completed(found, "get"))
+    return _command(verb, words[1:], found, _completed(found, verb))
+
+
+def _help(words: tuple[str, ...]) -> Command:
+    """Whatever else stands there, and in the configuration: it may be what a person needs help with."""
+    found = Found(config="none")
+    return _command("help", words, found, _completed(found, "help"))
+
+
+def _completed(found: Found, verb: str) -> Configuration:
+    """Give each option that nobody gave what the configuration says, else what it is without; those that
+    may be repeated are joined. What means nothing to the verb is no default of it. Raises `UsageError`."""
+    from resolver.cli.config import load
+
+    configuration = load(getattr(found, "config", None))
+    sources, before = {}, dict(vars(found))
+    for row in rows():
+        name = row.name
+        said = configuration.settings.get(name) if verb in (*row.verbs.split(), "config") else None
+        given = hasattr(found, name)
+        sources[name] = _source(row, None if said is None else said.source, given=given)
+        default: Any = row.unset if said is None else said.value
+        if not given:
+            setattr(found, name, default)
+        elif row.many:
+            setattr(found, name, [*default, *getattr(found, name)])
+    return configuration._replace(sources=sources, given=before)
+
+
+def _source(row: Option, of_file: str | None, *, given: bool) -> str:
+    if of_file is None or (given and not row.many):
+        return "the command line" if given else "default"
+    return f"{of_file}, and the command line" if given else of_file
+
+
+def _verb(words: tuple[str, ...]) -> str | None:
+    """The first word if it is a verb, None if it is a URL. Raises `UsageError` for what can be neither: most
+    often it is a verb mistyped or a URL without its scheme, and neither is guessed."""
+    if not words or ":" in words[0] or words[0].startswith("-"):
+        return None
+    if words[0] in VERBS:
+        return words[0]
+    from resolver.cli.hints import proposal  # few command lines need it
+
+    url = proposal(words[0])
+    meant = nearest(words[0].lower(), VERBS) if url is None else f"; did you mean {url} ?"
+    raise UsageError(f"{words[0]!r} is no verb, and a URL has a colon: nothing was fetched{meant}")
 
 
 def _read_plain(argv: list[str]) -> tuple[list[str], Found] | None:
     """The words and the switches; None where there is an option that takes a value, or none of the table.
     What asks for nothing special should not wait for argparse, which takes longer than a plan."""
-    rows = [row for group in OPTIONS.values() for row in group]
-    switches = {flag: row.name for row in rows if row.takes is None for flag in row.flags}
-    words, found = [], Found(**{row.name: row.unset for row in rows})
+    switches = {flag: row for row in rows() if row.takes is None for flag in row.flags}
+    words, found = [], Found()
     for argument in argv:
         if argument in switches:
-            setattr(found, switches[argument], True)
+            switches[argument].turn_on(found)
         elif argument.startswith("-") and argument != "-":
             return None
         else:
@@ -86,8 +139,8 @@ def _read_plain(argv: list[str]) -> tuple[list[str], Found] | None:
     return words, found
 
 
-def _read_options(argv: list[str]) -> tuple[list[str], Found] | None:
-    """The words and the options; None when `--help` or `--version` was answered. Raises `UsageError`."""
+def _read_options(argv: list[str]) -> tuple[list[str], Found]:
+    """The words and the options. Raises `UsageError`."""
     from resolver.cli.grammar import BadArguments, parse
 
     try:
@@ -96,11 +149,14 @@ def _read_options(argv: list[str]) -> tuple[list[str], Found] | None:
         raise UsageError(f"{error} (resolve --help shows what there is)") from error
 
 
-def _command(verb: str, urls: tuple[str, ...], found: Found) -> Command:
+def _command(verb: str, urls: tuple[str, ...], found: Found, configuration: Configuration) -> Command:
+    _place_output(found)
+    found.quiet = found.quiet or found.silent
     _check_words(verb, urls, found)
     _check_output(verb, urls, found)
     if found.only_ipv4 and found.only_ipv6:
         raise UsageError("-4 and -6 exclude one another")
+    silent = found.silent or _records_to_stderr(verb, found)
     return Command(
         verb=verb,
         urls=urls,
@@ -110,7 +166,8 @@ def _command(verb: str, urls: tuple[str, ...], found: Found) -> Command:
         exists=found.exists,
         jobs=found.jobs,
         json=found.json,
-        quiet=found.quiet or _records_to_stderr(verb, found),
+        quiet=found.quiet or silent,
+        silent=silent,
         verbose=found.verbose,
         trace=found.trace,
         strict=found.strict,
@@ -119,13 +176,27 @@ def _command(verb: str, urls: tuple[str, ...], found: Found) -> Command:
         gateways=_gateways(found.gateway),
         cafile=found.cacert,
         family="4" if found.only_ipv4 else "6" if found.only_ipv6 else None,
-        refinements=tuple(
+        url_options=tuple(
             (name, value)
             for name, value in (("search", found.search), ("view", found.view), ("type", found.type))
             if value is not None
         ),
         found=found,
+        configuration=configuration,
     )
+
+
+#: Names of standard output: opened anew, a file that it was sent to would be written from its beginning.
+_STANDARD_OUTPUT = frozenset({"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+
+
+def _place_output(found: Found) -> None:
+    """`-O` of a directory is one for files, of standard output it is `-`."""
+    if found.output in _STANDARD_OUTPUT:
+        found.output = "-"
+    elif found.output is not None and found.output.endswith("/"):
+        found.directory = os.path.join(found.directory or "", found.output)
+        found.output = None
 
 
 def _records_to_stderr(verb: str, found: Found) -> bool:
@@ -136,7 +207,11 @@ def _records_to_stderr(verb: str, found: Found) -> bool:
 def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
     if verb == "schemes" and urls:
         raise UsageError("schemes takes no URL: it lists every scheme")
-    if not urls and not found.lists and verb not in ("extract", "schemes"):
+    if verb == "config" and len(urls) > 1:
+        raise UsageError("config takes one URL, for what holds there, or none")
+    if verb == "mcp" and (urls or found.lists):
+        raise UsageError("mcp takes no URL: agents have them")
+    if not urls and not found.lists and verb not in ("extract", "schemes", "mcp", "config", "help"):
         raise UsageError("a URL is needed (resolve --help shows what there is)")
 
 
@@ -147,6 +222,8 @@ def _check_output(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError(f"-O FILE and -d DIR are for get; what {verb} gives is on standard output")
     if to_file and len(urls) + len(found.lists) > 1:
         raise UsageError("-O FILE takes one URL; -d DIR is for several")
+    if to_file and (found.host_directories or found.cut_dirs is not None):
+        raise UsageError("-x and --cut-dirs are for names made from URLs, and -O FILE gives one")
 
 
 def _gateways(texts: list[str]) -> dict[str, str]:
@@ -158,11 +235,3 @@ def _gateways(texts: list[str]) -> dict[str, str]:
         return dict(check_gateway(*pair(text, "--gateway")) for text in texts)
     except ValueError as error:
         raise UsageError(f"--gateway {error}") from error
-
-
-def pair(text: str, option: str) -> tuple[str, str]:
-    """NAME=VALUE taken apart; `option` is for the message. Raises `UsageError`."""
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
-    return name, value

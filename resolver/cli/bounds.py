@@ -2,70 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from protocols.options import Limits, Options
-from resolver.cli.arguments import UsageError, pair
-from resolver.cli.options import BadValue, Found, seconds, size
+from resolver.cli.nearest import nearest
+from resolver.cli.options import Found
+from resolver.cli.values import BadValue, UsageError, pair, seconds, size
 from resolver.policy import Policy
 
 
-def wishes_of(found: Found, policy: Policy, *, keep: bool = False) -> Options:
-    """What the schemes are asked for beyond the URL; with `keep`, of several URLs. Raises `UsageError`."""
-    wishes = Options(
+def options_of(found: Found, policy: Policy, *, keep: bool = False, raw: bool = False) -> Options:
+    """What the schemes are asked for beyond the URL; with `keep`, of several URLs; `raw` where the verb takes
+    octets as they come. Raises `UsageError`."""
+    options = Options(
         tls=found.tls or "never",
         mlsd=found.mlsd,
-        headers=tuple(_header(text) for text in found.headers),
+        detailed=bool(found.long) or found.sort in ("size", "date"),
+        headers=tuple(header(text) for text in found.headers),
+        refusals=found.show_error_body,
         entries=found.entries,
         login_in_clear=found.tls == "never",
         keep=keep,
+        raw=raw and found.raw,
     )
     if policy.ftp_email is not None:
-        wishes = replace(wishes, anonymous_password=policy.ftp_email.encode())
+        options = replace(options, anonymous_password=policy.ftp_email.encode())
     if found.user_agent is not None:
-        wishes = replace(wishes, user_agent=found.user_agent.encode("utf-8", "surrogateescape"))
-    return wishes
+        options = replace(options, user_agent=found.user_agent.encode("utf-8", "surrogateescape"))
+    return options
 
 
-def _header(text: str) -> tuple[bytes, bytes]:
+def header(text: str) -> tuple[bytes, bytes]:
+    """Raises `UsageError`, which does not show it."""
     name, colon, value = text.partition(":")
     if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
         raise UsageError("-H takes NAME:VALUE on one line")  # the value is often a secret
     return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 
+#: Options that are a limit by themselves.
+_SHORT_FORMS = {
+    "min_rate": "min_rate",
+    "connect_timeout": "connect",
+    "idle_timeout": "idle",
+    "max_time": "total",
+    "max_size": "body",
+}
+
+
 def limits_of(found: Found) -> Limits:
-    """The limits that were set; the short forms win over `--limit`. Raises `UsageError`."""
-    limits = Limits(total=found.max_time, min_rate=found.min_rate)
-    for text in found.limit:
+    """The limits that were set. Raises `UsageError`."""
+    return with_limits(Limits(), vars(found))
+
+
+def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
+    """The limits with what one place says of them, by the names of options; the short forms win over
+    `--limit`. Raises `UsageError`."""
+    for text in said.get("limit", ()):
         limits = _limit(limits, *pair(text, "--limit"))
-    if found.connect_timeout is not None:
-        limits = replace(limits, connect=found.connect_timeout)
-    if found.idle_timeout is not None:
-        limits = replace(limits, idle=found.idle_timeout)
-    if found.max_size is not None:
-        limits = replace(limits, body=found.max_size, body_everywhere=True)
-    return limits
+    for option, name in _SHORT_FORMS.items():
+        if said.get(option) is not None:
+            changed: dict[str, Any] = {name: said[option]}
+            limits = replace(limits, **changed)
+    return replace(limits, body_everywhere=True) if said.get("max_size") is not None else limits
+
+
+def check_limit(name: str, value: str) -> None:
+    """Raises `UsageError`."""
+    _limit(Limits(), name, value)
 
 
 _COUNTS = frozenset({"line", "lines", "entries", "hops", "body", "ratio"})
-_SECONDS = frozenset({"connect", "idle"})
+_SECONDS = frozenset({"connect", "head", "idle", "total"})
 
 
 def _limit(limits: Limits, name: str, value: str) -> Limits:
     try:
         match name:
-            case "connect":
-                return replace(limits, connect=seconds(value))
-            case "idle":
-                return replace(limits, idle=seconds(value))
             case "body":
                 return replace(limits, body=size(value), body_everywhere=True)
-            case _ if name in _COUNTS:
-                changed: dict[str, Any] = {name: size(value)}
+            case _ if name in _COUNTS | _SECONDS:
+                changed: dict[str, Any] = {name: size(value) if name in _COUNTS else seconds(value)}
                 return replace(limits, **changed)
     except BadValue as error:
         raise UsageError(f"--limit {name}: {error}") from error
-    names = ", ".join(sorted(_COUNTS | _SECONDS))
-    raise UsageError(f"--limit {name}: there is no such limit; there are {names}")
+    known = _COUNTS | _SECONDS
+    meant = nearest(name, known) or f"; there are {', '.join(sorted(known))}"
+    raise UsageError(f"--limit {name}: there is no such limit{meant}")

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError
 from resolver.url import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from resolver.events import Kept
+    from resolver.retrieval.response import Saved
 
 _MOST_SHOWN = 200  # characters of a URL in a message; a longer one is cut around the place
 
 
 def describe(error: ResolveError, text: str) -> list[str]:
-    """One error about the URL `text` (as given), redacted, with a caret under the place it is about: lines to
-    complain of. What another URL is to blame for, to which this one led, is told of that one."""
+    """One error about the URL `text` (as given), redacted, with a caret under the place it is about, and what
+    may have been meant: lines to complain of. What another URL is to blame for, to which this one led, is
+    told of that one."""
     shown = redact(text)
     blamed = shown if error.url is None else error.url
     where = "" if blamed == shown else f"at {_cut(blamed)}: "
     lines = [f"{_cut(shown)}: {where}{_label(error)}{error.message}{_way_out(error)}"]
     position = getattr(error, "position", None)
-    if position is None or not blamed or (where and "****" in blamed):
-        return lines
-    return lines + (_pointed(blamed, blamed, position) if where else _pointed(text, shown, position))
+    if position is not None and blamed and not (where and "****" in blamed):
+        lines += _pointed(blamed, blamed, position) if where else _pointed(text, shown, position)
+    meant = None if where else _hint(error, text)
+    return lines if meant is None else [*lines, f"  {meant}"]
+
+
+def _hint(error: ResolveError, text: str) -> str | None:
+    from resolver.cli.hints import hint  # 2 ms, and most command lines are right
+
+    return hint(error, text)
 
 
 def _cut(shown: str) -> str:
@@ -61,3 +77,31 @@ def _place_in_shown(text: str, shown: str, position: int) -> int:
     if position <= same_before:
         return position
     return max(same_before, len(shown) - from_end)
+
+
+def way_of(saved: Saved) -> str:
+    """How much of a file there is, and how it came."""
+    words = ["kept as it is"] if saved.skipped else []
+    words.append(f"{saved.bytes} octets")
+    if saved.resumed_from:
+        words.append(f"gone on with at octet {saved.resumed_from}")
+    if saved.mirror is not None:
+        words.append(f"from {_cut(saved.mirror)}")
+    return ", ".join(words)
+
+
+def way_on(kept: Sequence[Kept], again: str) -> str:
+    """What is kept of transfers that did not end well, and how to go on: `again` is the command."""
+    match kept:
+        case []:
+            return "nothing is kept of what was under way"
+        case [one]:
+            how = "goes on there" if one.resumes else "begins anew, for its scheme has no offsets"
+            return f"{one.octets} octets are kept in {one.path + '.part'!r}; {again} {how}"
+    octets = sum(each.octets for each in kept)
+    how = (
+        "goes on there"
+        if all(each.resumes for each in kept)
+        else "goes on there where the scheme has offsets"
+    )
+    return f"{octets} octets are kept of {len(kept)} files, each in NAME.part; {again} {how}"

@@ -1,4 +1,4 @@
-"""The verbs that touch no network: parse, explain, extract, schemes."""
+"""The verbs that touch no network: parse, explain, extract, schemes, config."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
 from protocols.location import JsonValue, Url
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
+from resolver.cli.facts import fact_lines, word
 from resolver.cli.targets import Target, status_of, targets
-from resolver.registry import RESERVED, SCHEMES, find, plugins
+from resolver.registry import RESERVED, SCHEMES, find, lacks, plugins
 from resolver.url import parse, redact
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ def perform(command: Command) -> int:
                 return _each(_explain, command)
             case "extract":
                 return _extract(command)
+            case "config":
+                from resolver.cli.settings import show  # what the others have no use for
+
+                return show(command)
             case _:
                 return _schemes(command)
     except ResolveError as error:
@@ -38,32 +43,33 @@ def perform(command: Command) -> int:
 def _each(answer: Callable[[Target, Command], int], command: Command) -> int:
     statuses: list[int] = []
 
-    def tell(error: LocalError) -> None:
-        streams.complain(error.message)
+    def report(error: LocalError) -> None:
+        if not command.found.silent:
+            streams.complain(error.message)
         statuses.append(error.exit_code)
 
     try:
-        statuses += (answer(target, command) for target in targets(command, tell))
+        statuses += (answer(target, command) for target in targets(command, report))
     except LocalError as error:
-        tell(error)
+        report(error)
     return status_of(statuses)
 
 
 def _parse(target: Target, command: Command) -> int:
     try:
-        url = parse(target.url, strict=command.strict)
+        url = parse(target.url, strict=command.strict, origin=target.origin)
     except InvalidUrl as error:
         if command.json:
             record: dict[str, JsonValue] = {"url": redact(target.url), "error": error.kind}
             streams.print_record({**record, "message": error.message, "position": error.position})
-        if not command.quiet and not command.json:
+        if not command.silent and not command.json:
             streams.complain(*messages.describe(error, target.url))
         return error.exit_code
     if command.json:
         streams.print_record(_url_record(url))
     else:
-        for name, value in _url_record(url).items():
-            _print(f"{name}: {_plain(value)}", command)
+        for line in fact_lines(_url_record(url), repr):
+            _print(line, command)
     return 0
 
 
@@ -71,39 +77,40 @@ def _url_record(url: Url) -> dict[str, JsonValue]:
     return {"url": url.text, **url.components(), "findings": list(url.findings)}
 
 
-def _plain(value: JsonValue) -> str:
-    if value is None:
-        return "-"
-    return repr(value) if isinstance(value, (str, list)) else str(value)
-
-
 def _explain(target: Target, command: Command) -> int:
     try:
         plan = _plan(target, command)
     except NotConfigured as error:
-        streams.complain(*messages.describe(error, target.url))
+        if not command.silent:
+            streams.complain(*messages.describe(error, target.url))
         return error.exit_code
     if command.json:
         streams.print_record(plan.as_json())
     else:
         _print_plan(plan, command)
-        if plan.error is not None and not command.quiet:
+        if plan.error is not None and not command.silent:
             streams.complain(*messages.describe(plan.error, target.url))
     return 0 if plan.error is None else plan.error.exit_code
 
 
 def _plan(target: Target, command: Command) -> Plan:
     """Raises `NotConfigured`."""
-    from resolver.cli.bounds import wishes_of
+    from resolver.cli.bounds import options_of
     from resolver.cli.permissions import policy_of  # policy and dialogues: parsing needs neither
-    from resolver.news_server import find_setting
+    from resolver.environment import proxies_here
+    from resolver.news_server import find_setting, needs_server, server_of
     from resolver.plan import explain
 
+    hosts = None
+    if command.configuration.hosts:
+        from resolver.cli.sections import hosts_of  # few have a section
+
+        hosts = hosts_of(command.configuration)
     setting, policy = find_setting(command.found.news_server), policy_of(command.found)
     url: str | Url = target.url
     with suppress(InvalidUrl):  # which the plan says
         url = target.parsed(command)
-    return explain(
+    plan = explain(
         url,
         policy=policy,
         origin=target.origin,
@@ -111,8 +118,17 @@ def _plan(target: Target, command: Command) -> Plan:
         gateways=command.gateways,
         news_server=None if setting is None else setting.text,
         strict=command.strict,
-        options=wishes_of(command.found, policy),
+        options=options_of(command.found, policy, raw=True),
+        environment=proxies_here(),
+        proxy=command.found.proxy,
+        hosts=hosts,
     )
+    if setting is None and plan.error is None and not isinstance(url, str) and needs_server(url):
+        try:
+            server_of(setting, url.scheme)
+        except NotConfigured as error:
+            return plan._replace(error=error)
+    return plan
 
 
 def _print_plan(plan: Plan, command: Command) -> None:
@@ -122,7 +138,7 @@ def _print_plan(plan: Plan, command: Command) -> None:
         _print(f"  {finding.rule:<8} {finding.action}: {finding.detail}", command)
     for step in plan.steps:
         details = {name: value for name, value in step.items() if name != "action"}
-        _print(f"  {step['action']:<8} {_step_text(details)}", command)
+        _print(f"  {word(step['action']):<8} {_step_text(details)}", command)
 
 
 def _print(line: str, command: Command) -> None:
@@ -132,10 +148,8 @@ def _print(line: str, command: Command) -> None:
 def _step_text(details: dict[str, JsonValue]) -> str:
     if "host" in details:
         tls = " with TLS" if details["tls"] else ""
-        return f"{details['host']} port {details['port']} ({details['transport']}{tls})"
-    if "octets" in details:
-        return repr(details["octets"])
-    return str(next(iter(details.values())))
+        return f"{word(details['host'])} port {word(details['port'])} ({word(details['transport'])}{tls})"
+    return word(next(iter(details.values())), repr if "octets" in details else str)
 
 
 def _extract(command: Command) -> int:
@@ -155,14 +169,14 @@ def _schemes(command: Command) -> int:
         if command.json:
             streams.print_record(record)
         else:
-            port = "-" if record["default_port"] is None else record["default_port"]
-            streams.print_line(f"{record['scheme']:<11} {port!s:>5}  {record['origin']:<9} {record['names']}")
+            scheme, port, origin = (word(record[name]) for name in ("scheme", "default_port", "origin"))
+            streams.print_line(f"{scheme:<11} {port:>5}  {origin:<9} {word(record['names'])}")
     return 0
 
 
 def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
     records = [_scheme_record(name, "built-in") for name in SCHEMES]
-    records += [_scheme_record(name, "plug-in") for name in plugins()]
+    records += [_scheme_record(name, "plug-in") for name in plugins() if name not in command.gateways]
     records += [
         {"scheme": name, "default_port": None, "names": meant, "origin": "reserved"}
         for name, meant in RESERVED.items()
@@ -176,6 +190,7 @@ def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
 
 
 def _scheme_record(name: str, origin: str) -> dict[str, JsonValue]:
+    """A plug-in that cannot be used here says what it lacks; one whose entry point is no row has no words."""
     scheme = find(name)
-    assert scheme is not None
-    return {"scheme": name, "default_port": scheme.default_port, "names": scheme.names, "origin": origin}
+    port, names = (None, "") if scheme is None else (scheme.default_port, scheme.names)
+    return {"scheme": name, "default_port": port, "names": lacks(name) or names, "origin": origin}

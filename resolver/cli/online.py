@@ -15,48 +15,79 @@ import trio
 from protocols.errors import LocalError, ResolveError
 from resolver.cli import INTERRUPTED, READER_GONE, messages, streams
 from resolver.cli.arguments import Command
-from resolver.cli.bounds import limits_of, wishes_of
+from resolver.cli.bounds import limits_of, options_of
+from resolver.cli.listing import follow
+from resolver.cli.netrc import Netrc, read_netrc
+from resolver.cli.options import LISTED
 from resolver.cli.permissions import policy_of
-from resolver.cli.secrets import Secrets
+from resolver.cli.progress import display_of
+from resolver.cli.secrets import Secrets, password_of_key
+from resolver.cli.sections import hosts_of
+from resolver.cli.summary import Tally
 from resolver.cli.targets import Target, status_of, targets
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
-from resolver.session import Resolver
-from resolver.tries import Patience
+from resolver.retrieval.response import Saved
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
+from resolver.url import redact
 
+_STOPPED = {130: "interrupted", 143: "terminated"}
 _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def perform(command: Command) -> int:
     """Run one of these verbs; the exit status."""
     try:
-        watcher = Watcher(command.trace, aloud=command.verbose, quiet=command.quiet)
+        watcher = Watcher(command.trace, display_of(command), aloud=command.verbose, quiet=command.quiet)
+        tally = Tally(command)
     except LocalError as error:
         streams.complain(error.message)
         return error.exit_code
     try:
-        status = trio.run(_Run(command, watcher).supervised)
+        status = trio.run(_Run(command, watcher, tally).supervised)
     except ResolveError as error:
         streams.complain(error.message)
         status = error.exit_code
     finally:
-        fault = watcher.close()
-    if fault is None or status >= INTERRUPTED:
+        faults = [watcher.close()]
+    faults.append(tally.close(aloud=status != READER_GONE))
+    for fault in filter(None, faults):
+        streams.complain(fault.message)
+    if status >= INTERRUPTED:
         return status
-    streams.complain(fault.message)
-    return status_of([status, fault.exit_code])
+    return status_of([status, *(fault.exit_code for fault in faults if fault is not None)])
+
+
+def _secrets(command: Command) -> Secrets:
+    """Raises `UsageError` for a netrc file that is not to be trusted."""
+    found, sections = command.found, command.configuration.hosts
+    hosts = {name: section for name, section in sections.items() if section.logs_in}
+    netrc = read_netrc(found.netrc_file) if found.netrc or found.netrc_file else Netrc()
+    if not command.quiet:
+        for warning in netrc.warnings:
+            streams.complain(warning)
+    return Secrets(found.user, found.password_file, {**netrc.hosts, **hosts}, netrc.default)
+
+
+def _retry_policy(command: Command) -> RetryPolicy:
+    found = command.found
+    return RetryPolicy(found.tries, found.retry_delay, found.retry_all)
 
 
 class _Run:
     """One command line under way: its workers and the statuses so far."""
 
-    def __init__(self, command: Command, watcher: Watcher) -> None:
+    def __init__(self, command: Command, watcher: Watcher, tally: Tally) -> None:
         self._command = command
+        self._tally = tally
         self._policy = policy_of(command.found)
         self._limits = limits_of(command.found)
-        several = bool(command.lists) or len(command.urls) > 1
-        self._wishes = wishes_of(command.found, self._policy, keep=several)
-        self._secrets = Secrets(command.found.user, command.found.password_file)
+        self._several = bool(command.lists) or len(command.urls) > 1
+        self._options_for = options_of(
+            command.found, self._policy, keep=self._several, raw=command.verb in ("get", "cat")
+        )
+        self._secrets = _secrets(command)
         self._watcher = watcher
         self._statuses: list[int] = []
         self._stopped: int | None = None
@@ -64,13 +95,32 @@ class _Run:
 
     async def supervised(self) -> int:
         """All URLs, until done or stopped; the exit status."""
+        started = trio.current_time()
         with trio.open_signal_receiver(*_STATUS_OF_SIGNAL) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on, signals)
+                nursery.start_soon(self._watcher.show)
                 with self._scope:
                     await self._work_through()
                 nursery.cancel_scope.cancel()
-        return status_of(self._statuses) if self._stopped is None else self._stopped
+        self._tally.elapsed = trio.current_time() - started
+        if self._stopped is None:
+            return status_of(self._statuses)
+        self._report_stop(self._stopped)
+        return self._stopped
+
+    def _report_stop(self, status: int) -> None:
+        """Who stops a run hears what is left of it, and how to go on."""
+        command = self._command
+        if not command.quiet and command.verb == "get" and command.output != "-" and status in _STOPPED:
+            streams.complain(f"{_STOPPED[status]}: {messages.way_on(self._watcher.take_kept(), self._again)}")
+
+    @property
+    def _again(self) -> str:
+        """What goes on with this run: files that are whole are in the way of the same command."""
+        command = self._command
+        in_the_way = self._several and command.exists == "fail"
+        return f"the same command{' with --exists skip' if in_the_way else ''}"
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
@@ -83,37 +133,63 @@ class _Run:
     async def _work_through(self) -> None:
         command = self._command
         jobs = command.jobs if command.verb == "get" and command.output != "-" else 1
-        sender, receiver = trio.open_memory_channel[Target](0)
-        session = Resolver(
+        sender, receiver = trio.open_memory_channel[tuple[int, Target]](0)
+        try:
+            async with self._session(await password_of_key(command.found.cert)) as session:
+                await self._share_out(session, jobs, sender, receiver)
+        except LocalError as error:  # a file of the person's own, and not of one URL
+            if not command.silent:
+                streams.complain(error.message)
+            self._statuses.append(error.exit_code)
+
+    def _session(self, certfile_password: bytes | None) -> Resolver:
+        command = self._command
+        return Resolver(
             policy=self._policy,
             limits=self._limits,
             gateways=command.gateways,
             on_event=self._watcher.watch,
             cafile=command.cafile,
+            certfile=command.found.cert,
+            certfile_password=certfile_password,
             family=command.family,
             strict=command.strict,
-            options=self._wishes,
-            credentials=self._secrets.ask,
+            options=self._options_for,
+            credentials=self._secrets.request,
             news_server=command.found.news_server,
-            patience=Patience(command.found.tries, command.found.retry_delay),
+            proxy=command.found.proxy,
+            cookies=command.found.cookies,
+            hosts=hosts_of(command.configuration),
+            patience=_retry_policy(command),
         )
-        async with session, trio.open_nursery() as nursery:
+
+    async def _share_out(
+        self,
+        session: Resolver,
+        jobs: int,
+        sender: trio.MemorySendChannel[tuple[int, Target]],
+        receiver: trio.MemoryReceiveChannel[tuple[int, Target]],
+    ) -> None:
+        async with trio.open_nursery() as nursery:
             for _ in range(jobs):
                 nursery.start_soon(self._worker, session, receiver.clone())
             receiver.close()
             await self._hand_out(sender)
 
-    async def _hand_out(self, sender: trio.MemorySendChannel[Target]) -> None:
+    async def _hand_out(self, sender: trio.MemorySendChannel[tuple[int, Target]]) -> None:
         async with sender:
-            found = targets(self._command, self._tell)
+            found = targets(self._command, self._report)
             try:
                 while (target := await self._next(found)) is not None:
-                    await sender.send(target)
+                    await sender.send((self._tally.begin(target), target))
             except LocalError as error:
-                self._tell(error)
+                self._report(error)
+            self._tally.all_begun()
 
-    def _tell(self, error: LocalError) -> None:
-        streams.complain(error.message)
+    def _report(self, error: LocalError) -> None:
+        if not self._command.found.silent:  # no record tells of it
+            streams.complain(error.message)
+        self._tally.failed_to_read(error)
         self._statuses.append(error.exit_code)
 
     async def _next(self, found: Iterator[Target]) -> Target | None:
@@ -122,11 +198,13 @@ class _Run:
             return next(found, None)
         return await trio.to_thread.run_sync(next, found, None, abandon_on_cancel=True)
 
-    async def _worker(self, session: Resolver, receiver: trio.MemoryReceiveChannel[Target]) -> None:
+    async def _worker(
+        self, session: Resolver, receiver: trio.MemoryReceiveChannel[tuple[int, Target]]
+    ) -> None:
         async with receiver:
-            async for target in receiver:
+            async for number, target in receiver:
                 self._admit(target)
-                await self._one(session, target)
+                await self._one(session, number, target)
 
     def _admit(self, target: Target) -> None:
         """What a person gave for this run may go to the places that a person named."""
@@ -134,19 +212,32 @@ class _Run:
             with suppress(ResolveError):  # the verb meets it too, and says so
                 self._secrets.admit(target.parsed(self._command))
 
-    async def _one(self, session: Resolver, target: Target) -> None:
+    async def _perform(self, session: Resolver, target: Target) -> Saved | None:
+        command = self._command
+        if (number := command.found.follow) is not None and command.verb in LISTED.split():
+            target = await follow(session, target, command, number)
+            command = command._replace(url_options=())  # the listing had them
+        return await VERBS[command.verb](session, target, command)
+
+    async def _one(self, session: Resolver, number: int, target: Target) -> None:
         try:
-            await VERBS[self._command.verb](session, target, self._command)
+            saved = await self._perform(session, target)
             streams.flush()
+            self._tally.done(number, saved)
             self._statuses.append(0)
         except streams.OutputFault as error:
+            self._tally.failed(number, error)
             self._statuses.append(error.exit_code)
-            if not self._command.quiet and not self._scope.cancel_called:
+            if not self._command.silent and not self._scope.cancel_called:
                 streams.complain(error.message)
             self._scope.cancel()
         except ResolveError as error:
+            self._tally.failed(number, error)
             self._statuses.append(error.exit_code)
-            if not self._command.quiet:
+            if not self._command.silent:
                 streams.complain(*messages.describe(error, target.url))
+            kept = self._watcher.take_kept()
+            if kept and not self._command.quiet:
+                streams.complain(f"{redact(target.url)}: {messages.way_on(kept, self._again)}")
         except BrokenPipeError:
             self._stop(READER_GONE)

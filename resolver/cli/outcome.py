@@ -9,9 +9,9 @@ from protocols.errors import InvalidUrl, ResolveError
 from protocols.instant import instant
 from resolver.cli.arguments import Command
 from resolver.cli.targets import Target
+from resolver.environment import proxies_here
 from resolver.policy import Policy, check
-from resolver.records import finding_record, spelling_of
-from resolver.response import Saved
+from resolver.retrieval.response import Saved
 from resolver.url import parse, redact
 
 
@@ -34,7 +34,9 @@ def done(saved: Saved, scheme: str) -> dict[str, JsonValue]:
         "attempts": saved.attempts,
         "elapsed": round(saved.elapsed, 6),
         "peer": saved.peer,
-        "findings": [finding_record(finding) for finding in saved.findings],
+        "proxy": saved.proxy,
+        "findings": [finding.as_json() for finding in saved.findings],
+        "mirror": saved.mirror,
     }
 
 
@@ -43,17 +45,13 @@ def failed(
 ) -> dict[str, JsonValue]:
     """The outcome of a retrieval that ended in `error`: what is not known is null."""
     refused = error.exit_code in (9, 12, 13, 15)
-    reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
-    rule = _rule_of(error)
-    if rule is not None:
-        reason["rule"] = rule
     return {
         "url": redact(target.url),
         "final_url": None,
         "scheme": _scheme_of(target.url),
         "status": "refused" if refused else "failed",
         "exit": error.exit_code,
-        "error": reason,
+        "error": _reason(error),
         "path": None,
         "bytes": getattr(error, "received", 0),
         "resumed_from": 0,
@@ -64,8 +62,21 @@ def failed(
         "attempts": 0 if refused else error.attempts,
         "elapsed": round(elapsed, 6),
         "peer": None,
-        "findings": [finding_record(finding) for finding in _findings(error, target, command, policy)],
+        "proxy": None,
+        "findings": [finding.as_json() for finding in _findings(error, target, command, policy)],
+        "mirror": None,
     }
+
+
+def nothing_known(error: ResolveError, target: Target) -> dict[str, JsonValue]:
+    """What stands in a list of facts or entries where `error` ended it."""
+    return {"url": redact(target.url), "error": _reason(error), "exit": error.exit_code}
+
+
+def _reason(error: ResolveError) -> dict[str, JsonValue]:
+    reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
+    rule = _rule_of(error)
+    return reason if rule is None else {**reason, "rule": rule}
 
 
 def _rule_of(error: ResolveError) -> str | None:
@@ -82,9 +93,11 @@ def _findings(error: ResolveError, target: Target, command: Command, policy: Pol
         origin=target.origin,
         referrer=target.referrer,
         gateways=command.gateways,
+        environment=proxies_here(),
+        proxy=command.found.proxy,
     ).findings
     with suppress(InvalidUrl):
-        found = (*spelling_of(parse(target.url)), *found)
+        found = (*parse(target.url, origin=target.origin).spelling, *found)
     rule = _rule_of(error)
     if rule is None or any((finding.rule, finding.action) == (rule, "refuse") for finding in found):
         return list(found)
@@ -93,7 +106,7 @@ def _findings(error: ResolveError, target: Target, command: Command, policy: Pol
 
 def _scheme_of(text: str) -> str | None:
     try:
-        return parse(text).scheme
+        return parse(text, origin="user").scheme
     except InvalidUrl:
         return None
 

@@ -1,33 +1,66 @@
-"""Standard output as the place of a body: what is out cannot be taken back, only gone on with."""
+"""Standard output, or a device, as the place of a body: what is out cannot be taken back."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
+from contextlib import nullcontext, suppress
+from typing import Protocol
 
 import trio
 
 from protocols.contract import Finding, Validators
 from protocols.errors import ChecksumMismatch, Refused, ResolveError
-from resolver.checksum import Checksum
-from resolver.cli import streams
-from resolver.live import LiveReply
-from resolver.response import Saved, is_textual, looks_like_text
-from resolver.saving import octets_to_keep
+from resolver.cli import below, streams
+from resolver.retrieval.checksum import Checksum
+from resolver.retrieval.response import Saved, is_textual, looks_like_text
+from resolver.retrieval.retry import OVERLAP, Retrier
+from resolver.retrieval.saving import octets_to_keep
+from resolver.retrieval.streaming import StreamingResponse
 from resolver.terminal import TerminalText
-from resolver.tries import OVERLAP, Carrier
 
+#: Octets of a refusal's body that are shown: the pages of proxies have some thousands.
+_MOST_REFUSAL = 65_536
 #: Octets of lines that are shown at once: as much as Python's own buffer holds.
 _AT_ONCE = 8_192
 
 
+class Outlet(Protocol):
+    """What takes octets and gives none back; `name` is for messages."""
+
+    name: str
+
+    @property
+    def is_terminal(self) -> bool: ...
+
+    async def put(self, octets: bytes) -> None: ...
+
+
+class StandardOutput:
+    """An `Outlet`."""
+
+    name = "standard output"
+
+    @property
+    def is_terminal(self) -> bool:
+        return streams.output_is_terminal()
+
+    async def put(self, octets: bytes) -> None:
+        await put(octets)
+
+
 class Output:
-    """See `resolver.keep.Keep`. Octets are counted, and hashed where a digest is wanted. A body that is
-    shown as it came can be gone on with by another try; a listing, and what a terminal gets, cannot."""
+    """See `resolver.retrieval.stores.Store`. Octets go to the `outlet`, standard output by default; they are
+    counted, and hashed where a digest is wanted. A body that is shown as it came can be gone on with by
+    another try; a listing, and what a terminal gets, cannot.
+    """
 
     final = True
 
-    def __init__(self, *, hashed: bool, checksum: Checksum | None, raw: bool) -> None:
+    def __init__(
+        self, *, hashed: bool, checksum: Checksum | None, raw: bool, outlet: Outlet | None = None
+    ) -> None:
+        self._outlet = StandardOutput() if outlet is None else outlet
         self.known = Validators()
         self.position = 0
         self._raw = raw
@@ -48,16 +81,19 @@ class Output:
     def restart(self) -> None:
         raise AssertionError("what is out is final")
 
-    async def take(self, reply: LiveReply) -> None:
+    async def take(self, reply: StreamingResponse) -> None:
         """All of a reply, or what is left of it: a listing as its lines, a link as its target."""
+        if reply.failure is not None:
+            await _show_refusal(reply)
+            raise reply.failure
         octets = _one_line(reply.target or "") if reply.points else octets_to_keep(reply)
-        escaped = streams.output_is_terminal() and not self._raw
+        escaped = self._outlet.is_terminal and not self._raw
         try:
             async for piece in _escaped(reply, octets) if escaped else octets:
                 await self._put(piece)
         except ResolveError as error:
             if self.position and (escaped or reply.lists):
-                error.retryable = False
+                raise error.final() from error.__cause__
             raise
 
     async def _put(self, piece: bytes) -> None:
@@ -65,7 +101,7 @@ class Output:
             hash_.update(piece)
         self.position += len(piece)
         self._tail = (self._tail + piece[-OVERLAP:])[-OVERLAP:]
-        await put(piece)
+        await self._outlet.put(piece)
 
     def check(self) -> tuple[set[str], tuple[Finding, ...]]:
         """What was proved of the octets that are out, and what was not. Raises `ChecksumMismatch`."""
@@ -73,50 +109,43 @@ class Output:
         if wanted is None:
             return set(), ()
         if wanted.algorithm == "auto":
-            detail = "auto needs a file: what is on standard output was not compared"
+            detail = f"auto needs a file: what is on {self._outlet.name} was not compared"
             return set(), (Finding("save:no-checksum", "warn", detail),)
         digest = self._hashes[wanted.algorithm].hexdigest()
         if digest != wanted.digest:
             raise ChecksumMismatch(f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}")
         return {"digest"}, ()
 
-    def saved(self, reply: LiveReply, carrier: Carrier) -> Saved:
+    def saved(self, reply: StreamingResponse, retrier: Retrier) -> Saved:
         """What became of it. Raises `ChecksumMismatch`."""
         proved, findings = self.check()
         return Saved(
-            url=reply.url,
-            requested_url=reply.requested_url,
+            **reply.finished(*retrier.findings, *findings, proved=proved),
             path=None,
             bytes=self.position,
-            resumed_from=carrier.resumed_from,
-            kind=reply.kind,
-            media_type=reply.media_type,
-            modified=reply.modified,
+            resumed_from=retrier.resumed_from,
             digest=f"sha256:{self._hashes['sha256'].hexdigest()}" if "sha256" in self._hashes else None,
-            findings=(*reply.findings, *carrier.findings, *findings),
-            verified=tuple(sorted({*reply.verified, *proved})),
-            attempts=carrier.attempts,
-            elapsed=reply.elapsed,
-            peer=reply.peer,
-            chain=reply.chain,
+            attempts=retrier.attempts,
         )
 
 
 async def put(octets: bytes) -> None:
     """Octets to standard output, whose reader may be slow: a signal need not wait for it."""
-    await trio.to_thread.run_sync(streams.write_through, octets, abandon_on_cancel=True)
+    with below.nothing() if streams.output_is_terminal() else nullcontext():
+        await trio.to_thread.run_sync(streams.write_through, octets, abandon_on_cancel=True)
 
 
 class Lines:
-    """Lines on their way to standard output, a handful at a time. An async context manager: what came goes
-    out, however it ends."""
+    """Lines on their way to standard output, a handful at a time, and none held while the next is waited for.
+    An async context manager: what came goes out, however it ends."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
-    async def add(self, octets: bytes) -> None:
+    async def add(self, octets: bytes, *, more: bool) -> None:
+        """`more`: others can be had without waiting for the peer."""
         self._held += octets
-        if len(self._held) >= _AT_ONCE:
+        if not more or len(self._held) >= _AT_ONCE:
             await self._push()
 
     async def _push(self) -> None:
@@ -132,7 +161,22 @@ class Lines:
         await self._push()
 
 
-async def _escaped(reply: LiveReply, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _show_refusal(reply: StreamingResponse) -> None:
+    """What a server says to its refusal, to standard error: as a terminal may get it (S15), so much as
+    somebody may read. That it is cut off or broken is no news beside the refusal."""
+    text, left = TerminalText(reply.charset), _MOST_REFUSAL
+    if not (reply.media_type is None or is_textual(reply.media_type)):
+        return
+    with suppress(ResolveError):
+        async for piece in reply.body:
+            streams.say(text.feed(piece[:left]))
+            left -= len(piece)
+            if left <= 0:
+                break
+    streams.say(text.finish())
+
+
+async def _escaped(reply: StreamingResponse, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """As a terminal may get it (S15). Raises `Refused` for what is not text."""
     known = is_textual(reply.media_type) or reply.lists or reply.points
     text = TerminalText(reply.charset)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from resolver.cli.arguments import UsageError
 from resolver.cli.options import Found
+from resolver.cli.values import UsageError
 from resolver.policy import Policy
 
 
@@ -29,6 +29,7 @@ def policy_of(found: Found) -> Policy:
             allow_server_name=found.allow_server_name,
             file_root=found.file_root,
             ftp_email=found.ftp_email,
+            trusted_proxy=found.trusted_proxy,
         )
     except ValueError as error:
         field, colon, detail = str(error).partition(":")  # each names its field, which is the option

@@ -1,23 +1,45 @@
-"""Passwords for the command: from a file, or asked of a person without echo; never from the line itself.
+"""Passwords for the command: from a file, the configuration or a keyring, or asked of a person without echo;
+never from the line itself.
 
-They belong to the places that the command line names: a redirect to another host gets none (S11).
+They belong to the places that the command line names: a redirect to another host gets none, but where the
+configuration has a section of that host, and TLS protects what it says (S11). The first source that answers
+is used: `--user` with `--password-file`, the section of the host, the netrc file, a person.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import trio
+
 from protocols.contract import Credentials, HostUrl, Url
-from protocols.errors import LoginRequired
-from resolver.cli import streams
+from protocols.errors import LoginRequired, NotConfigured
+from resolver import registry
+from resolver.cli import below, streams
+from resolver.cli.config import HostSection
+from resolver.gate import is_locked
+from resolver.hosts import names_of
+from resolver.policy.schemes import rules_of
 
 _MOST_PASSWORD = 4_096
 
 
 class Secrets:
-    """Answers who asks for credentials, for the places it was told of."""
+    """Answers who asks for credentials, for the places it was told of. `sections` are those of the
+    configuration and of a netrc file, by host or host:port; `default` is for hosts without one, where the
+    scheme logs in by itself."""
 
-    def __init__(self, user: str | None, password_file: str | None) -> None:
-        self._user = None if user is None else user.encode("utf-8", "surrogateescape")
+    def __init__(
+        self,
+        user: str | None,
+        password_file: str | None,
+        sections: Mapping[str, HostSection],
+        default: HostSection | None = None,
+    ) -> None:
+        self._user = None if user is None else _octets(user)
         self._password = None if password_file is None else _first_line(password_file)
+        self._sections = sections
+        self._default = default
         self._places: set[tuple[str, str, int]] = set()
 
     def admit(self, url: Url) -> None:
@@ -25,19 +47,122 @@ class Secrets:
         if isinstance(url, HostUrl):
             self._places.add((url.scheme, url.host.lower(), url.effective_port))
 
-    async def ask(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+    async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """Credentials for one place; None where there is no name, or nobody to ask for the password.
 
         A name that is not the URL's own is used only with the password given beside it, or asked for.
+        Raises `NotConfigured` where the configuration names a source of passwords that gives none.
         """
-        name = self._user if user is None else user
-        if name is None or (scheme, host, port) not in self._places:
+        named = (scheme, host, port) in self._places
+        if not named and not _is_protected(scheme, port):
             return None
-        if self._password is not None and (self._user is None or name == self._user):
+        section = self._section(scheme, host, port, user)
+        name = user or (self._user if named else None) or section.name
+        if name is None:
+            return None
+        if named and self._password is not None and self._user in (None, name):
             return Credentials(name, self._password)
-        shown = name.decode("utf-8", "replace")
-        password = await streams.ask_secret(f"password of {shown} at {host} port {port} ({scheme}): ")
+        password = await section.password_for(host, name)
+        if password is None and named:
+            shown = name.decode("utf-8", "replace")
+            prompt = f"password of {shown} at {host} port {port} ({scheme}): "
+            with below.nothing():
+                password = await streams.request_secret(prompt)
         return None if password is None else Credentials(name, password)
+
+    def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _Section:
+        """That of the host and port before that of the host; none for another name than its own."""
+        wanted = user or self._user
+        default = self._default if rules_of(scheme).logs_in else None
+        known = [self._sections[name] for name in names_of(host, port) if name in self._sections]
+        for found in known or ([] if default is None else [default]):
+            if wanted is None or found.user is None or _octets(found.user) == wanted:
+                return _Section(found)
+        return _Section(HostSection())
+
+
+async def password_of_key(certfile: str | None) -> bytes | None:
+    """That of the key of a certificate, asked of a person where it has one. Raises `NotConfigured` where
+    there is nobody to ask: standard input is not for it."""
+    if certfile is None or not _is_locked(certfile):
+        return None
+    with below.nothing():
+        password = await streams.request_secret(f"password of the key in {certfile}: ")
+    if password is None:
+        words = "its key has a password, and there is no terminal to ask for it at"
+        raise NotConfigured(f"--cert {certfile!r} cannot be used: {words}")
+    return password
+
+
+def _is_locked(certfile: str) -> bool:
+    try:
+        return is_locked(certfile)
+    except (OSError, ValueError):
+        return False  # it cannot be used, which is told before anything is sent
+
+
+class _Section:
+    """What one section of the configuration has to say of a login."""
+
+    def __init__(self, found: HostSection) -> None:
+        self._found = found
+
+    @property
+    def name(self) -> bytes | None:
+        return None if self._found.user is None else _octets(self._found.user)
+
+    async def password_for(self, host: str, user: bytes) -> bytes | None:
+        """Raises `NotConfigured` where what should give it does not."""
+        if self._found.password is not None:
+            return _octets(self._found.password)
+        if self._found.command:
+            return self._checked(await self._run_command(), "password_command gives no password")
+        if self._found.keyring:
+            return self._checked(await self._look_up(host, user), "the keyring has none for this name")
+        return None
+
+    async def _run_command(self) -> bytes:
+        """The first line that it writes. It may talk with the person meanwhile, so it has all the time."""
+        try:
+            with below.nothing():
+                done = await trio.run_process(list(self._found.command), capture_stdout=True, check=False)
+        except OSError as error:
+            raise self._fault(f"password_command: {error.strerror}") from error
+        if done.returncode:
+            raise self._fault(f"password_command ended with status {done.returncode}")
+        written: bytes = done.stdout
+        return written.partition(b"\n")[0].removesuffix(b"\r")
+
+    async def _look_up(self, host: str, user: bytes) -> bytes:
+        try:
+            import keyring
+        except ImportError as error:
+            raise self._fault(
+                "keyring needs the extra of that name: pip install url-resolver[keyring]"
+            ) from error
+        try:
+            found = await trio.to_thread.run_sync(keyring.get_password, host, user.decode("utf-8", "replace"))
+        except keyring.errors.KeyringError as error:
+            raise self._fault(f"keyring: {error}") from error
+        return b"" if found is None else _octets(found)
+
+    def _checked(self, password: bytes, otherwise: str) -> bytes:
+        if not 0 < len(password) <= _MOST_PASSWORD:
+            raise self._fault(otherwise)
+        return password
+
+    def _fault(self, what: str) -> NotConfigured:
+        return NotConfigured(f"{self._found.source}: {what}")
+
+
+def _is_protected(scheme: str, port: int) -> bool:
+    """TLS from the first octet at the scheme's own port: who answers there is the host that was named."""
+    row = registry.find(scheme)
+    return row is not None and row.tls == "always" and row.default_port == port
+
+
+def _octets(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _first_line(name: str) -> bytes:

@@ -1,30 +1,39 @@
 """The command's own streams: standard input, output and error, the list file, the trace file.
 
-This is the one module of the command that touches them. What goes to standard error is always
-escaped; what goes to standard output only where that is a terminal (rule S15).
+This is the one module of the command that touches them, with `below`, which has standard error. What goes
+there is always escaped; what goes to standard output only where that is a terminal (rule S15).
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from protocols.errors import LocalError
+from resolver.cli import below
 from resolver.terminal import escape_line
 
 TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
 if TYPE_CHECKING:
     from protocols.location import JsonValue
 
-_MOST_LINE = 1_048_576  # a line of a list: a URL of 65,536 characters, every one of them a JSON escape
+#: Octets of a line of standard input or of a list: a URL of 65,536 characters, each of them a JSON escape.
+MOST_LINE = 1_048_576
 
 _MOST_TEXT = 67_108_864  # what a body may have that is collected in memory: /dev/zero never ends
 
 _READ_AT_ONCE = 65_536
 
 _MOST_TYPED = 4_096  # what a terminal holds of a line
+
+_MOST_HELD = 8_192  # as much as Python's own buffer has
+
+_PAGE = 100  # columns of a page of text where nobody says otherwise
+
+_held = bytearray()  # meant for standard output, and not yet there
 
 
 class OutputFault(LocalError):
@@ -33,27 +42,22 @@ class OutputFault(LocalError):
 
 def complain(*lines: str) -> None:
     """One message to standard error. Nothing is raised when nobody reads it."""
-    _to_stderr("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
+    below.say("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
 
 
 def note(line: str) -> None:
     """A line of the dialogue to standard error, without the program's name."""
-    _to_stderr(escape_line(line) + "\n")
+    below.say(escape_line(line) + "\n")
+
+
+def say(text: str) -> None:
+    """Text of a stranger that is escaped already, to standard error."""
+    below.say(text)
 
 
 def note_record(record: dict[str, JsonValue]) -> None:
     """A JSON object as one line of standard error, where standard output is a body's."""
-    _to_stderr(json_line(record))
-
-
-def _to_stderr(text: str) -> None:
-    if sys.stderr is None:  # as Python has it where the descriptor was closed
-        return
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except OSError:
-        pass  # there is nobody left to tell
+    below.say(json_line(record))
 
 
 def print_line(text: str, *, raw: bool = False) -> None:
@@ -100,52 +104,130 @@ def json_line(record: dict[str, JsonValue]) -> str:
 
 
 def write_output(octets: bytes) -> None:
-    """Octets to standard output as they are. `BrokenPipeError` when its reader has gone."""
+    """Octets to standard output as they are; a pipe or a file gets many at a time. `BrokenPipeError` when its
+    reader has gone."""
     if sys.stdout is None:
-        raise OutputFault("cannot write to standard output: it is closed")
-    try:
-        sys.stdout.buffer.write(octets)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputFault(f"cannot write to standard output: {error.strerror}") from error
+        raise _closed()
+    _held.extend(octets)
+    if len(_held) >= _MOST_HELD or _at_once():
+        flush()
+
+
+def _at_once() -> bool:
+    """Does somebody watch, or want it so (PYTHONUNBUFFERED)?"""
+    return output_is_terminal() or getattr(sys.stdout, "write_through", False)
 
 
 def write_through(octets: bytes) -> None:
-    """Write and push out: for bodies, whose reader may be slow (call it in a worker thread)."""
-    write_output(octets)
+    """Octets to standard output now, behind all others: for bodies, whose reader may be slow (call it in a
+    worker thread)."""
     flush()
+    _push(octets)
 
 
 def flush() -> None:
-    """Push out what is buffered."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        abandon_output()
-        raise OutputFault(f"cannot write to standard output: {error.strerror}") from error
+    """Push out what is held."""
+    if _held:
+        octets = bytes(_held)
+        _held.clear()
+        _push(octets)
 
 
 def abandon_output() -> None:
-    """Nobody reads standard output any more: keep the interpreter from saying so at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Nobody reads standard output, so nobody gets what is held."""
+    _held.clear()
+
+
+def _push(octets: bytes) -> None:
+    # Not through a buffer of Python's: a thread that waits for a reader keeps its lock, and the program
+    # that leaves the thread behind could not end.
+    if sys.stdout is None:
+        raise _closed()
+    if output_is_terminal():
+        below.clear()
+    left = memoryview(octets)
+    try:
+        while left:
+            left = left[os.write(sys.stdout.fileno(), left) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFault(f"cannot write to standard output: {error.strerror or error}") from error
+
+
+def _closed() -> OutputFault:
+    return OutputFault("cannot write to standard output: it is closed")
 
 
 def output_is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
+def input_is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def output_is_file() -> bool:
+    """Is it a file on a disk, and no reader whose screen might be this one?"""
+    return sys.stdout is not None and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+
+
+def output_columns() -> int:
+    """How wide the terminal is that shows standard output; elsewhere a page has 100 columns."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _PAGE
+    except (AttributeError, OSError, ValueError):
+        return _PAGE
+
+
 def read_list(name: str) -> Iterator[str]:
     """The lines of a list file (`-` is standard input), each without its one line end, as they come."""
     with _reading(name, "the list ") as fd:
         for line in _lines(fd):
-            if len(line) == _MOST_LINE:
-                raise LocalError(f"{name}: a line is longer than {_MOST_LINE} octets")
+            if len(line) == MOST_LINE:
+                raise LocalError(f"{name}: a line is longer than {MOST_LINE} octets")
             yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+
+
+def is_file(name: str) -> bool:
+    """Can this list be read once more?"""
+    try:
+        return name != "-" and stat.S_ISREG(os.stat(name).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+class ListFile:
+    """A list to be written at the end of a run, which may be the one that the run reads. It is opened before
+    anything else is done: what cannot be written is told then. Raises `LocalError`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        try:
+            self._fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self._fault(error) from error
+
+    def write(self, lines: Iterable[str]) -> LocalError | None:
+        """All of it, in place of what was there. What kept it from being written, if anything did."""
+        text = "".join(lines).encode("utf-8", "surrogateescape")
+        try:
+            if stat.S_ISREG(os.fstat(self._fd).st_mode):
+                os.ftruncate(self._fd, 0)
+            with open(self._fd, "wb") as file:
+                file.write(text)
+        except OSError as error:
+            return self._fault(error)
+        return None
+
+    def _fault(self, error: OSError) -> LocalError:
+        return LocalError(f"cannot write the list {self._name!r}: {error.strerror}")
+
+
+def input_lines() -> Iterator[bytes]:
+    """The lines of standard input as they come; one longer than `MOST_LINE` in pieces."""
+    with _reading("-", "") as fd:
+        yield from _lines(fd)
 
 
 def read_first_line(name: str, most: int) -> bytes:
@@ -189,20 +271,20 @@ def _reading(name: str, what: str) -> Iterator[int]:
 
 
 def _lines(fd: int) -> Iterator[bytes]:
-    """Lines with their line ends, cut at `_MOST_LINE` octets; the last one may have none."""
+    """Lines with their line ends, cut at `MOST_LINE` octets; the last one may have none."""
     held = bytearray()
     while octets := os.read(fd, _READ_AT_ONCE):
         searched = len(held)
         held += octets
-        while (end := held.find(b"\n", searched, _MOST_LINE) + 1) or len(held) >= _MOST_LINE:
-            yield bytes(held[: end or _MOST_LINE])
-            del held[: end or _MOST_LINE]
+        while (end := held.find(b"\n", searched, MOST_LINE) + 1) or len(held) >= MOST_LINE:
+            yield bytes(held[: end or MOST_LINE])
+            del held[: end or MOST_LINE]
             searched = 0
     if held:
         yield bytes(held)
 
 
-async def ask_secret(prompt: str) -> bytes | None:
+async def request_secret(prompt: str) -> bytes | None:
     """A line typed at the terminal without being shown; None where there is no terminal.
 
     The terminal is as it was before, however this ends.
@@ -218,9 +300,9 @@ async def ask_secret(prompt: str) -> bytes | None:
     try:
         before = termios.tcgetattr(terminal)
         silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-        os.write(terminal, escape_line(prompt).encode())
         try:
             termios.tcsetattr(terminal, termios.TCSAFLUSH, silent)
+            os.write(terminal, escape_line(prompt).encode())
             await wait_readable(terminal)  # a terminal gives a whole line at once
             typed = os.read(terminal, _MOST_TYPED)
         finally:
@@ -246,10 +328,11 @@ class Trace:
         except OSError as error:
             raise self._fault(error) from error
 
-    def line(self, text: str) -> None:
+    def line(self, text: str, said: str | None) -> None:
+        """A line for the file, and what a person gets of it."""
         shown = escape_line(text)
-        if self._aloud:
-            note(shown)
+        if self._aloud and said is not None:
+            note(said)
         if self._file is not None and self._problem is None:
             try:
                 self._file.write(shown.encode("ascii", "backslashreplace").decode("ascii") + "\n")

@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 import trio
 
-from protocols.contract import Finding, JsonValue, Url
+from protocols.contract import Entry, Finding, JsonValue, Url
 from protocols.errors import Refused, ResolveError
 from protocols.instant import instant
-from resolver.cli import outcome, streams
+from resolver.cli import messages, outcome, streams
 from resolver.cli.arguments import Command
-from resolver.cli.output import Lines, Output, put
+from resolver.cli.devices import Device, check_no_directory, is_device
+from resolver.cli.facts import fact_lines, without_cookie
+from resolver.cli.listing import show
+from resolver.cli.output import Outlet, Output, put
 from resolver.cli.targets import Target
 from resolver.clock import Clock
-from resolver.naming import local_file_name
 from resolver.plan import opens_anything
-from resolver.session import Resolver
+from resolver.retrieval.response import Saved
+from resolver.retrieval.session import Resolver, described
+from resolver.retrieval.streaming import StreamingResponse
 
-Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[None]]
+Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
+Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[Saved | None]]
 
 
-async def get(session: Resolver, target: Target, command: Command) -> None:
+async def get(session: Resolver, target: Target, command: Command) -> Saved | None:
     """Save the object under its own name, or where `-O` says; one outcome."""
     if command.output == "-":
         return await cat(session, target, command)
+    if command.output is not None and is_device(_given(command.output, command)):
+        return await _get_into(_given(command.output, command), session, target, command)
     started = trio.current_time()
     try:
         url = target.parsed(command)
         saved = await session.save(
             url,
-            await _path(session, url, target, command),
+            path := await _path(session, url, target, command),
             exists=command.exists,
-            make_directory=command.directory is not None,
+            make_directory=command.directory is not None or (command.output is None and "/" in path),
             digest=command.json,
             checksum=command.found.checksum,
             mirrors=command.found.mirrors,
+            listings=command.output is not None,
             origin=target.origin,
             referrer=target.referrer,
         )
@@ -45,69 +55,119 @@ async def get(session: Resolver, target: Target, command: Command) -> None:
         if command.json:
             await _show(outcome.failed(error, target, trio.current_time() - started, command, session.policy))
         raise
-    _tell_oddities(saved.requested_url, saved.findings, command)
+    _report_oddities(saved.requested_url, saved.findings, command)
     if command.json:
         await _show(outcome.done(saved, url.scheme))
-    elif not command.quiet:
-        streams.complain(f"{saved.requested_url} -> {saved.path} ({saved.bytes} octets)")
+    else:
+        _report_saved(saved, command)
+    return saved
 
 
 async def _path(session: Resolver, url: Url, target: Target, command: Command) -> str:
-    folder = command.directory or ""
     if command.output is not None:
-        return os.path.join(folder, command.output)
+        path = _given(command.output, command)
+        check_no_directory(path, command.output)
+        return path
     name = await session.server_name(url, origin=target.origin, referrer=target.referrer)
-    return os.path.join(folder, _own_name(url) if name is None else name)
+    suffix = ""
+    if name is None:
+        suffix = await session.index_suffix(url, origin=target.origin, referrer=target.referrer)
+    return _given(_reserve(url, name, suffix, target, command), command)
 
 
-def _own_name(url: Url) -> str:
+def _given(path: str, command: Command) -> str:
+    """Where that path leads, with `-d`."""
+    return os.path.join(command.directory or "", path)
+
+
+def _reserve(url: Url, name: str | None, suffix: str, target: Target, command: Command) -> str:
     try:
-        return local_file_name(url)
+        return target.reserve(url, command, name, suffix)
     except Refused:
-        if opens_anything(url):
+        if opens_anything(url) or target.claim is None:
             raise
-        return "link"  # what is no object at all is refused for that (S10), not for its name
+    # What is no object at all is refused for that (S10), not for its name.
+    return target.reserve(url, command, f"link-{target.claim.number}")
 
 
-async def cat(session: Resolver, target: Target, command: Command) -> None:
+def _report_saved(saved: Saved, command: Command) -> None:
+    if not command.quiet:
+        streams.complain(f"{saved.requested_url} -> {saved.path} ({messages.way_of(saved)})")
+
+
+async def _get_into(path: str, session: Resolver, target: Target, command: Command) -> Saved:
+    """Into a device or a pipe."""
+    async with Device(path) as device:
+        saved = await _pour(session, target, command, _show, device)
+    saved = replace(saved, path=path)
+    if command.json:
+        await _show(outcome.done(saved, target.parsed(command).scheme))
+    else:
+        _report_saved(saved, command)
+    return saved
+
+
+async def cat(session: Resolver, target: Target, command: Command) -> Saved | None:
     """The body to standard output; what is a listing, as its lines; the target of a link."""
+    saved = await _pour(session, target, command, _note)
+    if command.json:
+        await _note(outcome.done(saved, target.parsed(command).scheme))
+    return saved
+
+
+async def _pour(
+    session: Resolver, target: Target, command: Command, tell: Record, outlet: Outlet | None = None
+) -> Saved:
+    """The object to where it cannot be taken back from. `tell` is told of a failure."""
     started = trio.current_time()
-    output = Output(hashed=command.json, checksum=command.found.checksum, raw=session.policy.allow_raw)
+    raw = session.policy.allow_raw
+    output = Output(hashed=command.json, checksum=command.found.checksum, raw=raw, outlet=outlet)
     try:
         url = target.parsed(command)
-        carrier = session.carrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
-        reply = await carrier.carry(Clock(session.limits.total))
-        saved = output.saved(reply, carrier)
+        retrier = session.retrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
+        reply = await retrier.retry(Clock(session.limits_of(url).total))
+        saved = output.saved(reply, retrier)
     except ResolveError as error:
         if command.json:
-            streams.note_record(
-                outcome.failed(error, target, trio.current_time() - started, command, session.policy)
-            )
+            elapsed = trio.current_time() - started
+            await tell(outcome.failed(error, target, elapsed, command, session.policy))
         raise
-    if command.json:
-        streams.note_record(outcome.done(saved, url.scheme))
-    _tell_oddities(saved.requested_url, saved.findings, command)
+    _report_oddities(saved.requested_url, saved.findings, command)
+    return saved
+
+
+async def _note(record: dict[str, JsonValue]) -> None:
+    streams.note_record(record)
 
 
 async def ls(session: Resolver, target: Target, command: Command) -> None:
     """The entries of a listing, one a line, as they come."""
-    url, raw = target.parsed(command), session.policy.allow_raw
-    async with session.stream(url, origin=target.origin, referrer=target.referrer) as reply, Lines() as lines:
-        if command.json:
-            async for entry in reply.entries():
-                await lines.add(streams.record_octets(entry.as_json()))
-        else:
-            async for octets in reply.lines():
-                await lines.add(streams.lines_octets(octets, raw=raw))
-        _tell_oddities(reply.requested_url, reply.findings, command)
+    async with _failures(target, command):
+        url = target.parsed(command)
+        async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
+            try:
+                await show(reply, command, session)
+            except ResolveError:
+                _report_reasons(reply, command)
+                raise
+            _report_oddities(reply.requested_url, reply.findings, command)
 
 
 async def info(session: Resolver, target: Target, command: Command) -> None:
     """What the URL names; the body stays where it is."""
-    entry = await session.info(target.parsed(command), origin=target.origin, referrer=target.referrer)
-    if command.json:
-        return await _show(entry.as_json())
-    facts: dict[str, JsonValue] = {
+    async with _failures(target, command):
+        url = target.parsed(command)
+        async with session.facts(url, origin=target.origin, referrer=target.referrer) as reply:
+            entry = described(url, reply, target.origin, target.referrer)
+            if command.json:
+                return await _show(entry.as_json())
+            facts = {**_facts(entry), **(_more_facts(reply) if command.verbose else {})}
+            raw = session.policy.allow_raw
+            await put(b"".join(streams.line_octets(line, raw=raw) for line in fact_lines(facts)))
+
+
+def _facts(entry: Entry) -> dict[str, JsonValue]:
+    return {
         "url": entry.url,
         "kind": entry.kind.value,
         "size": entry.size,
@@ -115,16 +175,45 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
         **({} if entry.title is None else {"title": entry.title}),
         **(entry.extra or {}),
     }
-    raw = session.policy.allow_raw
-    lines = (f"{name}: {'-' if value is None else value}" for name, value in facts.items())
-    await put(b"".join(streams.line_octets(line, raw=raw) for line in lines))
+
+
+def _more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
+    """What else is known, and what the peer said of it in its own words: a header has a line each time."""
+    said: dict[str, list[JsonValue]] = {}
+    for name, value in reply.meta:
+        said.setdefault(f"header.{name}", []).append(without_cookie(name, value))
+    return {
+        "charset": reply.charset,
+        "etag": reply.etag,
+        "peer": reply.peer,
+        "chain": list(reply.chain),
+        **{name: list(values) for name, values in said.items()},
+    }
+
+
+@asynccontextmanager
+async def _failures(target: Target, command: Command) -> AsyncIterator[None]:
+    """With `--json` what fails has a record, too."""
+    try:
+        yield
+    except ResolveError as error:
+        if command.json:
+            await _show(outcome.nothing_known(error, target))
+        raise
 
 
 async def _show(record: dict[str, JsonValue]) -> None:
     await put(streams.record_octets(record))
 
 
-def _tell_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:
+def _report_reasons(reply: StreamingResponse, command: Command) -> None:
+    """Why what might have been a listing is none, for who wants to know."""
+    for finding in reply.findings if command.verbose else ():
+        if finding.action == "allow" and ":" in finding.rule:
+            streams.note(f"*: {finding.rule}: {finding.detail}")
+
+
+def _report_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:
     """What was odd about the reply: rules are told when they fire, a URL's spelling on request."""
     if command.quiet:
         return

@@ -1,56 +1,64 @@
 """The dialogue as it happens, for `-v` and `--trace`: `C:` what we sent, `S:` what came.
 
-Octets are shown escaped and in one line each; of a long piece the first 512 are. Secrets arrive here
-as `****` already.
+A file gets all of it. A person, who has the body elsewhere, gets the words of the peer.
 """
 
 from __future__ import annotations
 
 from protocols.errors import LocalError
+from protocols.location import Finding
+from resolver.cli.progress import Display
 from resolver.cli.streams import Trace, complain
-from resolver.events import Connected, Event, Finished, Received, Retrying, Sent, Started, Warned
+from resolver.events import Event, Kept, Retrying, Warned
+from resolver.trace import Words, line_of, words_of
 
-_MOST_SHOWN = 512
+#: Warnings that are known to be told: a list of very many URLs must not fill the memory.
+_MOST_WARNED = 10_000
 
 
 class Watcher:
-    """Turns events into lines of a trace."""
+    """Turns events into lines of a trace, and hands them to what shows how far transfers are."""
 
-    def __init__(self, path: str | None, *, aloud: bool, quiet: bool) -> None:
+    def __init__(self, path: str | None, display: Display, *, aloud: bool, quiet: bool) -> None:
+        self._display = display
         self._trace = Trace(path, aloud=aloud) if path is not None or aloud else None
         self._quiet = quiet
+        self._words = Words()
+        self._kept: list[Kept] = []
+        self._warned: dict[tuple[str, Finding], None] = {}
 
     def watch(self, event: Event) -> None:
         """Tell a warning, and a try that follows; write down the dialogue, if somebody reads it."""
-        if isinstance(event, Warned) and not self._quiet:
+        self._display.hear(event)
+        if isinstance(event, Kept):
+            self._kept.append(event)
+        if isinstance(event, Warned) and not self._quiet and self._is_news(event):
             complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
         if isinstance(event, Retrying) and not self._quiet:
-            complain(f"{event.url}: {event.error}; again in {event.delay:.1f} s")
-        if self._trace is not None and (line := _line(event)) is not None:
-            self._trace.line(line)
+            complain(f"{event.url}: {words_of(event.error)}; again in {event.delay:.1f} s")
+        if self._trace is not None and (line := line_of(event)) is not None:
+            self._trace.line(line, self._words.said(event, line))
+
+    def take_kept(self) -> list[Kept]:
+        """What was kept of transfers since this was asked last."""
+        kept, self._kept = self._kept, []
+        return kept
+
+    async def show(self) -> None:
+        """Show how far transfers are, for as long as it is not cancelled."""
+        await self._display.run()
+
+    def _is_news(self, warning: Warned) -> bool:
+        """Each further try, and each look at the facts alone, meets the same warnings of a URL."""
+        told = (warning.url, warning.finding)
+        if told in self._warned:
+            return False
+        if len(self._warned) >= _MOST_WARNED:
+            del self._warned[next(iter(self._warned))]
+        self._warned[told] = None
+        return True
 
     def close(self) -> LocalError | None:
-        """What kept the trace from being written, if anything did."""
+        """What kept the trace from being written, if anything did. What was shown of transfers is gone."""
+        self._display.close()
         return None if self._trace is None else self._trace.close()
-
-
-def _line(event: Event) -> str | None:
-    match event:
-        case Started(url=url, attempt=attempt):
-            return f"U: {url}" + (f" (try {attempt})" if attempt > 1 else "")
-        case Connected(address=address, port=port, tls=tls):
-            return f"*: connected to {address} port {port}" + (" with TLS" if tls else "")
-        case Sent(octets=octets):
-            return f"C: {_shown(octets)}"
-        case Received(octets=octets):
-            return f"S: {_shown(octets)}"
-        case Retrying(error=error, delay=delay):
-            return f"*: {error}; again in {delay:g} s"
-        case Finished(error=error):
-            return "*: done" if error is None else f"*: {type(error).__name__}: {error}"
-    return None
-
-
-def _shown(octets: bytes) -> str:
-    text = repr(octets[:_MOST_SHOWN])[2:-1]
-    return text if len(octets) <= _MOST_SHOWN else f"{text}… ({len(octets)} octets)"

@@ -1,15 +1,19 @@
 """The one door: nothing else in the package opens a socket or a file (S09, S12, S14).
 
-    door = Door(policy=Policy.default())        one for a run
-    passage = door.admit(url)                   judged, or an error; nothing was looked up
-    async with passage.connect(tls=False) as stream: ...
+    network = Network(policy=Policy.default())  one for a run
+    url_gate = network.admit(url)               judged, or an error; nothing was looked up
+    async with url_gate.connect(tls=False) as stream: ...
 
-A `Passage` is the `Gate` that a scheme's handler is given. Files that we write are made in
-`resolver.gate.sink`.
+A `UrlGate` is the `Gate` that a dialogue is performed with: `admission` judges, `connector` connects. Files
+that we write are made in `resolver.disk.partial_file`.
 """
 
-from resolver.gate.door import Door
+from resolver.gate.admission import Family
+from resolver.gate.credentials import Given
 from resolver.gate.lookup import Lookup
-from resolver.gate.passage import Family, Passage
+from resolver.gate.mask import Mask
+from resolver.gate.network import Network
+from resolver.gate.trust import is_locked
+from resolver.gate.url_gate import UrlGate
 
-__all__ = ["Door", "Family", "Lookup", "Passage"]
+__all__ = ["Family", "Given", "Lookup", "Mask", "Network", "UrlGate", "is_locked"]

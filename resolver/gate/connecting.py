@@ -7,25 +7,35 @@ can look a name up. The time for all of it is the caller's to bound.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
 from collections.abc import Iterable
 from itertools import chain, zip_longest
 
-import trio
-
-from protocols.errors import Unreachable
-from resolver.gate.faults import reason, refusal
+from protocols.errors import Disconnected, NetworkError, Unreachable
+from resolver.disk.faults import reason
 from resolver.gate.race import bare
+from resolver.gate.zones import address_of, socket_address
+from resolver.loops import Event, Scope, running
+from resolver.policy.verdict import refusal
 
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
 ATTEMPT_DELAY = 0.25
+
+#: What the system says of a connection that stood and was reset before it was looked at.
+_LEFT = frozenset({errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE})
+
+#: What a machine says that has no addresses of one of the two families.
+_NO_ROUTE = (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def interleave(addresses: Iterable[str]) -> list[str]:
     """IPv6 and IPv4 in turn, IPv6 first, each family in the order given (RFC 8305 section 4)."""
     addresses = list(addresses)
+    if len(addresses) == 1:
+        return addresses
     six = [address for address in addresses if ":" in address]
     four = [address for address in addresses if ":" not in address]
     pairs = zip_longest(six, four)
@@ -38,48 +48,70 @@ class Attempts:
     def __init__(self, place: str) -> None:
         self._place = place
         self.failures: dict[str, str] = {}
+        self._codes: set[int | None] = set()
         self._connected: list[tuple[socket.socket, str]] = []
 
     async def connect(self, addresses: Iterable[str], port: int) -> tuple[socket.socket, str]:
         """A connected, non-blocking socket and the address it is connected to. Raises `Unreachable`, and
         `Refused` (S09) if its peer is not the address asked for. A cancel leaves nothing open."""
-        problem: BaseException | None = None
+        won: list[tuple[socket.socket, str]] = []
+        ordered = interleave(addresses)
         try:
-            await self._race(interleave(addresses), port)
-        except BaseExceptionGroup as group:
-            problem = bare(group)
-        for sock, _ in self._connected[0 if problem else 1 :]:
-            sock.close()
-        if problem is not None:
-            raise problem
-        if not self._connected:
-            raise Unreachable(f"cannot connect to {self._place}: {self.told}")
-        return self._connected[0]
+            if len(ordered) == 1:  # nobody to race with: which a small transfer notices
+                await self._attempt(ordered[0], port, None, None)
+            else:
+                await self._race(ordered, port)
+            won = self._connected[:1]
+        finally:
+            for sock, _ in self._connected[len(won) :]:
+                sock.close()
+        if not won:
+            raise self._failure()
+        return won[0]
+
+    def _failure(self) -> NetworkError:
+        """Why there is no connection. A peer that broke one before we saw that it stood has left, and is not
+        unreachable: whose processor was faster makes no difference."""
+        if _LEFT.isdisjoint(self._codes):
+            words = f"cannot connect to {self._place}: {self.reported}"
+            return Unreachable(words, lasting=self._is_refused)
+        return Disconnected(f"the connection to {self._place} broke: {self.reported}")
 
     @property
-    def told(self) -> str:
+    def _is_refused(self) -> bool:
+        """Does somebody refuse, and nobody else do anything that may pass?"""
+        return errno.ECONNREFUSED in self._codes and self._codes <= {errno.ECONNREFUSED, *_NO_ROUTE}
+
+    @property
+    def reported(self) -> str:
         """Each address that failed, and why."""
         return "; ".join(f"{address}: {why}" for address, why in self.failures.items())
 
     async def _race(self, addresses: list[str], port: int) -> None:
-        if len(addresses) == 1:  # nobody to race with: which a small transfer notices
-            await self._attempt(addresses[0], port, trio.Event(), trio.CancelScope())
-            return
-        async with trio.open_nursery() as nursery:
-            for address in addresses:
-                failed = trio.Event()
-                nursery.start_soon(self._attempt, address, port, failed, nursery.cancel_scope)
-                with trio.move_on_after(ATTEMPT_DELAY):
-                    await failed.wait()
+        loop, problem = running(), None
+        try:
+            async with loop.open_nursery() as nursery:
+                for address in addresses:
+                    failed = loop.event()
+                    nursery.start_soon(self._attempt, address, port, failed, nursery.cancel_scope)
+                    with loop.move_on_after(ATTEMPT_DELAY):
+                        await failed.wait()
+        except BaseExceptionGroup as group:
+            problem = bare(group)
+        if problem is not None:
+            raise problem
 
-    async def _attempt(self, address: str, port: int, failed: trio.Event, scope: trio.CancelScope) -> None:
+    async def _attempt(self, address: str, port: int, failed: Event | None, others: Scope | None) -> None:
         try:
             self._connected.append((await connect_to(address, port), address))
         except OSError as error:
             self.failures[address] = reason(error)
-            failed.set()
+            self._codes.add(error.errno)
+            if failed is not None:
+                failed.set()
         else:
-            scope.cancel()
+            if others is not None:
+                others.cancel()
 
 
 async def connect_to(address: str, port: int) -> socket.socket:
@@ -90,10 +122,10 @@ async def connect_to(address: str, port: int) -> socket.socket:
         # Commands are small and each waits for its answer: Nagle's algorithm would only hold them back.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            sock.connect((address, port))
+            sock.connect(socket_address(address, port) if "%" in address else (address, port))
         except BlockingIOError:
             if not _is_connected(sock):
-                await trio.lowlevel.wait_writable(sock)
+                await running().wait_writable(sock.fileno())
             code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
                 raise OSError(code, os.strerror(code)) from None
@@ -115,7 +147,8 @@ def _is_connected(sock: socket.socket) -> bool:
 
 def check_peer(sock: socket.socket, address: str) -> None:
     """Is the socket's peer the address that was checked? `Refused` (S09) if not."""
-    reached = str(sock.getpeername()[0]).partition("%")[0]
+    peer = sock.getpeername()
+    reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]
     if reached != address and ipaddress.ip_address(reached) != ipaddress.ip_address(address):
         raise refusal("S09", f"the connection went to {reached} and not to {address}, which was checked")
 

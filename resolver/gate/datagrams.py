@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import math
 import secrets
 import socket
 from collections.abc import Callable, Sequence
 
-import trio
-
 from protocols.contract import Datagram, Line
 from protocols.errors import Unreachable
+from resolver.clock import AnswerPace
+from resolver.disk.faults import reason
 from resolver.events import Received, Sent
 from resolver.gate.connecting import family_of
-from resolver.gate.faults import reason
-from resolver.gate.stream import Terms
+from resolver.gate.stream import StreamSettings
+from resolver.gate.zones import address_of, socket_address
 
 #: The most a UDP datagram can hold, headers included.
 _LARGEST = 65_535
@@ -31,77 +32,85 @@ class Datagrams:
     the peer, its first one, must not lead to."""
 
     def __init__(
-        self, addresses: Sequence[str], port: int, terms: Terms, check: Callable[[str, str, int], None]
+        self,
+        addresses: Sequence[str],
+        port: int,
+        settings: StreamSettings,
+        check: Callable[[str, str, int], None],
     ) -> None:
         self.addresses = tuple(dict.fromkeys(map(canonical, addresses)))
         self.peer = self.addresses[0]
         self._port = port
-        self._terms = terms
+        self._settings = settings
+        self._loop = settings.loop
         self._check = check
         self._sock = _open_socket(self.addresses)
         self._buffer = bytearray(_LARGEST)
+        self._pace = AnswerPace(settings.least)
 
     @property
     def port(self) -> int:
         return self._port
 
     def now(self) -> float:
-        return trio.current_time()
+        return self._loop.current_time()
 
     def send_at_once(self, packet: Line) -> None:
         with contextlib.suppress(OSError):  # it is a courtesy, and nobody waits
             self._sock.sendto(packet.octets, self._destination())
-            self._tell_sent(packet)
+            self._report_sent(packet)
 
     def draw_number(self) -> int:
         return 1 + secrets.randbelow(65_535)
 
     async def send(self, packet: Line) -> None:
-        await trio.lowlevel.checkpoint_if_cancelled()
+        await self._loop.checkpoint_if_cancelled()
         while True:
             try:
                 self._sock.sendto(packet.octets, self._destination())
                 break
             except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._sock)
+                await self._loop.wait_writable(self._sock.fileno())
             except OSError as error:
                 raise Unreachable(f"cannot send to {self.peer} port {self._port}: {reason(error)}") from error
-        self._tell_sent(packet)
+        self._report_sent(packet)
 
-    def _destination(self) -> tuple[str, int]:
+    def _destination(self) -> tuple[str, int] | tuple[str, int, int, int]:
         """As the socket wants it: one for both families has its own spelling of IPv4 addresses."""
         mapped = self._sock.family is socket.AF_INET6 and ":" not in self.peer
-        return (f"::ffff:{self.peer}" if mapped else self.peer), self._port
+        return socket_address(f"::ffff:{self.peer}" if mapped else self.peer, self._port)
 
-    def _tell_sent(self, packet: Line) -> None:
-        if self._terms.tell is not None:
-            self._terms.tell(Sent(self._terms.url, packet.shown))
+    def _report_sent(self, packet: Line) -> None:
+        if self._settings.report is not None:
+            self._settings.report(Sent(self._settings.url, packet.shown))
 
     async def receive(self, deadline: float) -> Datagram | None:
-        await trio.lowlevel.checkpoint()  # a peer that never pauses must not keep everybody else waiting
-        with trio.CancelScope() as scope:
+        since = self._loop.current_time()
+        await self._loop.checkpoint()  # a peer that never pauses must not keep everybody else waiting
+        with self._loop.move_on_at(math.inf) as scope:
             while True:
                 try:
                     count, source = self._sock.recvfrom_into(self._buffer)
                 except BlockingIOError:
                     scope.deadline = deadline  # only now: what waits already is delivered in any case
-                    await trio.lowlevel.wait_readable(self._sock)
+                    await self._loop.wait_readable(self._sock.fileno())
                 except OSError as error:
                     raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
                 else:
-                    return self._came(bytes(self._buffer[:count]), str(source[0]), int(source[1]))
+                    self._pace.hear(self._loop.current_time() - since, count)
+                    return self._came(bytes(self._buffer[:count]), address_of(source), int(source[1]))
         return None
 
     def _came(self, octets: bytes, address: str, port: int) -> Datagram:
-        if self._terms.tell is not None:
-            self._terms.tell(Received(self._terms.url, octets))
+        if self._settings.report is not None:
+            self._settings.report(Received(self._settings.url, octets))
         return Datagram(octets, canonical(address), port)
 
-    def aim(self, address: str) -> None:
+    def switch_to(self, address: str) -> None:
         assert address in self.addresses, "what was not checked is not sent to"
         self.peer = address
 
-    def turn_to(self, address: str, port: int) -> None:
+    def redirect_to(self, address: str, port: int) -> None:
         self._check(self.peer, address, port)
         self.addresses = (canonical(address),)
         if family_of(self.addresses[0]) is not self._sock.family:
@@ -114,9 +123,9 @@ class Datagrams:
 
 
 def canonical(address: str) -> str:
-    """A numeric address in its one spelling, without a zone and as the IPv4 address that it may stand for:
+    """A numeric address in its one spelling, with its zone, and as the IPv4 address that it may stand for:
     so that addresses can be compared as text."""
-    found = ipaddress.ip_address(address.partition("%")[0])
+    found = ipaddress.ip_address(address)
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 

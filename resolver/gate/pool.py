@@ -13,11 +13,10 @@ from collections.abc import Container, Hashable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
-import trio
-
 from protocols.contract import Line
 from protocols.errors import ResolveError
 from resolver.gate.stream import Stream
+from resolver.loops import running
 
 #: Seconds a connection waits. Servers give up after 5 (Apache) to 75 (nginx); one that did shows.
 LIFETIME = 30.0
@@ -32,7 +31,7 @@ class Kept:
     before it is closed."""
 
     stream: Stream
-    memory: object
+    state: object
     since: float
     farewell: tuple[Line, ...] = ()
 
@@ -40,10 +39,22 @@ class Kept:
         """The farewell is sent if that can be done at once."""
         try:
             if self.farewell:
-                with trio.CancelScope(deadline=-math.inf), suppress(ResolveError):
+                with running().move_on_at(-math.inf), suppress(ResolveError):
                     await self.stream.send(*self.farewell)
         finally:
             await self.stream.aclose()
+
+
+@dataclass(slots=True)
+class PooledConnection:
+    """See `protocols.contract.PooledConnection`. `left` is what `keep` was given."""
+
+    stream: Stream
+    state: object | None = None
+    left: object | None = None
+
+    def keep(self, state: object) -> None:
+        self.left = state
 
 
 class Pool:
@@ -72,10 +83,10 @@ class Pool:
         return None
 
     async def put(
-        self, key: Hashable, stream: Stream, memory: object, farewell: tuple[Line, ...] = ()
+        self, key: Hashable, stream: Stream, state: object, farewell: tuple[Line, ...] = ()
     ) -> None:
         """Keep a connection that is in order, in place of the oldest one if there are too many."""
-        kept = Kept(stream, memory, trio.current_time(), farewell)
+        kept = Kept(stream, state, running().current_time(), farewell)
         if not self._open or not stream.quiet:
             await kept.aclose()
             return
@@ -104,4 +115,4 @@ class Pool:
         return not self._is_fresh(self._kept[self._oldest[serial]][serial])
 
     def _is_fresh(self, kept: Kept) -> bool:
-        return trio.current_time() - kept.since <= LIFETIME
+        return running().current_time() - kept.since <= LIFETIME

@@ -1,6 +1,6 @@
 """Two things at once, in one call: the nursery is opened and closed inside it.
 
-trio wraps what leaves a nursery in an ExceptionGroup; nobody above the gate ever sees one. `bare`
+What leaves a nursery is wrapped in an ExceptionGroup; nobody above the gate ever sees one. `bare`
 takes the one error out that tells what happened.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
-import trio
-
 from protocols.contract import Came
+from resolver.loops import Scope, is_cancel, running
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -21,7 +20,7 @@ T = TypeVar("T")
 def bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The one exception of a group that tells most: an interrupt, then an error, then a cancellation."""
     leaves = list(_leaves(group))
-    cancelled = [leaf for leaf in leaves if isinstance(leaf, trio.Cancelled)]
+    cancelled = [leaf for leaf in leaves if is_cancel(type(leaf))]
     errors = [leaf for leaf in leaves if isinstance(leaf, Exception)]
     interrupts = [leaf for leaf in leaves if leaf not in errors and leaf not in cancelled]
     return (interrupts + errors + cancelled)[0]
@@ -44,7 +43,7 @@ async def first_of(
     right: list[Came[B]] = []
     problem: BaseException | None = None
     try:
-        async with trio.open_nursery() as nursery:
+        async with running().open_nursery() as nursery:
             nursery.start_soon(_run, second, right, nursery.cancel_scope)
             await _run(first, left, nursery.cancel_scope)
     except BaseExceptionGroup as group:
@@ -54,6 +53,6 @@ async def first_of(
     return (left[0] if left else None, right[0] if right else None)
 
 
-async def _run(call: Callable[[], Awaitable[T]], came: list[Came[T]], scope: trio.CancelScope) -> None:
+async def _run(call: Callable[[], Awaitable[T]], came: list[Came[T]], scope: Scope) -> None:
     came.append(Came(await call()))
     scope.cancel()

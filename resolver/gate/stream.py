@@ -11,20 +11,23 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
-
-import trio
+from typing import NoReturn, TypeVar
 
 from protocols.contract import Line, Sink
-from protocols.errors import Disconnected, TimedOut
+from protocols.errors import Disconnected, ProtocolError, TimedOut
+from resolver.clock import AnswerPace
 from resolver.events import OnEvent, Received, Sent
 from resolver.gate.bulk import COPY_SIZE, SPLICE_FROM, Pipe, spliceable
-from resolver.gate.faults import connection_fault, tls_fault
+from resolver.gate.contact import Contact
+from resolver.gate.faults import connection_fault, is_cut, tls_fault
+from resolver.gate.inner_tls import SECURED, InnerTls, Secured, wrap
+from resolver.gate.mask import Mask, Reported, Secrets
 from resolver.gate.trust import Trust
+from resolver.loops import Loop, running
 
 T = TypeVar("T")
 
@@ -35,8 +38,12 @@ RECEIVE_SIZE = 65_536
 #: `RECEIVE_SIZE`. With a turn for each call, the few octets of a small file cost as much as 64 KiB.
 _CALL = 4_096
 
-# Hidden in what a peer says; to hide shorter ones would hide half of any answer.
-_SHORTEST_SECRET = 4
+#: Seconds after which nobody greets any more. A server that has too much to do leaves at once; one of another
+#: protocol waits for a request first, and leaves when none comes (nginx after 60 s).
+_LONG_SILENCE = 10.0
+
+# Nothing is wrong: there is only nothing yet.
+_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 # Linux: acknowledge at once while we wait. A server with Nagle's algorithm on holds the second half
 # of an answer back until then: 40 ms for each article (measured with INN). The kernel forgets it.
@@ -44,232 +51,305 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class StreamSettings:
     """What holds for every connection made for one URL. `url` is redacted, `host` is whom TLS has to
-    prove, `idle` and `connect` are in seconds; `tell` is None where nobody listens. `check_secret` is
-    asked, with the peer and whether TLS stands, before a password leaves: it raises `Refused`. `offers`
-    are the protocols that the peer may choose from in the handshake (ALPN, RFC 7301)."""
+    prove, `idle` and `connect` are in seconds; `report` is None where nobody listens. `check_secret` is
+    asked, with the peer, whether TLS stands, and what is secret, before a password leaves: it raises
+    `Refused`. `offers` are the protocols that the peer may choose from in the handshake (ALPN, RFC 7301);
+    `shows_certificate` says that a certificate of our own is for it, `certfile` that one is for it alone.
+    `least` octets a second are to come of an answer that has begun. `mask` is told of the secrets that go
+    out, and `contact` of what comes."""
 
     url: str
     host: str
     idle: float
     connect: float
     trust: Trust
-    tell: OnEvent | None
-    check_secret: Callable[[str, bool], None]
+    report: OnEvent | None
+    check_secret: Callable[[str, bool, Sequence[bytes]], None]
     offers: tuple[str, ...] = ()
+    shows_certificate: bool = False
+    certfile: str | None = None
+    least: int | None = None
+    mask: Mask = field(default_factory=Mask)
+    contact: Contact = field(default_factory=Contact)
+    loop: Loop = field(default_factory=running)
 
 
 class Stream:
     """See `protocols.contract.Stream`. Made by the gate alone, around a socket whose peer was checked.
 
     One task may receive while another sends. After a cancel inside `receive` nothing is lost; after
-    one inside `send` or `move` only `aclose` is left.
+    one inside `send` or `move` only `aclose` is left. `peer` is whom it is spoken to: the numeric
+    `address` at the other end of the socket, or the host `beyond` a proxy there, None without a tunnel.
     """
 
-    def __init__(self, sock: socket.socket, peer: str, terms: Terms, *, first: Stream | None = None) -> None:
-        self._sock = sock
-        self._peer = peer
-        self._terms = terms
+    def __init__(
+        self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: Stream | None = None
+    ) -> None:
+        self._sock: socket.socket | InnerTls = sock
+        self.peer = peer
+        self._settings = settings
+        self.loop = settings.loop
         self._first = first
-        self._secured = False
-        self._close_notify_seen = False
+        self.secured = False
+        self.close_notify_seen = False
         self._at_end = False
         self._held: OSError | None = None
         self._view = memoryview(bytearray(RECEIVE_SIZE))
-        self._received = 0
+        self._ahead = b""
+        self.address = peer
+        self.beyond: str | None = None
+        self.received = 0
         self._waits = 0
-        self._secrets: list[bytes] = []
+        self._said = False
+        self._secrets: Secrets = Secrets() if first is None else first._secrets
+        self._reported = Reported(self._secrets, self._report_received)
+        self._has_only_data = False
         self._unshared = 0
-
-    @property
-    def peer(self) -> str:
-        return self._peer
-
-    @property
-    def secured(self) -> bool:
-        return self._secured
+        self._pace = None if settings.least is None else AnswerPace(settings.least)
+        settings.mask.watch(self._secrets)
 
     @property
     def agreed(self) -> str | None:
-        return self._sock.selected_alpn_protocol() if isinstance(self._sock, ssl.SSLSocket) else None
+        return self._sock.selected_alpn_protocol() if isinstance(self._sock, SECURED) else None
 
-    @property
-    def received(self) -> int:
-        return self._received
-
-    @property
-    def close_notify_seen(self) -> bool:
-        return self._close_notify_seen
-
-    @property
-    def session(self) -> ssl.SSLSession | None:
-        """The TLS session as it is now: with TLS 1.3 it can be resumed only once something was read."""
-        return self._sock.session if isinstance(self._sock, ssl.SSLSocket) else None
+    def session_for(self, context: ssl.SSLContext) -> ssl.SSLSession | None:
+        """The TLS session as it is now: with TLS 1.3 it can be resumed only once something was read. None for
+        another context than it came from, as where other protocols are offered."""
+        if isinstance(self._sock, SECURED) and self._sock.context is context:
+            return self._sock.session
+        return None
 
     @property
     def session_reused(self) -> bool:
         """Did the peer take up the session that was offered?"""
-        return isinstance(self._sock, ssl.SSLSocket) and bool(self._sock.session_reused)
+        return isinstance(self._sock, SECURED) and bool(self._sock.session_reused)
 
     @property
     def quiet(self) -> bool:
         """Has nothing come that was not read, not even the end? Asked of a connection at rest."""
-        if self._at_end or self._held is not None or self._sock.fileno() == -1:
+        if self._ahead or self._at_end or self._held is not None or self._sock.fileno() == -1:
             return False
-        if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
+        if isinstance(self._sock, SECURED) and self._sock.pending():
             return False
+        sock = self._sock.outer if isinstance(self._sock, InnerTls) else self._sock
         try:
-            socket.socket.recv(self._sock, 1, socket.MSG_PEEK)  # beneath TLS, which takes no flags
+            socket.socket.recv(sock, 1, socket.MSG_PEEK)  # beneath TLS, which takes no flags
         except BlockingIOError:
             return True
         except OSError:
             return False
         return False
 
-    def serve(self, terms: Terms) -> None:
+    def serve(self, settings: StreamSettings) -> None:
         """Go on for another URL of the same place."""
-        self._terms = terms
+        if settings is not self._settings:
+            self._reported.flush()
+            self._settings = settings
+            settings.mask.watch(self._secrets)
 
     async def send(self, *lines: Line) -> None:
         """No checkpoint when the system takes all octets at once: an answer is awaited anyway."""
-        if any(line.octets != line.shown for line in lines):
-            self._terms.check_secret(self._peer, self._secured)
-        left = memoryview(b"".join(line.octets for line in lines))
+        self._said = True
+        octets = b""
+        for line in lines:
+            if line.octets != line.shown:
+                self._check_secret(line)
+                self._secrets.add(line.secrets)
+            octets += line.octets
+        left = memoryview(octets)
         while left:
             count = await self._perform(partial(self._sock.send, left), self._wait_writable)
             left = left[count:]
-        if self._terms.tell is not None:
-            self._secrets = [each for line in lines for each in line.secrets if len(each) >= _SHORTEST_SECRET]
-            self._terms.tell(Sent(self._terms.url, b"".join(line.shown for line in lines)))
+        if self._pace is not None:
+            self._pace.begin()
+        if self._settings.report is not None:
+            self._reported.flush()
+            shown = b"".join(line.shown for line in lines)
+            self._settings.report(Sent(self._settings.url, self._settings.mask.hide(shown)))
+
+    def _check_secret(self, line: Line) -> None:
+        """Who is beyond a proxy hears it, and who is on the way to the proxy."""
+        for peer in dict.fromkeys((self.peer, self.address)):
+            self._settings.check_secret(peer, self.secured, line.secrets)
+
+    def lead_to(self, host: str) -> None:
+        """A tunnel stands: what is said from now on is said to that host."""
+        self.peer = self.beyond = host
+
+    def put_back(self, octets: bytes) -> None:
+        """They were received, and are for whoever receives next."""
+        assert not self._ahead, "octets are put back once"
+        self._ahead = octets
+        self.received -= len(octets)
 
     async def receive(self) -> bytes:
+        if self._ahead:  # reported already
+            octets, self._ahead = self._ahead, b""
+            self.received += len(octets)
+            return octets
+        since = self.loop.current_time()
         count = await self._fill(self._view)
+        waited = self.loop.current_time() - since
+        if not count and waited > _LONG_SILENCE and self._is_mute:
+            raise Disconnected(f"{self.peer} said nothing for {waited:.0f} s and left", lasting=True)
+        if self._pace is not None:
+            self._pace.hear(waited, count)
         octets = bytes(self._view[:count])
-        if octets and self._terms.tell is not None:
-            self._terms.tell(Received(self._terms.url, self._without_secrets(octets)))
+        if self._settings.report is not None:
+            if octets:
+                self._reported.feed(octets)
+            else:
+                self._reported.flush()
         return octets
 
-    def _without_secrets(self, octets: bytes) -> bytes:
+    def has_only_data(self) -> None:
+        """No word of the peer's comes on this connection: who listens is told so."""
+        self._has_only_data = True
+
+    def _report_received(self, octets: bytes) -> None:
         """What answers a secret may repeat it, and is told without (S17)."""
-        for secret in self._secrets:
-            octets = octets.replace(secret, b"****")
-        return octets
+        if self._settings.report is not None:
+            hidden = self._settings.mask.hide(octets)
+            self._settings.report(Received(self._settings.url, hidden, self._has_only_data))
 
     async def move(self, sink: Sink, count: int | None) -> int:
-        before = self._received
+        before = self.received
         end = None if count is None else before + count
         large = count is None or count > SPLICE_FROM
-        if large and not self._secured and spliceable(sink.fileno()):
+        if large and not isinstance(self._sock, SECURED) and not self._ahead and spliceable(sink.fileno()):
             await self._splice(sink, end)
         else:
             await self._copy(sink, end)
-        return self._received - before
+        return self.received - before
 
     async def _splice(self, sink: Sink, end: int | None) -> None:
         """The kernel moves the octets; none of them becomes an object of ours."""
         with Pipe() as pipe:
-            while self._received != end:
-                await trio.lowlevel.checkpoint()
-                most = pipe.size if end is None else min(pipe.size, end - self._received)
+            while self.received != end:
+                await self.loop.checkpoint()
+                most = pipe.size if end is None else min(pipe.size, end - self.received)
                 pull = partial(pipe.pull, self._sock.fileno(), most)
                 moved = await self._perform(pull, self._wait_readable)
                 if moved == 0:
                     return
-                self._received += moved
+                self.received += moved
                 pipe.push(sink, moved)
 
     async def _copy(self, sink: Sink, end: int | None) -> None:
-        view = memoryview(bytearray(COPY_SIZE if end is None else min(COPY_SIZE, end - self._received)))
-        while self._received != end:
-            most = len(view) if end is None else min(len(view), end - self._received)
+        view = memoryview(bytearray(COPY_SIZE if end is None else min(COPY_SIZE, end - self.received)))
+        while self.received != end:
+            most = len(view) if end is None else min(len(view), end - self.received)
             count = await self._fill(view[:most])
             if count == 0:
                 return
             sink.write(view[:count])
 
     async def start_tls(self) -> None:
-        with trio.move_on_after(self._terms.connect) as scope:
+        with self.loop.move_on_after(self._settings.connect) as scope:
             await self.handshake()
         if scope.cancelled_caught:
-            raise TimedOut(f"no TLS with {self._terms.host} within {self._terms.connect:g} s")
+            limit = f"{self._settings.connect:g} s (--connect-timeout)"
+            raise TimedOut(f"timed out: no TLS with {self._settings.host} within {limit}")
 
     async def handshake(self) -> None:
         """`start_tls` for a caller who bounds the time."""
-        assert not self._secured, "already inside TLS"
+        assert not self.secured, "already inside TLS"
+        if self._ahead:
+            raise ProtocolError("octets came in the clear before TLS began")
         try:
             secure = self._wrap()
         except ssl.SSLError as error:
-            raise tls_fault(error, self._terms.host) from error
+            raise tls_fault(error, self._settings.host) from error
         except OSError as error:
-            raise connection_fault(error, self._peer) from error
+            raise connection_fault(error, self.peer) from error
         self._sock = secure
         await self._perform(secure.do_handshake, self._wait_readable)
-        self._secured = True
+        self.secured = True
 
-    def _wrap(self) -> ssl.SSLSocket:
-        # Raising on a cut is the point: an end without close_notify must not look like a proper one.
-        return self._terms.trust.context(self._terms.offers).wrap_socket(
-            self._sock,
-            server_hostname=self._terms.host.rstrip("."),  # RFC 6066 section 3: without the trailing dot
-            do_handshake_on_connect=False,
-            suppress_ragged_eofs=False,
-            session=None if self._first is None else self._first.session,
+    def _wrap(self) -> Secured:
+        settings = self._settings
+        context = settings.trust.context(
+            settings.offers, ours=settings.shows_certificate, certfile=settings.certfile
         )
+        session = None if self._first is None else self._first.session_for(context)
+        return wrap(self._sock, context, settings.host, session)
 
     async def aclose(self) -> None:
         """Inside TLS a close_notify goes out first, if it can at once. Never waits, never fails."""
         if self._sock.fileno() == -1:
             return
-        trio.lowlevel.notify_closing(self._sock)
-        if self._secured and isinstance(self._sock, ssl.SSLSocket):
+        try:
+            if self._settings.report is not None:
+                self._reported.flush()  # to those who may raise what they like
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self.loop.notify_closing(self._sock.fileno())
+        if isinstance(self._sock, SECURED):
             # The peer's own close_notify is not awaited, and a broken connection has none.
             with suppress(OSError, ValueError):
                 self._sock.unwrap()
         self._sock.close()
 
     async def _fill(self, view: memoryview) -> int:
-        """Wait for octets and read them into `view`: how many; 0 at the end, then always."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        waits = self._waits
-        take = self._take_records if self._secured else self._take
-        count = await self._perform(partial(take, view), self._wait_readable)
-        self._received += count
-        self._unshared = self._unshared + max(count, _CALL) if waits == self._waits else 0
-        if self._unshared >= RECEIVE_SIZE:  # others get their turn also where octets never stop coming
+        """Wait for octets and read them into `view`: how many; 0 at the end, then always. Others get their
+        turn also where octets never stop coming: before some are taken, for a cancel may come with it, and
+        asyncio's goes through any shield."""
+        if self._unshared >= RECEIVE_SIZE:
             self._unshared = 0
-            await trio.lowlevel.cancel_shielded_checkpoint()
+            await self.loop.checkpoint()
+        else:
+            await self.loop.checkpoint_if_cancelled()
+        waits = self._waits
+        take = self._take_records if isinstance(self._sock, SECURED) else self._take
+        count = await self._perform(partial(take, view), self._wait_readable)
+        self.received += count
+        if count:
+            self._settings.contact.made = True
+        self._unshared = self._unshared + max(count, _CALL) if waits == self._waits else 0
         return count
 
     def _take(self, view: memoryview) -> int:
+        if self._ahead:
+            count = min(len(view), len(self._ahead))
+            view[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+            return count
         if self._held is not None:
             raise self._held
         if self._at_end:
             return 0
         try:
             count = self._sock.recv_into(view)
-        except ssl.SSLEOFError as error:
-            if error.reason != "UNEXPECTED_EOF_WHILE_READING":
-                # A reset: Python gives it the same class as an end, but OpenSSL had no words for it.
-                self._held = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-                raise self._held from error
+        except _NOT_YET:
+            raise
+        except OSError as error:
+            if not is_cut(error):
+                self._hold(error)
             count = 0
         else:
-            self._close_notify_seen = self._secured and count == 0
+            self.close_notify_seen = self.secured and count == 0
         self._at_end = count == 0
         return count
 
+    def _hold(self, error: OSError) -> NoReturn:
+        """Raise it, now and ever after: the system tells of a reset once, and of an end from then on. Inside
+        TLS an older Python gives a reset the class of an end, but OpenSSL has no words for it."""
+        if not isinstance(error, ssl.SSLEOFError):
+            self._held = error
+            raise error
+        self._held = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+        raise self._held from error
+
     def _take_records(self, view: memoryview) -> int:
-        """One call gives one TLS record, at most 16 KiB: go on while there are more. An error behind
-        octets is held until the next call, for the system tells of a reset only once."""
+        """One call gives one TLS record, at most 16 KiB: go on while there are more."""
         filled = self._take(view)
         while 0 < filled < len(view) and not self._at_end:
             try:
                 filled += self._take(view[filled:])
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                break
-            except OSError as error:
-                self._held = error
+            except OSError:  # there is nothing yet, or it is raised again by the next call
                 break
         return filled
 
@@ -285,24 +365,32 @@ class Stream:
             except BlockingIOError:
                 await would_block()
             except ssl.SSLError as error:
-                raise tls_fault(error, self._terms.host) from error
+                raise tls_fault(error, self._settings.host) from error
             except OSError as error:
-                raise connection_fault(error, self._peer) from error
+                raise connection_fault(error, self.peer) from error
 
     async def _wait_readable(self) -> None:
         if _QUICKACK is not None:
             self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-        await self._wait(trio.lowlevel.wait_readable)
+        await self._wait(self.loop.wait_readable)
 
     async def _wait_writable(self) -> None:
-        await self._wait(trio.lowlevel.wait_writable)
+        await self._wait(self.loop.wait_writable)
 
-    async def _wait(self, wait: Callable[[socket.socket], Awaitable[None]]) -> None:
+    async def _wait(self, wait: Callable[[int], Awaitable[None]]) -> None:
         self._waits += 1
-        with trio.move_on_after(self._terms.idle) as scope:
+        with self.loop.move_on_after(self._settings.idle) as scope:
             try:
-                await wait(self._sock)
-            except trio.ClosedResourceError as error:
+                await wait(self._sock.fileno())
+            except self.loop.closed as error:
                 raise Disconnected("the connection was closed on this side") from error
         if scope.cancelled_caught:
-            raise TimedOut(f"nothing from {self._peer} for {self._terms.idle:g} s")
+            raise TimedOut(
+                f"timed out: nothing from {self.peer} for {self._settings.idle:g} s (--idle-timeout)",
+                lasting=self._is_mute,
+            )
+
+    @property
+    def _is_mute(self) -> bool:
+        """Has the place never said a word, here or before, though it was its turn?"""
+        return not (self._said or self._settings.contact.made)

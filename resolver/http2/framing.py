@@ -60,7 +60,7 @@ class Framing:
         self._machine.initiate_connection()
         self._machine.increment_flow_control_window(_WINDOW - _FIRST_WINDOW)
 
-    def ask(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
+    def request(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
         packed = [
             NeverIndexedHeaderTuple(*field) if field in secrets else HeaderTuple(*field) for field in fields
         ]

@@ -2,127 +2,193 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Unpack, cast
 
 import httpx
-import trio
 
-from protocols.contract import Limits, Origin, Referrer
+from protocols.contract import Options, Origin, Referrer, Reply
+from protocols.conversation import hold
 from protocols.errors import UnsupportedScheme
-from protocols.http.answer import Answer
-from protocols.http.codings import ALWAYS, Codings, Decoded, choose
-from protocols.http.head import Framing
+from protocols.http.codings import ALWAYS
+from protocols.http.relay import relay
 from protocols.http.request import Request, prepare, target_of
 from protocols.http.url import HttpUrl
-from resolver.codings import installed
-from resolver.events import OnEvent
-from resolver.gate import Door, Family, Lookup, Passage
+from resolver import codings, http2
+from resolver.clock import Clock
+from resolver.gate import Lookup, Network, UrlGate
 from resolver.gate.lookup import look_up
-from resolver.http_transport.call import Call, ResponseStream
 from resolver.http_transport.faults import translated
-from resolver.policy import Policy, check_hops, may_carry_credentials
-from resolver.url import parse, without_user
+from resolver.http_transport.hop import Route, route_of
+from resolver.http_transport.streams import HeldBody, RequestBody, ResponseBody
+from resolver.http_transport.timeouts import TimedGate
+from resolver.policy import check_hops
+from resolver.portal import Held, Opened, Portal, ThreadLost, portal, told
+from resolver.settings import NetworkSettings, check_names
+from resolver.url import parse
 
 
-class HttpxTransport(httpx.AsyncBaseTransport):
-    """A transport for `httpx.AsyncClient`, under trio.
+class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
+    """A transport for `httpx.AsyncClient`, under trio or asyncio, or for `httpx.Client`, in any thread: one
+    object for one of the two, as its first request has it.
 
     Raises `RequestRefused`, which is a `Refused` and an `httpx.TransportError`, where the policy says no;
     nothing was sent then. Any other error is httpx's, with ours as its cause. `origin` is who chooses the
     URLs. `limits.body` binds only with `body_everywhere`. Timeouts are the client's and the limits',
     whichever ends first.
+
+    Examples:
+        >>> import httpx
+        >>> safe = resolver.HttpxTransport(policy=resolver.Policy.untrusted())
+        >>> async with httpx.AsyncClient(transport=safe) as client:
+        ...     await client.get("http://169.254.169.254/latest/meta-data/")
+        Traceback (most recent call last):
+        resolver.http_transport.faults.RequestRefused: ...: S08: 169.254.169.254 is link-local, ...
     """
 
     def __init__(
-        self,
-        *,
-        policy: Policy | None = None,
-        limits: Limits | None = None,
-        origin: Origin = "user",
-        on_event: OnEvent | None = None,
-        family: Family | None = None,
-        cafile: str | None = None,
-        certfile: str | None = None,
-        lookup: Lookup = look_up,
+        self, *, origin: Origin = "user", lookup: Lookup = look_up, **settings: Unpack[NetworkSettings]
     ) -> None:
-        self._policy = Policy.default() if policy is None else policy
+        check_names(settings, NetworkSettings.__optional_keys__)
+        if (on_event := settings.get("on_event")) is not None:
+            settings["on_event"] = told(on_event)
         self._origin = origin
-        self._codings: Codings = {**ALWAYS, **installed()}
-        self._door = Door(
-            policy=self._policy,
-            limits=limits,
-            on_event=on_event,
-            family=family,
-            cafile=cafile,
-            certfile=certfile,
-            lookup=lookup,
-        )
+        self._network = Network(lookup=lookup, **settings)
+        self._options = Options(codings=codings.installed())
+        self._framed = replace(self._options, http2=http2.installed())
+        self._client: str | None = None
+        self._portal: Portal | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if not trio.lowlevel.in_trio_run():
-            raise RuntimeError("HttpxTransport works under trio only")
-        await self._door.__aenter__()
-        with translated(httpx.ReadTimeout):
-            passage, url, asked = self._judge(request)
-        call = Call(passage, request, asked, tls=url.scheme == "https")
+        """What an `httpx.AsyncClient` calls for each request, also for each that follows a redirect."""
+        self._serve("httpx.AsyncClient")
+        return await self._answer(request)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """What an `httpx.Client` calls for each request, also for each that follows a redirect."""
+        self._serve("httpx.Client")
+
+        async def answer() -> AbstractAsyncContextManager[httpx.Response]:
+            return self._answered(request)
+
+        return Opened(self._home, answer, _held).__enter__()
+
+    def _serve(self, client: str) -> None:
+        """What is kept for the one is of no use for the other: its loop, or its thread, is not there."""
+        if self._client not in (None, client):
+            raise RuntimeError(f"this HttpxTransport serves {self._client}: make another one for {client}")
+        self._client = client
+
+    def _home(self) -> Portal:
+        if self._portal is None:
+            self._portal = portal()
+            self._portal.close_at_end(self)
+        return self._portal
+
+    @asynccontextmanager
+    async def _answered(self, request: httpx.Request) -> AsyncIterator[httpx.Response]:
+        response = await self._answer(request)
+        body = response.stream
+        assert isinstance(body, ResponseBody)
         try:
-            answer = await call.answer()
-            with translated(httpx.ReadTimeout):
-                return self._response(call, answer, passage, url)
-        except BaseException:
-            await call.aclose()
-            raise
+            yield response
+        finally:
+            await body.aclose()
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        await self._network.__aenter__()
+        async with AsyncExitStack() as opened:
+            async with RequestBody(request) as sent:
+                with translated(httpx.ReadTimeout):
+                    route, url_gate, url, relayed = self._judge(request, sent)
+                gate = TimedGate(url_gate, request.extensions.get("timeout", {}))
+                clock = route.clock or Clock(gate.limits.total)
+                dialogue = relay(relayed, gate.options, gate.limits, tls=url.secured)
+                with translated(gate.timed_out), clock.bound():
+                    reply = await opened.enter_async_context(hold(dialogue, gate))
+            gate.begin_body()
+            body = ResponseBody(reply.body, gate, clock, gate.options.most)
+            response = _response(reply, url_gate, body)
+            if response.has_redirect_location:
+                route.mark(request, Referrer(url.shown, url_gate.source), clock)
+            body.opened = opened.pop_all()
+            return response
 
     async def aclose(self) -> None:
-        await self._door.__aexit__(None, None, None)
+        """Close the connections that are kept."""
+        await self._network.__aexit__(None, None, None)
 
-    def _judge(self, request: httpx.Request) -> tuple[Passage, HttpUrl, Request]:
-        """The way out for a request, and what will be sent."""
-        check_hops(cast(int, request.extensions.get("hops", 0)), self._door.limits.hops)
-        origin = cast(Origin, request.extensions.get("origin", self._origin))
-        led_by = cast("tuple[str, str | None] | None", request.extensions.get("referrer"))
-        referrer = None if led_by is None else Referrer(*led_by)
-        url = parse(str(request.url))
-        headers = list(request.headers.raw)
-        if origin == "derived" and referrer is not None:
-            if may_carry_credentials(parse(referrer.url), url, self._policy):
-                url = parse(without_user(url))  # httpx repeats it in a relative redirect (S06)
-            else:
-                headers = [header for header in headers if header[0].lower() != b"authorization"]  # S11
-        passage = self._door.admit(url, origin=origin, referrer=referrer)
+    def close(self) -> None:
+        """Close the connections that are kept, of an `httpx.Client`."""
+        if self._portal is not None and self._portal.usable:
+            with suppress(ThreadLost):
+                self._portal.run(self.aclose)
+
+    def __del__(self) -> None:
+        if (home := vars(self).get("_portal")) is not None:
+            home.cast(self.aclose)
+
+    def _judge(self, request: httpx.Request, body: RequestBody) -> tuple[Route, UrlGate, HttpUrl, Request]:
+        """How the client came here, the way out for its request, and what will be sent."""
+        route = route_of(request, self._origin)
+        check_hops(route.hops, self._network.limits.hops)
+        route, url, headers = route.retry(
+            parse(str(request.url)), tuple(request.headers.raw), self._network.policy
+        )
+        limits = self._network.limits_of(url)
+        options = replace(
+            self._framed if _goes_in_frames(request, body) else self._options,
+            most=limits.body if limits.body_everywhere else None,
+        )
+        url_gate = self._network.admit(url, origin=route.origin, referrer=route.referrer, options=options)
         if not isinstance(url, HttpUrl):
             raise UnsupportedScheme(url.scheme, f"httpx has no use for {url.scheme} URLs")
-        target = cast("bytes | None", request.extensions.get("target"))
-        headers = [(name, self._accepted(name, value)) for name, value in headers]
-        asked = prepare(request.method.encode(), target_of(url) if target is None else target, headers)
-        return passage, url, asked
+        given = None if route.hops else cast("bytes | None", request.extensions.get("target"))
+        target = target_of(url) if given is None else given
+        fields = [(name, self._accepted(name, value)) for name, value in headers]
+        content = body.next_piece if body.octets is None else body.octets
+        return route, url_gate, url, prepare(request.method.encode(), target, fields, content)
 
     def _accepted(self, name: bytes, value: bytes) -> bytes:
         """A header of the request; of content codings only those that can be undone here."""
         if name.lower() != b"accept-encoding":
             return value
         named = [coding.strip() for coding in value.decode("latin-1").split(",")]
-        known = [coding for coding in named if coding.partition(";")[0].strip().lower() in self._codings]
+        undone = {**ALWAYS, **self._options.codings}
+        known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
         return ", ".join(known).encode("latin-1") or b"identity"
 
-    def _response(self, call: Call, answer: Answer, passage: Passage, url: HttpUrl) -> httpx.Response:
-        head, limits = answer.head, passage.limits
-        body, fields = answer.body(), head.fields
-        unpacking = None if head.framing is Framing.NONE else choose(head.codings, self._codings)
-        if unpacking is not None:
-            body = Decoded(body, unpacking, limits.ratio)
-            fields = tuple(each for each in fields if each[0] not in ("content-encoding", "content-length"))
-        if 300 <= head.status < 400:
-            call.lead_on(Referrer(url.shown, passage.peer))
-        return httpx.Response(
-            head.status,
-            headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in fields],
-            stream=ResponseStream(call, body, limits.body if limits.body_everywhere else None),
-            extensions={
-                "http_version": b"HTTP/1.1",
-                "reason_phrase": head.reason.encode("latin-1"),
-                "findings": passage.findings,
-                "verified": answer.verified,
-                "peer": passage.peer,
-            },
-        )
+
+def _held(response: httpx.Response, held: Held) -> httpx.Response:
+    """The same for a client that waits."""
+    body = response.stream
+    assert isinstance(body, ResponseBody)
+    response.stream = HeldBody(body, held)
+    return response
+
+
+def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
+    """May it be put in HTTP/2? Not with a body, for which the peer has to make room, piece by piece, nor
+    where it has other fields there (RFC 9113 8.5)."""
+    bodiless = body.octets == b"" and "transfer-encoding" not in request.headers
+    return bodiless and request.method != "CONNECT"
+
+
+def _response(reply: Reply, url_gate: UrlGate, body: ResponseBody) -> httpx.Response:
+    """httpx has its own words for a status that came without."""
+    facts = reply.extra or {}
+    reason = str(facts["reason"]).encode("latin-1")
+    return httpx.Response(
+        cast(int, facts["status"]),
+        headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in reply.meta],
+        stream=body,
+        extensions={
+            "http_version": str(facts["version"]).encode("ascii"),
+            **({"reason_phrase": reason} if facts["version"] == "HTTP/1.1" else {}),
+            "findings": tuple(url_gate.findings),
+            "verified": reply.verified,
+            "peer": url_gate.peer,
+        },
+    )

@@ -1,19 +1,22 @@
 """Where addresses lead (S08): how far inside the user's network an address is, and who may go there.
 
-An IPv4 address inside an IPv6 one counts as that IPv4 address. `ipaddress` takes several milliseconds
-to import and is imported when the first address is classified.
+Only what is global counts as public. An IPv4 address inside an IPv6 one counts as that IPv4 address; where
+it depends on a translator's or a tunnel's mood which of the two is reached, whoever goes there is judged by
+the one farther inside, and whoever comes from there by the other. `ipaddress` takes several milliseconds to
+import and is imported when the first address is classified.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.location import Origin
 from resolver.policy.settings import Policy
-from resolver.policy.verdict import Ruling
+from resolver.policy.verdict import Decision
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -35,9 +38,20 @@ class Reach(enum.IntEnum):
     NEVER = 4
 
 
-#: The first row that holds an address decides. The single addresses are cloud metadata services.
+#: The first row that holds an address decides. The single addresses are metadata and platform services of
+#: clouds; what is neither here nor global (`_GLOBAL`) is private.
 _TABLE: tuple[tuple[Reach, tuple[str, ...]], ...] = (
-    (Reach.LINK_LOCAL, ("100.100.100.200/32", "fd00:ec2::254/128", "169.254.0.0/16", "fe80::/10")),
+    (
+        Reach.LINK_LOCAL,
+        (
+            "100.100.100.200/32",
+            "168.63.129.16/32",
+            "192.0.0.192/32",
+            "fd00:ec2::254/128",
+            "169.254.0.0/16",
+            "fe80::/10",
+        ),
+    ),
     (Reach.LOOPBACK, ("127.0.0.0/8", "::1/128")),
     (Reach.NEVER, ("0.0.0.0/8", "::/128", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8")),
     (
@@ -47,12 +61,26 @@ _TABLE: tuple[tuple[Reach, tuple[str, ...]], ...] = (
             "172.16.0.0/12",
             "192.168.0.0/16",
             "100.64.0.0/10",
+            # IANA's registries of special purposes (RFC 6890), as of 2026: protocol assignments,
+            # documentation, relays of 6to4, benchmarks; and, for IPv6, blackholes for reverse look-ups.
+            "192.0.0.0/24",
+            "192.0.2.0/24",
+            "192.88.99.0/24",
             "198.18.0.0/15",
-            "fc00::/7",
-            "fec0::/10",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "2001::/23",
+            "2001:db8::/32",
+            "2620:4f:8000::/48",
+            "3fff::/20",
         ),
     ),
 )
+#: All of IPv6 that is given to anybody (RFC 4291 2.4, IANA's registry of the address space).
+_GLOBAL = "2000::/3"
+#: What is before the 32 bits of an IPv4 address in one that is only another way to write or to reach it:
+#: compatible, mapped (RFC 4291 2.5.5), translated (RFC 2765), NAT64 (RFC 6052).
+_STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 
 def literal_addresses(host: str) -> tuple[str, ...] | None:
@@ -68,20 +96,38 @@ def literal_addresses(host: str) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def classify(address: str) -> Reach:
-    """How far inside a numeric address leads; NEVER for what is no address. A zone is ignored."""
+    """How far inside a numeric address may lead; NEVER for what is no address. A zone is ignored."""
     found = _read(address)
     if found is None:
         return Reach.NEVER
-    judged = _embedded(found) or found
+    inner = _embedded(found)
+    instead = bool(inner) and (int(found) >> 32 in _STANDING or int(found) >> 112 == 0x2002)
+    return max(map(_row, inner if instead else (found, *inner)))
+
+
+@lru_cache(maxsize=1024)
+def certain(address: str) -> Reach:
+    """How far inside at least is whoever answers at a numeric address: nobody gets anywhere by the choice of
+    the octets that others may take for an IPv4 address."""
+    found = _read(address)
+    if found is None:
+        return Reach.NEVER
+    if found.version == 6 and found.ipv4_mapped is not None:  # the system's own way to write it
+        return _row(found.ipv4_mapped)
+    return min(map(_row, (found, *_embedded(found))))
+
+
+def _row(address: Address) -> Reach:
     for reach, networks in _networks():
-        if any(judged in network for network in networks if network.version == judged.version):
+        if any(address in network for network in networks if network.version == address.version):
             return reach
-    return Reach.PUBLIC
+    return Reach.PUBLIC if address.version == 4 or address in _network(_GLOBAL) else Reach.PRIVATE
 
 
+@lru_cache(maxsize=1024)
 def judge_address(
     address: str, policy: Policy, origin: Origin, referrer_address: str | None
-) -> Ruling | None:
+) -> Decision | None:
     """S08 for one address; None is allow. `referrer_address` is where the referring object came from."""
     reach = classify(address)
     if reach is Reach.PUBLIC or _allowed(address, policy.allow_address):
@@ -101,12 +147,12 @@ def judge_address(
 
 
 def _depth(referrer_address: str) -> Reach:
-    reach = classify(referrer_address)
+    reach = certain(referrer_address)
     return Reach.PUBLIC if reach is Reach.NEVER else reach
 
 
-def _warning(address: str, kind: str) -> Ruling:
-    return Ruling(
+def _warning(address: str, kind: str) -> Decision:
+    return Decision(
         rule="S08",
         action="warn",
         detail=f"{address} is {kind}: devices and metadata services answer there",
@@ -114,18 +160,22 @@ def _warning(address: str, kind: str) -> Ruling:
     )
 
 
-def _refusal(address: str, detail: str) -> Ruling:
-    return Ruling(rule="S08", action="refuse", detail=detail, flag=f"--allow-address {address}")
+def _refusal(address: str, detail: str) -> Decision:
+    return Decision(rule="S08", action="refuse", detail=detail, flag=f"--allow-address {address}")
 
 
 def _allowed(address: str, ranges: AbstractSet[str]) -> bool:
-    """Is the address, or the IPv4 address in it, in one of the ranges?"""
+    """Is the address, or each IPv4 address that it may stand for, in one of the ranges?"""
     found = _read(address) if ranges else None
     if found is None:
         return False
-    forms = [form for form in (found, _embedded(found)) if form is not None]
     networks = [_network(text) for text in ranges]
-    return any(form in network for form in forms for network in networks if form.version == network.version)
+    inner = _embedded(found)
+    return _is_in(networks, found) or (bool(inner) and all(_is_in(networks, each) for each in inner))
+
+
+def _is_in(networks: Iterable[Network], address: Address) -> bool:
+    return any(address in network for network in networks if network.version == address.version)
 
 
 def _read(address: str) -> Address | None:
@@ -137,18 +187,35 @@ def _read(address: str) -> Address | None:
         return None
 
 
-def _embedded(address: Address) -> IPv4Address | None:
-    """The IPv4 address in a mapped, compatible, 6to4 or NAT64 address (RFC 4291, 3056, 6052)."""
+def _embedded(address: Address) -> list[IPv4Address]:
+    """The IPv4 addresses that an IPv6 one may stand for."""
     from ipaddress import IPv4Address
 
     if address.version == 4:
-        return None
-    number = int(address)
-    if number >> 112 == 0x2002:
-        return IPv4Address(number >> 80 & 0xFFFF_FFFF)
-    if number >> 32 in (0xFFFF, 0x64_FF9B << 64) or (number >> 32 == 0 and number > 1):
-        return IPv4Address(number & 0xFFFF_FFFF)
-    return None
+        return []
+    return [IPv4Address(inner & 0xFFFF_FFFF) for inner in _inner(int(address))]
+
+
+def _inner(number: int) -> Iterator[int]:
+    """Their numbers, in the low 32 bits."""
+    if number >> 32 in _STANDING and number > 1:
+        yield number
+    elif number >> 112 == 0x2002:  # 6to4 (RFC 3056)
+        yield number >> 80
+    elif number >> 96 == 0x2001_0000:  # Teredo: the client's, its bits inverted (RFC 4380 4)
+        yield ~number
+    elif number >> 80 == 0x64_FF9B_0001:  # NAT64 of one's own (RFC 8215), its prefix as long as one likes
+        forms = (number & 0xFFFF_FFFF, number >> 24 & 0xFFFF_FFFF, _split(number, 16), _split(number, 8))
+        yield from (form for form in forms if form >> 24)  # 0/8 is what the other lengths leave over
+    if number >> 32 & 0xFDFF_FFFF == 0x5EFE:  # ISATAP, below any prefix (RFC 5214 6.1)
+        yield number
+
+
+def _split(number: int, bits: int) -> int:
+    """Where the prefix of a translator ends that many bits before the 64th, the IPv4 address goes on behind
+    the eight that follow it, which are 0 (RFC 6052 2.2)."""
+    rest = 32 - bits
+    return (number >> 64 & (1 << bits) - 1) << rest | number >> 56 - rest & (1 << rest) - 1
 
 
 @lru_cache(maxsize=1)

@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from protocols.location import Url
-from resolver.policy.addresses import Reach, classify
-from resolver.policy.case import Case, endpoint_of
+from resolver import registry
+from resolver.policy.addresses import Reach, certain
 from resolver.policy.settings import Policy
-from resolver.policy.verdict import Ruling
+from resolver.policy.subject import Subject, endpoint_of
+from resolver.policy.verdict import Decision
 
-#: Schemes whose URLs have no user information (RFC 1738 3.3, 3.4, 3.7, 3.9, 3.11) and their siblings.
-_WITHOUT = frozenset({"http", "https", "gopher", "gophers", "nntp", "nntps", "wais", "prospero"})
 _FLAG = "--allow-password"
 
+#: Headers that say nothing of the caller, and those about the message itself: S11 lets them go anywhere.
+_HARMLESS = frozenset(
+    {
+        *(b"accept", b"accept-charset", b"accept-encoding", b"accept-language", b"user-agent"),
+        *(b"cache-control", b"pragma", b"range"),
+        *(b"if-match", b"if-modified-since", b"if-none-match", b"if-range", b"if-unmodified-since"),
+        *(b"connection", b"host", b"transfer-encoding"),
+        *(b"content-encoding", b"content-language", b"content-length", b"content-type"),
+    }
+)
 
-def judge_user_information(case: Case) -> Iterator[Ruling]:
-    """S06, the part that the URL alone decides."""
-    if _holds_password(case.url) and not case.policy.allow_password:
-        yield Ruling(
+
+def judge_user_information(subject: Subject) -> Iterator[Decision]:
+    """S06, the part that the URL alone decides. Where its grammar has no user information (RFC 1738 3.2, 3.8;
+    RFC 5538 2.2), a name before the host is there to be taken for the host."""
+    if _holds_password(subject.url) and not subject.policy.allow_password:
+        yield Decision(
             rule="S06",
             action="warn",
             detail="the URL holds a password, which may be kept wherever the URL is",
             flag=_FLAG,
-            position=case.start_of("password"),
+            position=subject.start_of("password"),
         )
-    given = getattr(case.url, "user", None) is not None or getattr(case.url, "password", None) is not None
-    if given and case.url.scheme in _WITHOUT and case.endpoint is not None:
+    has_place_for_it = subject.row is not None and subject.row.userinfo
+    if not has_place_for_it and subject.endpoint is not None and _has_user_information(subject.url):
         # No flag: it is a host dressed up as another that this is about, not the password.
-        yield Ruling(
+        yield Decision(
             rule="S06",
             action="warn",
-            detail=f"{case.url.scheme} URLs have no user information; the host is {case.endpoint.host!r}",
-            position=case.start_of("user"),
+            detail=(
+                f"{subject.url.scheme} URLs have no user information; the host is {subject.endpoint.host!r}"
+            ),
+            position=subject.start_of("user"),
         )
+
+
+def _has_user_information(url: Url) -> bool:
+    """Also where the scheme's own parser dropped it, or calls it something else."""
+    if getattr(url, "user", None) is not None or getattr(url, "password", None) is not None:
+        return True
+    if url.scheme in registry.SCHEMES:
+        return False
+    from protocols import other  # few URLs are of a scheme that is not ours
+
+    return other.has_user_information(url)
 
 
 def _holds_password(url: Url) -> bool:
@@ -42,16 +66,28 @@ def _holds_password(url: Url) -> bool:
     return bool(getattr(url, "password", None)) or (place is not None and place.start < place.end)
 
 
-def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Ruling]:
+def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
     """S06, the part that the connection decides: anyone on the way to `address` can read along."""
-    if tls or policy.allow_password or classify(address) is Reach.LOOPBACK:
+    if tls or policy.allow_password or certain(address) is Reach.LOOPBACK:
         return
-    yield Ruling(
+    yield Decision(
         rule="S06",
         action="warn",
         detail=f"a password goes to {address} without TLS",
         flag=_FLAG,
     )
+
+
+def may_go_unasked(host: str, policy: Policy, *, tls: bool) -> bool:
+    """S06: may a password leave before the server has asked for one? Only where nobody on the way reads
+    along, or it does not matter to the person."""
+    is_here = host.lower().removesuffix(".") == "localhost" or certain(host) is Reach.LOOPBACK
+    return tls or policy.allow_password or is_here
+
+
+def harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    """S11: those of the headers that may be sent to another place than the one they were given for."""
+    return tuple((name, value) for name, value in headers if name.lower() in _HARMLESS)
 
 
 def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
@@ -60,13 +96,18 @@ def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
     Only to the same scheme, host and port, or to a host that the person named. A subdomain, another
     port, or https of the same host is another place.
     """
-    given_for, target = endpoint_of(from_url), endpoint_of(to_url)
-    if given_for is None or target is None:
+    target = endpoint_of(to_url)
+    if target is None or endpoint_of(from_url) is None:
         return False
-    if target.host.lower().removesuffix(".") in policy.allow_forward:
-        return True
-    return (from_url.scheme, given_for.host.lower(), given_for.port) == (
-        to_url.scheme,
-        target.host.lower(),
-        target.port,
-    )
+    return target.host.lower().removesuffix(".") in policy.allow_forward or is_same_place(from_url, to_url)
+
+
+def is_same_place(one: Url, other: Url) -> bool:
+    """Do both go to one scheme, host and port?"""
+    place = _place_of(one)
+    return place is not None and one.scheme == other.scheme and place == _place_of(other)
+
+
+def _place_of(url: Url) -> tuple[str, int] | None:
+    place = endpoint_of(url)
+    return None if place is None else (place.host.lower(), place.port)

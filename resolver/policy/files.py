@@ -5,74 +5,78 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from resolver.policy.case import Case
 from resolver.policy.octets import position_in
-from resolver.policy.verdict import Ruling
+from resolver.policy.schemes import rules_of
+from resolver.policy.subject import Subject
+from resolver.policy.verdict import Decision
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
 _NO_NAME = _SEPARATORS | {0}
+#: What a file URL may call it; nothing is looked up, and no other spelling means it.
+_THIS_MACHINE = (None, "", "localhost", "127.0.0.1", "::1")
 
 
-def judge_file(case: Case) -> Iterator[Ruling]:
-    """S12."""
-    if case.url.scheme == "file":
-        yield from _judge_host(case)
-        yield from _judge_origin(case)
-        segments = _segments(case)
-        yield from _judge_segments(case, segments)
-        yield from _judge_root(case, segments)
+def judge_file(subject: Subject) -> Iterator[Decision]:
+    """S12, asked of URLs that name files of this machine."""
+    yield from _judge_host(subject)
+    yield from _judge_origin(subject)
+    segments = _segments(subject)
+    yield from _judge_segments(subject, segments)
+    yield from _judge_root(subject, segments)
 
 
-def _segments(case: Case) -> tuple[bytes, ...]:
-    segments: object = getattr(case.url, "segments", ())
+def _segments(subject: Subject) -> tuple[bytes, ...]:
+    segments: object = getattr(subject.url, "segments", ())
     assert isinstance(segments, tuple)
     return segments
 
 
-def _judge_host(case: Case) -> Iterator[Ruling]:
-    host: object = getattr(case.url, "host", None)
-    if host not in (None, "", "localhost"):
-        yield Ruling(
+def _judge_host(subject: Subject) -> Iterator[Decision]:
+    host: object = getattr(subject.url, "host", None)
+    if host not in _THIS_MACHINE:
+        yield Decision(
             rule="S12",
             action="refuse",
             detail=f"{host!r} is another machine; file URLs name files of this one",
-            position=case.start_of("host"),
+            position=subject.start_of("host"),
         )
 
 
-def _judge_origin(case: Case) -> Iterator[Ruling]:
-    if case.policy.public_only and case.policy.file_root is None:
-        yield Ruling(
+def _judge_origin(subject: Subject) -> Iterator[Decision]:
+    if subject.policy.public_only and subject.policy.file_root is None:
+        yield Decision(
             rule="S12",
             action="refuse",
             detail="the policy allows no files of this machine",
             flag="--file-root DIR",
         )
-    if case.origin != "user" and (case.source is None or case.source.scheme != "file"):
-        yield Ruling(
+    if subject.origin != "user" and (subject.source is None or not rules_of(subject.source.scheme).local):
+        yield Decision(
             rule="S12", action="refuse", detail="only a file may lead to a file of this machine", position=0
         )
 
 
-def _judge_segments(case: Case, segments: Sequence[bytes]) -> Iterator[Ruling]:
+def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
+    """The first place is told: a hostile URL may have thousands, each to be looked for in its text."""
     for index, segment in enumerate(segments):
         if bad := _NO_NAME.intersection(segment):
             octet = next(octet for octet in segment if octet in bad)
-            position = position_in(case.url, f"segments[{index}]", frozenset(bad))
-            yield Ruling(
+            position = position_in(subject.url, f"segments[{index}]", frozenset(bad))
+            yield Decision(
                 rule="S12",
                 action="refuse",
                 detail=f"octet {octet:02X} in segments[{index}] cannot be part of a file's name",
                 position=position,
             )
+            return
 
 
-def _judge_root(case: Case, segments: Sequence[bytes]) -> Iterator[Ruling]:
-    root = case.policy.file_root
+def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
+    root = subject.policy.file_root
     if root is None:
         return
     if not is_below(segments, root):
-        yield Ruling(
+        yield Decision(
             rule="S12", action="refuse", detail=f"the file is not below {root!r}, the only place allowed"
         )
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from resolver.policy.case import Case
 from resolver.policy.octets import position_in
-from resolver.policy.verdict import Ruling
+from resolver.policy.subject import Subject
+from resolver.policy.verdict import Decision
 
 _ENDS = frozenset(b"\0\t\n\r")
 _FORM = (  # compiled by the first form
@@ -23,25 +23,25 @@ _FORM = (  # compiled by the first form
 )
 
 
-def judge_form(case: Case) -> Iterator[Ruling]:
-    """S03 for a Gopher+ string with octets that end a line or a field, then S05 if it is a form."""
-    gopherplus: object = getattr(case.url, "gopherplus", None)
-    if case.url.scheme not in ("gopher", "gophers") or not isinstance(gopherplus, bytes):
-        return
-    if _ENDS.isdisjoint(gopherplus):
+def judge_form(subject: Subject) -> Iterator[Decision]:
+    """S03 for a Gopher+ string with octets that end a line or a field, then S05 if it is a form; asked where
+    there is such a string."""
+    form = subject.rules.form
+    gopherplus: object = None if form is None else getattr(subject.url, form)
+    if not isinstance(gopherplus, bytes) or _ENDS.isdisjoint(gopherplus):
         return
     if re.fullmatch(_FORM, gopherplus, re.VERBOSE):
-        yield from _judge_port(case)
-        yield from _judge_submission(case)
+        yield from _judge_port(subject)
+        yield from _judge_submission(subject)
     else:
-        yield _not_a_form(case, gopherplus)
+        yield _not_a_form(subject, gopherplus)
 
 
-def _not_a_form(case: Case, gopherplus: bytes) -> Ruling:
+def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
     octet = next(octet for octet in gopherplus if octet in _ENDS)
-    position = position_in(case.url, "gopherplus", _ENDS)
+    position = position_in(subject.url, "gopherplus", _ENDS)
     where = "" if position is None else f", at position {position} of the URL,"
-    return Ruling(
+    return Decision(
         rule="S03",
         action="refuse",
         detail=f"octet {octet:02X} in gopherplus{where} is not part of one filled-in form (RFC 1738 3.4.9)",
@@ -49,28 +49,32 @@ def _not_a_form(case: Case, gopherplus: bytes) -> Ruling:
     )
 
 
-def _judge_port(case: Case) -> Iterator[Ruling]:
+def _judge_port(subject: Subject) -> Iterator[Decision]:
     """Point 3 of the rule: to any other port the form would be a way to talk to a mail server."""
-    endpoint = case.endpoint
-    if endpoint is None or endpoint.port == endpoint.default_port or endpoint.port in case.policy.allow_port:
+    endpoint = subject.endpoint
+    if (
+        endpoint is None
+        or endpoint.port == endpoint.default_port
+        or endpoint.port in subject.policy.allow_port
+    ):
         return
-    yield Ruling(
+    yield Decision(
         rule="S03",
         action="refuse",
         detail=f"a filled-in form goes to port {endpoint.default_port} only, not to {endpoint.port}",
         flag=f"--allow-port {endpoint.port}",
-        position=case.start_of("port"),
+        position=subject.start_of("port"),
     )
 
 
-def _judge_submission(case: Case) -> Iterator[Ruling]:
+def _judge_submission(subject: Subject) -> Iterator[Decision]:
     """S05."""
-    if case.policy.allow_form:
+    if subject.policy.allow_form:
         return
-    yield Ruling(
+    yield Decision(
         rule="S05",
-        action="warn" if case.origin == "user" else "refuse",
+        action="warn" if subject.origin == "user" else "refuse",
         detail="this URL submits a filled-in form, which may change something",
         flag="--allow-form",
-        position=case.start_of("gopherplus"),
+        position=subject.start_of("gopherplus"),
     )

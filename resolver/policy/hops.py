@@ -5,89 +5,86 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from protocols.errors import InvalidUrl
-from resolver.policy.case import Case
-from resolver.policy.verdict import Ruling
-
-_WEB = frozenset({"http", "https"})
-_NEVER_FOLLOWED = frozenset({"file", "telnet", "telnets", "mailto"})
-#: Where one may be led from these without being asked; from any other scheme only to itself.
-_FOLLOWED: dict[str, frozenset[str]] = {
-    "http": _WEB,
-    "https": _WEB,
-    "prospero": _WEB | {"ftp", "gopher", "news", "nntp", "prospero", "wais"},
-}
-#: What a `URL:` selector of a gopher menu may lead to, besides gopher servers themselves.
-_OFFERED = frozenset({"http", "https", "ftp", "gopher", "gophers", "news", "nntp", "wais", "telnet"})
-_GOPHER = frozenset({"gopher", "gophers"})
+from resolver import registry
+from resolver.policy.schemes import rules_of
+from resolver.policy.subject import Subject
+from resolver.policy.verdict import Decision
 
 
-def judge_hop(case: Case) -> Iterator[Ruling]:
-    """S10: what is followed without a person looking."""
-    target = case.url.scheme
-    if case.origin != "derived":
-        return
-    if case.source is not None and case.source.scheme == target == "file":
+def judge_hop(subject: Subject) -> Iterator[Decision]:
+    """S10: what is followed without a person looking; asked where nobody looks."""
+    target = subject.url.scheme
+    if subject.source is not None and subject.source.scheme == target and subject.rules.local:
         return  # a link that stays among local files is S12's to judge, and S12 lets it pass
-    if target in _NEVER_FOLLOWED:
-        yield Ruling(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
-    elif case.source is not None and target not in case.policy.allow_redirect and not case.stays_in_place:
-        yield from _judge_way(case.source.scheme, target)
+    if not subject.rules.followed:
+        yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
+    elif (
+        subject.source is not None
+        and target not in subject.policy.allow_redirect
+        and not subject.stays_in_place
+    ):
+        yield from _judge_way(subject.source.scheme, target)
 
 
-def _judge_way(start: str, target: str) -> Iterator[Ruling]:
+def _judge_way(start: str, target: str) -> Iterator[Decision]:
     flag = f"--allow-redirect {target}"
-    if target not in _FOLLOWED.get(start, frozenset({start})):
+    if target != start and target not in rules_of(start).leads_to:
         known = f"a link from {start}" if start else "a link from what is no URL"
-        yield Ruling(
+        yield Decision(
             rule="S10",
             action="refuse",
             detail=f"{known} to {target} is not followed automatically",
             flag=flag,
         )
-    elif (start, target) == ("https", "http"):
-        yield Ruling(rule="S10", action="warn", detail="a link from https to http leaves TLS", flag=flag)
+    elif _is_inside_tls(start) and not _is_inside_tls(target):
+        detail = f"a link from {start} to {target} leaves TLS"
+        yield Decision(rule="S10", action="warn", detail=detail, flag=flag)
 
 
-def judge_link(case: Case) -> Iterator[Ruling]:
+def _is_inside_tls(scheme: str) -> bool:
+    row = registry.find(scheme)
+    return row is not None and row.tls == "always"
+
+
+def judge_link(subject: Subject) -> Iterator[Decision]:
     """S20: what a gopher menu may offer a person, and where an item that is itself a link may lead."""
-    yield from _judge_linked(case)
-    if case.origin != "chosen" or case.source is None or case.source.scheme not in _GOPHER:
+    yield from _judge_linked(subject)
+    if subject.origin != "chosen" or subject.source is None:
         return
-    if case.url.scheme not in _OFFERED | {case.source.scheme}:
-        yield Ruling(
-            rule="S20", action="refuse", detail=f"a gopher menu has no business linking to {case.url.scheme}"
+    offers = rules_of(subject.source.scheme).offers
+    if offers is not None and subject.url.scheme not in offers | {subject.source.scheme}:
+        yield Decision(
+            rule="S20",
+            action="refuse",
+            detail=f"a gopher menu has no business linking to {subject.url.scheme}",
         )
 
 
-def _judge_linked(case: Case) -> Iterator[Ruling]:
-    selector: object = getattr(case.url, "selector", None)
-    if getattr(case.url, "gophertype", None) != "h" or not isinstance(selector, bytes):
+def _judge_linked(subject: Subject) -> Iterator[Decision]:
+    row = subject.row
+    if row is None or row.stands_for is None:
         return
-    from protocols.gopher.item import check_linked, linked_url  # hardly any URL is one
-
-    target = linked_url(selector)
     try:
-        if target is not None:
-            check_linked(target)
+        row.stands_for(subject.url)
     except InvalidUrl as error:
-        yield Ruling(rule="S20", action="refuse", detail=error.message, position=case.start_of("selector"))
+        place = row.named_by[0] if row.named_by else ""
+        yield Decision(rule="S20", action="refuse", detail=error.message, position=subject.start_of(place))
 
 
-def judge_session(case: Case) -> Iterator[Ruling]:
-    """S18: sessions open because a person wants one, and hosts that look like options never."""
-    if case.url.scheme not in ("telnet", "telnets"):
-        return
-    if case.endpoint is not None and case.endpoint.host.startswith("-"):
-        yield Ruling(
+def judge_session(subject: Subject) -> Iterator[Decision]:
+    """S18: sessions open because a person wants one, and hosts that look like options never; whom a
+    plug-in hands its host to, nobody here knows. Asked where a host is not sure to be data alone."""
+    if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
+        yield Decision(
             rule="S18",
             action="refuse",
             detail="a host that starts with a hyphen could be taken for an option",
-            position=case.start_of("host"),
+            position=subject.start_of("host"),
         )
-    if case.origin != "user":
-        yield Ruling(
+    if subject.rules.session and subject.origin != "user":
+        yield Decision(
             rule="S18",
-            action="warn",  # hardened for `derived`
+            action="warn",  # escalated for `derived`
             detail="an interactive session was chosen by a link, not by a person's own URL",
         )
 
@@ -96,14 +93,14 @@ def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
     """S10: raise `Refused` when `target` was in the chain of redirects already, or would be one hop too
     many. `chain` are the URLs so far, the one that was asked for first."""
     if target in chain:
-        raise Ruling(rule="S10", action="refuse", detail="the redirect leads in a circle").refusal()
+        raise Decision(rule="S10", action="refuse", detail="the redirect leads in a circle").refusal()
     check_hops(len(chain), hops)
 
 
 def check_hops(count: int, hops: int) -> None:
     """S10: raise `Refused` where `count` redirects in a row are more than `hops`."""
     if count > hops:
-        raise Ruling(
+        raise Decision(
             rule="S10",
             action="refuse",
             detail=f"more than {hops} redirects in a row",

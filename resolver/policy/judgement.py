@@ -1,19 +1,19 @@
 """The rules in their order, and the verdict they come to: before a look-up, after it, on a connection.
 
-S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, then S08. All rules run, so that a verdict tells
-everything at once; overrides and easings are each rule's own.
+S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S09 for proxies, then S08. All rules run, so that a
+verdict tells everything at once; overrides and easings are each rule's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
 from resolver import registry
 from resolver.gateways import through_gateway
 from resolver.policy.addresses import judge_address, literal_addresses
-from resolver.policy.case import Case, Server, case_of
 from resolver.policy.credentials import judge_password_in_clear, judge_user_information
 from resolver.policy.files import judge_file
 from resolver.policy.forms import judge_form
@@ -21,10 +21,14 @@ from resolver.policy.hops import judge_hop, judge_link, judge_session
 from resolver.policy.names import judge_name
 from resolver.policy.octets import judge_octets
 from resolver.policy.ports import judge_port
+from resolver.policy.proxies import judge_proxy
 from resolver.policy.settings import Policy
-from resolver.policy.verdict import Ruling, Verdict, hardened, strictest
+from resolver.policy.subject import Server, Subject, subject_of
+from resolver.policy.verdict import ALLOW, Decision, Verdict, escalated, strictest
 
-_NO_GATEWAYS: Mapping[str, str] = {}
+Rule: TypeAlias = Callable[[Subject], Iterable[Decision]]
+
+_NOTHING: Mapping[str, str] = {}
 
 
 def judge(
@@ -33,16 +37,24 @@ def judge(
     *,
     origin: Origin = "user",
     referrer: Referrer | None = None,
-    gateways: Mapping[str, str] = _NO_GATEWAYS,
+    gateways: Mapping[str, str] = _NOTHING,
     server: Server | None = None,
+    variables: Mapping[str, str] = _NOTHING,
 ) -> Verdict:
     """Everything that needs no look-up; S08 only for literal addresses and `localhost`.
 
     `gateways` are the user's, by scheme; a URL that goes through one is judged with the gateway's own
-    URL, which counts as the user's. `server` is the user's news server, for `news:` URLs without one.
+    URL, which counts as the user's. `server` is the user's news server, for `news:` URLs without one;
+    `variables` are what the environment says of proxies.
     """
-    case = case_of(url, policy, origin, referrer, server)
-    return strictest([*_rulings(case, gateways), *_rulings_on_literal(case)])
+    return judge_subject(subject_of(url, policy, origin, referrer, server, variables), gateways)
+
+
+def judge_subject(subject: Subject, gateways: Mapping[str, str]) -> Verdict:
+    """`judge`, for who has more to ask of the same subject."""
+    found = _decisions(subject, gateways)
+    found += _decisions_on_literal(subject)
+    return strictest(found) if found else ALLOW
 
 
 def judge_addresses(
@@ -55,54 +67,105 @@ def judge_addresses(
 ) -> tuple[tuple[str, ...], Verdict]:
     """S08 after a look-up: the addresses that may be connected to, in the order given, and the verdict.
 
-    Refused ones are dropped and the rest decides; the verdict is `refuse` only if none is left. For a
-    `news:` URL that names no server they are the user's server's, and the origin is the user.
+    For a `news:` URL that names no server they are the user's server's, and the origin is the user.
     """
-    case = case_of(url, policy, origin, referrer)
-    return _sift(addresses, case, "user" if case.endpoint is None else origin)
+    subject = subject_of(url, policy, origin, referrer)
+    return sift_addresses(subject if subject.endpoint else subject._replace(origin="user"), addresses)
+
+
+def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[str, ...], Verdict]:
+    """S08 on several addresses of one host. Refused ones are dropped and the rest decides; the verdict is
+    `refuse` only if none is left."""
+    source, origin = None if subject.source is None else subject.source.address, subject.origin_of_address
+    left: list[str] = []
+    warned: list[Decision] = []
+    refused: list[Decision] = []
+    for address in addresses:
+        decision = judge_address(address, subject.policy, origin, source)
+        if decision is None:
+            left.append(address)
+            continue
+        decision = escalated((decision,), subject.policy, origin)[0]
+        if decision.action == "refuse":
+            refused.append(decision)
+        else:
+            left.append(address)
+            warned.append(decision)
+    found = warned if left else refused
+    return tuple(left), strictest(found) if found else ALLOW
 
 
 def judge_credentials(
     url: Url, address: str, policy: Policy, *, tls: bool, origin: Origin = "user"
 ) -> Verdict:
     """S06 before a password, whoever gave it, is sent to `address` on the connection for `url`."""
-    return strictest(hardened(judge_password_in_clear(address, policy, tls=tls), policy, origin))
+    return strictest(escalated(judge_password_in_clear(address, policy, tls=tls), policy, origin))
 
 
-def judge_all(case: Case, gateways: Mapping[str, str], resolved: Sequence[str] | None) -> Verdict:
+def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[str] | None) -> Verdict:
     """All rules, S08 on `resolved` if the host needs a look-up and this is its result."""
-    rulings = [*_rulings(case, gateways), *_rulings_on_literal(case)]
-    endpoint = case.endpoint
+    decisions = [*_decisions(subject, gateways), *_decisions_on_literal(subject)]
+    endpoint = subject.endpoint
     if resolved is not None and endpoint is not None and literal_addresses(endpoint.host) is None:
-        rulings += _sift(resolved, case, case.origin_of_address)[1].rulings
-    return strictest(rulings)
+        decisions += sift_addresses(subject, resolved)[1].decisions
+    return strictest(decisions)
 
 
-def _rulings(case: Case, gateways: Mapping[str, str]) -> Iterator[Ruling]:
-    yield from _judge_scheme(case, gateways)
-    for rule in (judge_hop, judge_link, judge_file, judge_session, judge_octets, judge_form):
-        yield from hardened(rule(case), case.policy, case.origin)
-    yield from hardened(judge_port(case), case.policy, case.origin_at_place)
-    yield from hardened(judge_user_information(case), case.policy, case.origin)
-    yield from hardened(judge_name(case), case.policy, case.origin_at_place)
+def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
+    """What all rules object to."""
+    found = list(_judge_scheme(subject, gateways))
+    for rule, origin in _rules_on(subject):
+        if decisions := list(rule(subject)):
+            found += escalated(decisions, subject.policy, origin)
+    return found
 
 
-def _judge_scheme(case: Case, gateways: Mapping[str, str]) -> Iterable[Ruling]:
-    """S19. The names of our own table come first: asking for a plug-in is slow."""
-    scheme = case.url.scheme
-    if scheme in registry.SCHEMES or registry.find(scheme) is not None:
+def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
+    """The rules in their order, each with the origin by which its warnings count. Those about what only some
+    URLs have are asked of these alone."""
+    row, rules, origin, at_place = subject.row, subject.rules, subject.origin, subject.origin_at_place
+    asked: list[tuple[Rule, Origin]] = []
+    if origin == "derived":
+        asked.append((judge_hop, origin))
+    if origin == "chosen" or (row is not None and row.stands_for is not None):
+        asked.append((judge_link, origin))
+    if rules.local:
+        asked.append((judge_file, origin))
+    if not rules.host_is_data:
+        asked.append((judge_session, origin))
+    asked.append((judge_octets, origin))
+    if rules.form is not None and getattr(subject.url, rules.form) is not None:
+        asked.append((judge_form, origin))
+    asked += (judge_port, at_place), (judge_user_information, origin), (judge_name, at_place)
+    if subject.variables:
+        asked.append((judge_proxy, "user"))
+    return asked
+
+
+def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
+    """S19. A scheme that lacks an extra is as one without a handler: a gateway may serve it. One is proposed
+    for a name that RFC 1738 sets aside (section 4; 5 for `x-`): any other is most often a slip of the pen."""
+    if subject.row is not None and subject.row.needs is None:
+        return ()
+    scheme = subject.url.scheme
+    lacking = registry.lacks(scheme)
+    if lacking is None and subject.row is not None:
         return ()
     if scheme in gateways:
-        return _judge_gateway(case, gateways)
+        return _judge_gateway(subject, gateways)
     return (
-        Ruling(
+        Decision(
             rule="S19",
             action="refuse",
-            detail=_no_handler(scheme),
-            flag=f"--gateway {scheme}=URL",
+            detail=lacking or _no_handler(scheme),
+            flag=f"--gateway {scheme}=URL" if lacking or _is_set_aside(scheme) else None,
             position=0,
         ),
     )
+
+
+def _is_set_aside(scheme: str) -> bool:
+    return scheme in registry.RESERVED or scheme.startswith("x-")
 
 
 def _no_handler(scheme: str) -> str:
@@ -115,29 +178,19 @@ def _no_handler(scheme: str) -> str:
     )
 
 
-def _judge_gateway(case: Case, gateways: Mapping[str, str]) -> Iterable[Ruling]:
+def _judge_gateway(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
     """The gateway's own URL passes all rules; its host is the user's choice, whoever chose the rest. What is
     objected to stands in that URL, and nowhere in the one that was given."""
     try:
-        target = through_gateway(case.url, gateways)
+        target = through_gateway(subject.url, gateways)
     except InvalidUrl as error:
-        return (Ruling(rule="S19", action="refuse", detail=f"its gateway is no URL: {error.message}"),)
-    rulings = () if target is None else judge(target, case.policy).rulings
-    return [ruling._replace(detail=f"its gateway: {ruling.detail}", position=None) for ruling in rulings]
+        return (Decision(rule="S19", action="refuse", detail=f"its gateway is no URL: {error.message}"),)
+    decisions = () if target is None else judge(target, subject.policy, variables=subject.variables).decisions
+    return [
+        decision._replace(detail=f"its gateway: {decision.detail}", position=None) for decision in decisions
+    ]
 
 
-def _rulings_on_literal(case: Case) -> Iterable[Ruling]:
-    addresses = None if case.endpoint is None else literal_addresses(case.endpoint.host)
-    return () if addresses is None else _sift(addresses, case, case.origin_of_address)[1].rulings
-
-
-def _sift(addresses: Sequence[str], case: Case, origin: Origin) -> tuple[tuple[str, ...], Verdict]:
-    """S08 on several addresses of one host: those left, and what they come to."""
-    origin_address = None if case.source is None else case.source.address
-    judged: list[tuple[str, list[Ruling]]] = []
-    for address in addresses:
-        ruling = judge_address(address, case.policy, origin, origin_address)
-        judged.append((address, hardened([] if ruling is None else [ruling], case.policy, origin)))
-    left = [(a, found) for a, found in judged if not any(ruling.action == "refuse" for ruling in found)]
-    rest = left or judged
-    return tuple(a for a, _ in left), strictest(ruling for _, found in rest for ruling in found)
+def _decisions_on_literal(subject: Subject) -> Iterable[Decision]:
+    addresses = None if subject.endpoint is None else literal_addresses(subject.endpoint.host)
+    return () if addresses is None else sift_addresses(subject, addresses)[1].decisions

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from resolver.policy.case import Case
-from resolver.policy.verdict import Ruling
+from resolver import registry
+from resolver.policy.subject import Subject
+from resolver.policy.verdict import Decision
 
 #: Letters that pass for Latin ones in common typefaces (compare UTS 39, confusables); by number, for
 #: nobody could review them by sight. Small a is U+0430 and U+03B1, small o U+043E and U+03BF.
@@ -34,23 +35,43 @@ _NO_SCRIPT = frozenset({"MODIFIER", "COMBINING"})
 _MIXES = (frozenset({"HAN", "KANA", "LATIN"}), frozenset({"HAN", "HANGUL"}))
 
 
-def judge_name(case: Case) -> Iterator[Ruling]:
-    """S07: one ruling for each `xn--` label that is not what it seems."""
-    if case.endpoint is None:
+def judge_name(subject: Subject) -> Iterator[Decision]:
+    """S07: one ruling for each way in which `xn--` labels are not what they seem: the first label. And for a
+    host that is written with escapes, where somebody may have looked at the URL before us."""
+    host = "" if subject.endpoint is None else subject.endpoint.host
+    if host.lower().removesuffix(".") in subject.policy.allow_name:
         return
-    host = case.endpoint.host
-    if host.lower().removesuffix(".") in case.policy.allow_name:
-        return
+    yield from _judge_spelling(subject)
+    reported: set[str] = set()
     for label in host.lower().split("."):
         objection = objection_to(label) if label.startswith("xn--") else None
-        if objection is not None:
-            yield Ruling(
+        if objection is not None and objection not in reported:
+            reported.add(objection)
+            yield Decision(
                 rule="S07",
                 action="warn",
                 detail=f"{label!r} in the host {host!r} {objection}",
                 flag=f"--allow-name {host}",
-                position=case.start_of("host"),
+                position=subject.start_of("host"),
             )
+
+
+def _judge_spelling(subject: Subject) -> Iterator[Decision]:
+    """A caller that filters with another parser sees another host."""
+    place = subject.url.place("host")
+    written = "" if place is None else subject.url.text[place.start : place.end]
+    if not written and subject.url.scheme not in registry.SCHEMES:
+        from protocols import other  # few URLs are of a scheme that is not ours
+
+        written = other.written_host(subject.url)
+    if "%" in written and subject.policy.public_only:
+        yield Decision(
+            rule="S07",
+            action="refuse",
+            detail=f"the host is written with escapes, {written!r}, and others may read another one",
+            flag=None if subject.endpoint is None else f"--allow-name {subject.endpoint.host}",
+            position=subject.start_of("host"),
+        )
 
 
 def objection_to(label: str) -> str | None:

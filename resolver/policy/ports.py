@@ -8,14 +8,11 @@ that send such text are judged most strictly, and telnet, which sends none, leas
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
 
-from protocols.location import Action
-from resolver.policy.case import Case
+from resolver.policy.schemes import PortKind
 from resolver.policy.settings import Policy
-from resolver.policy.verdict import Ruling
-
-Kind: TypeAlias = Literal["own", "fetch", "service", "low", "other"]
+from resolver.policy.subject import Subject
+from resolver.policy.verdict import Decision
 
 #: The ports that the WHATWG Fetch standard blocks ("bad port"), as of 2026.
 # fmt: off
@@ -32,31 +29,7 @@ SERVICE = frozenset({
 })
 # fmt: on
 
-_WEB: dict[Kind, Action] = {
-    "own": "allow",
-    "fetch": "refuse",
-    "service": "allow",
-    "low": "warn",
-    "other": "allow",
-}
-_TEXT: dict[Kind, Action] = {
-    "own": "allow",
-    "fetch": "refuse",
-    "service": "refuse",
-    "low": "refuse",
-    "other": "warn",
-}
-_TERMINAL: dict[Kind, Action] = {
-    "own": "allow",
-    "fetch": "warn",
-    "service": "warn",
-    "low": "warn",
-    "other": "warn",
-}
-#: Schemes not named here, plug-ins among them, are judged as gopher is.
-_BY_SCHEME = {"http": _WEB, "https": _WEB, "telnet": _TERMINAL, "telnets": _TERMINAL}
-
-_REASON: dict[Kind, str] = {
+_REASON: dict[PortKind, str] = {
     "own": "",
     "fetch": "belongs to another protocol",
     "service": "belongs to a service that reads lines as commands",
@@ -65,24 +38,24 @@ _REASON: dict[Kind, str] = {
 }
 
 
-def judge_port(case: Case) -> Iterator[Ruling]:
+def judge_port(subject: Subject) -> Iterator[Decision]:
     """S04."""
-    if case.endpoint is None or case.endpoint.port in case.policy.allow_port:
+    if subject.endpoint is None or subject.endpoint.port in subject.policy.allow_port:
         return
-    port, scheme = case.endpoint.port, case.url.scheme
-    kind = kind_of(port, case.endpoint.default_port)
-    action = _BY_SCHEME.get(scheme, _TEXT)[kind]
+    port, scheme = subject.endpoint.port, subject.url.scheme
+    kind = kind_of(port, subject.endpoint.default_port)
+    action = subject.rules.ports[kind]
     if action != "allow":
-        yield Ruling(
+        yield Decision(
             rule="S04",
             action=action,
-            detail=f"port {port} {_REASON[kind]} ({scheme} has {case.endpoint.default_port})",
+            detail=f"port {port} {_REASON[kind]} ({scheme} has {subject.endpoint.default_port})",
             flag=f"--allow-port {port}",
-            position=case.start_of("port"),
+            position=subject.start_of("port"),
         )
 
 
-def kind_of(port: int, default_port: int) -> Kind:
+def kind_of(port: int, default_port: int) -> PortKind:
     """Which column of the rule's table a port is in. One that cannot be (0, 65536) is a bad one."""
     if port in FETCH or not 0 < port <= 65_535:
         return "own" if port == default_port != 0 else "fetch"
@@ -100,7 +73,7 @@ def check_data_port(port: int, policy: Policy) -> None:
     own, and we only read.
     """
     if port < 1024 and port not in policy.allow_port:
-        raise Ruling(
+        raise Decision(
             rule="S13",
             action="refuse",
             detail=f"the server offers its data on port {port}, which is reserved for other services",

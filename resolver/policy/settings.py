@@ -11,14 +11,21 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar, cast, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, get_args
+
+from protocols.errors import NotConfigured
+from resolver.policy.schemes import is_followed
+
+if TYPE_CHECKING:  # few policies bound anything
+    from protocols.options import Limits
 
 T = TypeVar("T")
 Name: TypeAlias = Literal["default", "cautious", "untrusted"]
 
 _NONE: frozenset[str] = frozenset()
-_NEVER_FOLLOWED = frozenset({"file", "telnet", "telnets", "mailto"})  # S10: no override for these
+#: Seconds that a peer has under `untrusted`, whatever drips: before the body, and in all.
+_HEAD, _TOTAL = 60.0, 600.0
 # Compiled by the first policy that has such an override.
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
@@ -30,8 +37,16 @@ class Policy:
     """What the safety layer allows. The field `allow_port` is `--allow-port`, and so on.
 
     `name` is the policy these overrides refine. Sets may be given as any iterable and are kept as
-    frozensets. `file_root` and `ftp_email` narrow and set; they allow nothing. Raises `ValueError`
-    for a value that could not mean anything.
+    frozensets. `file_root` and `ftp_email` narrow and set; they allow nothing. `trusted_proxy` is the URL of
+    the one proxy that judges addresses by itself, and so serves under `untrusted` too (S09). Raises
+    `ValueError` for a value that could not mean anything.
+
+    Examples:
+        >>> policy = resolver.Policy(allow_port={8025})
+        >>> resolver.check("http://h.example:8025/", policy=policy).action
+        'allow'
+        >>> resolver.check("file:///etc/passwd", policy=resolver.Policy.untrusted()).action
+        'refuse'
     """
 
     name: Name = "default"
@@ -47,6 +62,7 @@ class Policy:
     allow_server_name: bool = False
     file_root: str | None = None
     ftp_email: str | None = None
+    trusted_proxy: str | None = None
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -59,6 +75,8 @@ class Policy:
             _fix(self, "file_root", _root(self.file_root))
         if self.ftp_email is not None and not re.fullmatch(_ADDRESS, self.ftp_email):
             raise ValueError(f"ftp_email: {self.ftp_email!r} is not a mail address in graphic ASCII")
+        if self.trusted_proxy is not None:
+            _check_proxy(self.trusted_proxy)
 
     @classmethod
     def default(cls) -> Policy:
@@ -82,6 +100,17 @@ class Policy:
         _check_name(name)
         return cls(name=cast(Name, name))
 
+    def bound(self, limits: Limits) -> Limits:
+        """The limits of a retrieval under this policy: with an end in time where nobody is there who loses
+        patience, unless they say another one themselves (S16)."""
+        if not self.public_only:
+            return limits
+        return replace(
+            limits,
+            head=_HEAD if limits.head is None else limits.head,
+            total=_TOTAL if limits.total is None else limits.total,
+        )
+
     @property
     def refuses_warnings(self) -> bool:
         return self.name != "default"
@@ -103,7 +132,8 @@ def _fix(policy: Policy, field: str, value: object) -> None:
 
 def _each(field: str, values: Iterable[T], normal: Callable[[str, T], T]) -> frozenset[T]:
     if isinstance(values, (str, bytes)):
-        raise ValueError(f"{field}: give a set of values, not the one text {values!r}")
+        one = values if isinstance(values, str) else values.decode("latin-1")
+        raise ValueError(f"{field}: give a set of values, not the one text {one!r}")
     return frozenset(normal(field, value) for value in values)
 
 
@@ -133,9 +163,18 @@ def _followed(field: str, text: str) -> str:
     scheme = text.lower()
     if not re.fullmatch(_SCHEME, scheme):
         raise ValueError(f"{field}: {text!r} is not a scheme")
-    if scheme in _NEVER_FOLLOWED:
+    if not is_followed(scheme):
         raise ValueError(f"{field}: {scheme} is never followed (S10)")
     return scheme
+
+
+def _check_proxy(text: str) -> None:
+    from resolver.policy.proxy import parse_proxy  # few policies name one
+
+    try:
+        parse_proxy(text, "trusted_proxy")
+    except NotConfigured as error:
+        raise ValueError(f"trusted_proxy: {error.message}") from None
 
 
 def _root(text: str) -> str:

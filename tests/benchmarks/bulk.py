@@ -31,6 +31,12 @@ COMMANDS = {
 }
 
 
+def write_source(path: Path) -> None:
+    with path.open("wb") as file:
+        for _ in range(SIZE // len(_PIECE)):
+            file.write(_PIECE)
+
+
 def serve(path: Path) -> None:
     """Send the file to whoever asks for anything; prints the port."""
     listener = socket.create_server(("127.0.0.1", 0))
@@ -76,9 +82,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "source"
-        with source.open("wb") as file:
-            for _ in range(SIZE // len(_PIECE)):
-                file.write(_PIECE)
+        write_source(source)
         command = [sys.executable, __file__, "serve", str(source)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:

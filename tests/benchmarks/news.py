@@ -32,7 +32,7 @@ async def answer(delay: float, stream: trio.SocketStream) -> None:
             sender.send_nowait((trio.current_time(), b"200 ready\r\n"))
             with suppress(trio.BrokenResourceError):  # who leaves does not wait for what is on its way
                 async for octets in stream:
-                    answers = b"".join(map(answer_to, octets.split(b"\r\n")[:-1]))
+                    answers = b"".join([answer_to(bytes(command)) for command in octets.split(b"\r\n")[:-1]])
                     sender.send_nowait((trio.current_time() + delay, answers))
 
 

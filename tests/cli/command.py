@@ -37,17 +37,17 @@ def records(octets: bytes) -> list[dict[str, Any]]:
 def resolve(*argv: str, stdin: bytes = b"", folder: Path | None = None) -> Done:
     """One run in `folder`; `stdin` is what standard input holds."""
     before = sys.stdin, sys.stdout, sys.stderr
-    with tempfile.TemporaryFile() as given:
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
         given.write(stdin)
         given.seek(0)
-        out, err = io.BytesIO(), io.BytesIO()
+        err = io.BytesIO()
         sys.stdin = io.TextIOWrapper(io.FileIO(given.fileno(), closefd=False))
-        sys.stdout = io.TextIOWrapper(out, "utf-8")
+        sys.stdout = io.TextIOWrapper(io.FileIO(out.fileno(), "w", closefd=False), "utf-8")
         sys.stderr = io.TextIOWrapper(err, "utf-8", errors="backslashreplace")
         try:
             with nullcontext() if folder is None else chdir(folder):
                 status = main(list(argv))
-            sys.stdout.flush()
-            return Done(status, out.getvalue(), err.getvalue())
+            out.seek(0)
+            return Done(status, out.read(), err.getvalue())
         finally:
             sys.stdin, sys.stdout, sys.stderr = before

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 #: Option names that mean something in a later version, or nothing at all. None may be taken for another.
 NOT_THERE = (
-    *("-r", "--depth=1", "--accept=*", "--reject=*", "--ledger=f", "--segments=2", "--netrc", "--cert=f"),
-    *("--proxy=none", "--for=3", "--until=x", "--send=x", "--host-rate=2", "--rate=3", "--per-host=2"),
-    *("--progress=bar", "--allow-all", "--insecure", "-x", "--jso", "--Json", "---json", "-"),
+    *("-r", "--depth=1", "--accept=*", "--reject=*", "--ledger=f", "--segments=2"),
+    *("--for=3", "--until=x", "--send=x", "--host-rate=2", "--rate=3", "--per-host=2"),
+    *("--allow-all", "--insecure", "--jso", "--Json", "---json", "-"),
 )
 
 #: A document of every scheme that has one, as `cat` gives it.
@@ -26,7 +26,18 @@ DOCUMENTS = {
 
 #: Options that change nothing about a document of any scheme, a handful at a time.
 WISHES = (
-    ["--max-size", "1M", "--limit", "line=64k", "--limit", "entries=10", "--limit", "ratio=2"],
+    [
+        "--max-size",
+        "1M",
+        "--limit",
+        "line=64k",
+        "--limit",
+        "entries=10",
+        "--limit",
+        "ratio=2",
+        "--limit",
+        "head=50",
+    ],
     [
         "--connect-timeout",
         "9",
@@ -46,6 +57,7 @@ WISHES = (
     ["--allow-address", "10.0.0.0/8", "--allow-name", "h.example", "--allow-redirect", "ftp"],
     ["--allow-forward", "h.example", "--allow-password", "--allow-form", "--allow-special", "--allow-raw"],
     ["--allow-server-name", "--exists", "rename", "--checksum", "auto", "--file-root", "/"],
+    ["--proxy", "none", "--trusted-proxy", "socks5h://h.example"],
 )
 
 ABOUT = "A text of two lines.\nThe second one.\n"
@@ -63,6 +75,16 @@ ANSWERS = {
     ("cat", "--type", "I", "{ftp}/etc/motd"): (r"C: TYPE I\r\n", "message of the day\n"),
     ("cat", "--type", "d", "{ftp}/etc"): ("NLST", "motd\n"),
     ("ls", "--mlsd", "{ftp}/etc/"): (r"C: MLSD\r\n", "motd\n"),
+    ("ls", "-l", "{wais}/demo?ferry"): (
+        "ferry",
+        "document           121  -                     TEXT    1  Quay notes\n"
+        "document            66  -                     TEXT    2  Menu of the café\n",
+    ),
+    ("ls", "-l", "{gopher}/11/sub"): (
+        r"C: 1/sub\r\n",
+        "document             -  -                     0       1  About\n"
+        "directory            -  -                     1       2  A folder in it/\n",
+    ),
     ("cat", "--ftp-email", "me@h.example", "{ftp}/etc/motd"): (
         r"C: USER anonymous\r\n",
         "message of the day\n",
@@ -112,11 +134,12 @@ COMPONENTS = {
 }
 COMMON = {"url", "scheme", "fragment", "findings"}
 
+FAILURE = ("url", "error", "exit")
 ENTRY = ("name", "url", "kind", "size", "modified", "title", "raw", "extra", "origin", "referrer")
 KINDS = frozenset(
     "document directory article group search service address link info error unknown".split()  # noqa: SIM905
 )
-PLAN = ("url", "scheme", "verdict", "findings", "steps")
+PLAN = ("url", "scheme", "verdict", "findings", "proxy", "steps")
 STEP = {
     "connect": {"action", "host", "port", "tls", "transport"},
     "send": {"action", "octets"},
@@ -126,7 +149,7 @@ STEP = {
 }
 OUTCOME = (
     *("url", "final_url", "scheme", "status", "exit", "error", "path", "bytes", "resumed_from", "media_type"),
-    *("modified", "digest", "verified", "attempts", "elapsed", "peer", "findings"),
+    *("modified", "digest", "verified", "attempts", "elapsed", "peer", "proxy", "findings", "mirror"),
 )
 PROOFS = frozenset({"length", "digest", "final-reply", "close-notify", "terminator"})
 SCHEME = ("scheme", "default_port", "names", "origin")
@@ -176,12 +199,13 @@ ENDS = (
     End(9, "ftp://h.example/a%0D%0ADELE", "Refused", "S02"),
     End(9, "{http}/about.txt", "Refused", "S08", ("--policy", "untrusted")),
     End(9, "file://h.example/a", "Refused", "S12"),
-    End(9, "{http}/", "Refused", "S14", verb="get"),
+    End(9, "{http}/%2F", "Refused", "S14", verb="get"),
     End(10, "{short}/", "Truncated"),
     End(10, "{http}/about.txt", "ChecksumMismatch", options=("--checksum", "md5:" + "0" * 32)),
     End(11, "{ftp_mute}/a", "TimedOut", options=("--idle-timeout", "0.1")),
     End(12, "http://a b/", "InvalidUrl", "S01"),
     End(12, "no-colon", "InvalidUrl", "S01"),
+    End(12, "{ftp}/pub/;type=i", "InvalidUrl", "S01"),
     End(12, "http://h.example?x", "InvalidUrl", "S01", ("--strict",)),
     End(13, "x-foo:bar", "UnsupportedScheme", "S19"),
     End(13, "mid:a@h.example", "UnsupportedScheme", "S19"),
@@ -223,6 +247,7 @@ MESSAGES = {
         "resolve: http://h.example/a b: not a URL: bad-char: character that no URL has, at position 18: ' b'",
         "  http://h.example/a b",
         "                    ^",
+        "  a space is written %20: did you mean http://h.example/a%20b ?",
     ],
     ("cat", "http://u:p@ss@h.example/"): [
         "resolve: http://****@h.example/: not a URL: ambiguous-authority: host that parsers disagree about, "
@@ -310,6 +335,9 @@ SECRETS = (
     ("cat", "--news-server", "u:s3cret@h.example", "news:a.b"),
     ("cat", "http://u:s3cret@h.example:99999/"),
     ("cat", "http://u:s3cret@h@h.example/"),
+    ("cat", "--proxy", "http://u:s3cret@h:99999", "{http}/about.txt"),
+    ("explain", "--proxy", "socks5://u:s3cret@h.example", "http://h.example/"),
+    ("cat", "--trusted-proxy", "http://u:s3cret@h?x", "{http}/about.txt"),
     ("cat", "ftp://u:s3cret%zz@h.example/"),
     ("parse", "--json", "http://u:s3cret@h.example/ "),
 )

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +24,10 @@ import fixtures.nntp.server
 import fixtures.prospero.server
 import fixtures.wais.server
 from fixtures.__main__ import server_tls
+from fixtures.http.request import Request
+from fixtures.http.site import Page, moved
 from fixtures.nntp.flavour import LOGIN
+from tests.hang import HANG
 
 Places = Mapping[str, str]
 
@@ -54,6 +58,14 @@ PEERS: Mapping[str, Says] = {
         "gopher", b"0A\x1b[31m text\t/a\th.example\t70\r\niprose\t\t\t1\r\n+nonsense\r\n.\r\n"
     ),
     "gopher_gone": Says("gopher", b"3no such thing\t\terror.host\t1\r\n.\r\n"),
+    "ftp_garbage": Says("ftp", b"what \xff is {this}\r\n", first=True),
+    "ftp_unasked": Says("ftp", b"220 go on\r\n299 'b'\r\n299 b\r\n", first=True),
+    "nntp_garbage": Says("nntp", b"what \xff is {this}\r\n", first=True),
+    "wais_garbage": Says("wais", b"what \xff is this, nothing that anybody knows\r\n"),
+    "wais_armoured": Says("wais", b"0000000003z2wais      uu0abc"),
+    "wais_other": Says("wais", b"0000000003\xff2wais        0abc"),
+    "gopher_odd": Says("gopher", b"0A\ta\th.example\t\xff99\r\n\xff\tb\th.example\t70\r\n.\r\n"),
+    "gopher_refusal": Says("gopher", b"--2\r\n3 \xff\r\nwords\xff\r\n"),
     "garbage": Says("http", b"what is this\r\n\r\n"),
     "leaves": Says("http", b""),
     "tls_garbage": Says("https", b"what is this\r\n\r\n"),
@@ -61,6 +73,9 @@ PEERS: Mapping[str, Says] = {
     "forbidden": answer("403 No\r\nContent-Length: 0"),
     "named": answer(
         '200 OK\r\nContent-Disposition: attachment; filename="../../.bashrc"\r\nContent-Length: 3', "abc"
+    ),
+    "named_part": answer(
+        '200 OK\r\nContent-Disposition: attachment; filename="tool.PART"\r\nContent-Length: 3', "abc"
     ),
     "misnamed": answer("200 OK\r\nContent-Disposition: inline; filename=..\r\nContent-Length: 3", "abc"),
     "short": answer("200 OK\r\nContent-Length: 10", "abc"),
@@ -70,6 +85,28 @@ PEERS: Mapping[str, Says] = {
     "to_mail": answer("302 Moved\r\nLocation: http://127.0.0.1:25/\r\nContent-Length: 0"),
     "unknown": answer("302 Moved\r\nLocation: nosuch:thing\r\nContent-Length: 0"),
 }
+
+
+#: What is named by its directory alone, and something that is not.
+DIRECTORIES: Mapping[str, Page] = {
+    "/": Page(b"<p>hello</p>\n", media_type="text/html; charset=utf-8"),
+    "/deep/": Page(b"{}", media_type="Application/JSON"),
+    "/odd/": Page(b"?", media_type="chemical/x-pdb"),
+    "/untold/": Page(b"?", media_type=None),
+    "/moved/": moved("/"),
+    "/gone/": Page(b"", status=404, reason="Not Found"),
+    "/index.html": Page(b"another", media_type="text/html"),
+}
+
+
+class Echo:
+    """What came in the field Cookie is the answer."""
+
+    def answer(self, request: Request, page: Page) -> Page:
+        return replace(page, content="".join(request.values("cookie")).encode())
+
+
+COOKIES: Mapping[str, Page] = {"/set": Page(headers=(("Set-Cookie", "c=sekret; Path=/"),), guard=Echo())}
 
 
 async def _attend(peer: Says, stream: trio.SocketStream) -> None:
@@ -113,6 +150,8 @@ async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
         "news_server": found["nntp"].removeprefix("nntp://"),
         "members": f"nntp://127.0.0.1:{members}",
         "wrong_password": f"nntp://alice:wrong@127.0.0.1:{members}",
+        "directories": f"http://127.0.0.1:{(await fixtures.http.server.serve(nursery, DIRECTORIES)).port}",
+        "cookies": f"http://127.0.0.1:{(await fixtures.http.server.serve(nursery, COOKIES)).port}",
         "cafile": str(cafile),
     }
 
@@ -130,7 +169,7 @@ def all_places(folder: Path) -> Iterator[Places]:
 
     thread = threading.Thread(target=trio.run, args=(run,))
     thread.start()
-    places, scope, token = started.get(timeout=60)
+    places, scope, token = started.get(timeout=HANG)
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         places["closed"] = f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -1,15 +1,22 @@
 """The command line: what is taken, what is refused with status 2."""
 
+import os
 import random
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
+import trio
 
+from fixtures.http import serve
 from resolver.cli import arguments, grammar, main
 from resolver.cli.arguments import read
 from resolver.cli.bounds import limits_of
-from resolver.cli.options import OPTIONS, BadValue, count, seconds, size
+from resolver.cli.options import rows
 from resolver.cli.permissions import policy_of
+from resolver.cli.values import BadValue, count, seconds, size
+from tests.cli.command import resolve
 
 
 def test_verb_may_be_left_out() -> None:
@@ -22,7 +29,7 @@ def test_verb_may_be_left_out() -> None:
 def test_what_needs_no_grammar_is_read_as_the_grammar_reads_it() -> None:
     """Words and switches alone are read without argparse; that must make no difference."""
     source = random.Random(1738)
-    switches = [flag for rows in OPTIONS.values() for row in rows if row.takes is None for flag in row.flags]
+    switches = [flag for row in rows() if row.takes is None for flag in row.flags]
     words = ["explain", "get", "x:", "gopher://h.example/ a", "", "-", "é", "=", "a-b"]
     for _ in range(200):
         argv = source.choices([*switches, *words], k=source.randrange(6))
@@ -31,7 +38,7 @@ def test_what_needs_no_grammar_is_read_as_the_grammar_reads_it() -> None:
         assert grammar.parse(argv) == plain
 
 
-@pytest.mark.parametrize("argv", [["-j", "2"], ["-qv"], ["--js"], ["-1"], ["--json="], ["--help"], ["-x"]])
+@pytest.mark.parametrize("argv", [["-j", "2"], ["-qv"], ["--js"], ["-1"], ["--json="], ["-hq"], ["-X"]])
 def test_everything_else_is_left_to_the_grammar(argv: list[str]) -> None:
     assert arguments._read_plain([*argv, "x:"]) is None
 
@@ -78,6 +85,11 @@ def test_limits_by_name() -> None:
         ["get"],
         ["cat", "--json"],
         ["x:", "--nonsense"],
+        ["gte", "x:"],
+        ["nonsense"],
+        ["", "x:"],
+        ["--", "gte", "x:"],
+        ["GET", "x:"],
         ["x:", "--allow-port", "0"],
         ["x:", "--allow-port", "65536"],
         ["x:", "--allow-port", "٣"],
@@ -86,6 +98,8 @@ def test_limits_by_name() -> None:
         ["x:", "--limit", "line"],
         ["x:", "--limit", "colour=3"],
         ["x:", "--limit", "line=-1"],
+        ["x:", "--limit", "head=0"],
+        ["x:", "--limit", "total=inf"],
         ["x:", "--max-size", "k"],
         ["x:", "--max-size", "9" * 30],
         ["x:", "--idle-timeout", "0"],
@@ -115,11 +129,31 @@ def test_limits_by_name() -> None:
         ["x:", "--max"],  # no abbreviations: a new option must never change what an old script means
     ],
 )
-def test_usage_errors(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_errors(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 2
-    captured = capsys.readouterr()
+    captured = capfd.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("resolve: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["gte"], b"; did you mean get?"),
+        (["explian"], b"; did you mean explain?"),
+        (["-q", "nonsense"], b"fetched\n"),
+    ],
+)
+async def test_a_mistyped_verb_fetches_nothing(
+    words: list[str], meant: bytes, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """`get` of the rest would put a file where somebody wanted a look."""
+    server = await serve(nursery)
+    done = await trio.to_thread.run_sync(partial(resolve, *words, server.url("/data"), folder=tmp_path))
+    assert (done.status, done.out) == (2, b"")
+    assert b"nothing was fetched" in done.err
+    assert meant in done.err
+    assert (server.connections, os.listdir(tmp_path)) == (0, [])
 
 
 NUMBERS = (
@@ -155,7 +189,7 @@ def test_a_value_that_begins_with_a_dash(capsys: pytest.CaptureFixture[str]) -> 
     assert "behind a = sign" in capsys.readouterr().err
     found = read(["cat", "x:", "--search=-v"])
     assert found is not None
-    assert found.refinements == (("search", "-v"),)
+    assert found.url_options == (("search", "-v"),)
 
 
 def test_a_gateway_is_named_as_schemes_are() -> None:
@@ -169,8 +203,8 @@ def test_a_policy_error_names_the_option(capsys: pytest.CaptureFixture[str]) -> 
     assert "--allow-address: 'everywhere'" in capsys.readouterr().err
 
 
-def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("resolve ")
+    assert capfd.readouterr().out.startswith("resolve ")
     assert main(["--help"]) == 0
-    assert "extract" in capsys.readouterr().out
+    assert "extract" in capfd.readouterr().out

@@ -13,6 +13,11 @@ from typing import Any
 
 import pytest
 
+from protocols.location import Finding
+from resolver.cli import watcher
+from resolver.cli.progress import Display
+from resolver.cli.watcher import Watcher
+from resolver.events import Warned
 from tests.cli import contract
 from tests.cli.command import Done, records, resolve
 from tests.cli.contract import End
@@ -58,7 +63,10 @@ def test_members_of_an_entry(url: str, at: dict[str, str]) -> None:
     listed = resolve("ls", "-q", "--json", url.format_map(at))
     assert (done.status, done.err) == (0, b"")
     assert listed.status == (0 if url in contract.LISTINGS else 8)
-    for entry in (*done.records, *listed.records):
+    entries = listed.records
+    if listed.status:
+        assert tuple(entries.pop()) == contract.FAILURE
+    for entry in (*done.records, *entries):
         assert tuple(entry) == contract.ENTRY
         assert entry["kind"] in contract.KINDS
         assert entry["modified"] is None or INSTANT.fullmatch(entry["modified"])
@@ -66,11 +74,11 @@ def test_members_of_an_entry(url: str, at: dict[str, str]) -> None:
         assert entry["raw"] is None or all(ord(character) < 256 for character in entry["raw"])
         assert entry["referrer"] is None or len(entry["referrer"]) == 2
     assert {entry["origin"] for entry in done.records} == {"user"}
-    if url.startswith(("{ftp}", "{file}", "{nntp}")) and listed.records:
-        child = listed.records[-1]  # its name is the same in both
+    if url.startswith(("{ftp}", "{file}", "{nntp}")) and entries:
+        child = entries[-1]  # its name is the same in both
         (alone,) = resolve("info", "-q", "--json", child["url"]).records
         assert (alone["name"], alone["title"]) == (child["name"], child["title"])
-    assert {entry["origin"] for entry in listed.records} <= {"derived"}
+    assert {entry["origin"] for entry in entries} <= {"derived"}
 
 
 @pytest.mark.parametrize(
@@ -177,9 +185,45 @@ def test_words_for_people_say_as_much(end: End, at: dict[str, str], folder: Path
         assert str(end.rule) in done.told
 
 
-def test_quiet_says_nothing(at: dict[str, str], folder: Path) -> None:
+def test_quiet_says_what_went_wrong_and_nothing_else(at: dict[str, str], folder: Path) -> None:
     for end in contract.ENDS[::4]:
-        assert run(end, at, "-q").err == b""
+        aloud = run(end, at).told.splitlines()
+        quiet = run(end, at, "-q").told.splitlines()
+        warned = [line for line in aloud if "warning (" in line or "; again in " in line]
+        assert quiet == [line for line in aloud if line not in warned]
+        assert quiet
+
+
+@pytest.mark.parametrize("words", [["-qq"], ["-q", "-q"], ["--silent"], ["-q", "--quiet"], ["-qqj", "2"]])
+def test_twice_quiet_says_nothing(words: list[str], at: dict[str, str], folder: Path) -> None:
+    for end in contract.ENDS[::4]:
+        done = run(end, at, *words)
+        assert (done.status, done.err) == (end.status, b"")
+    for verb in ("get", "parse"):
+        broken = resolve(verb, *words, "-i", "-", stdin=b'{"no": "url"}\n')
+        assert (broken.status, broken.err) == (3, b"")
+
+
+def test_a_warning_is_told_once_for_each_url(at: dict[str, str], folder: Path) -> None:
+    """Not for each try, and not for what else is asked about the same URL."""
+    closed = f"{at['closed'].replace('http:', 'ftp:')}/x"
+    patience = ["-t", "4", "--retry-delay", "0.001", "--retry-all"]
+    done = resolve("get", *patience, "--allow-server-name", closed, f"{closed}y", closed)
+    warned = [line for line in done.told.splitlines() if "warning (S04)" in line]
+    assert sorted(line.split(": ")[1] for line in warned) == [closed, f"{closed}y"]
+    assert done.told.count("; again in ") == 9
+    assert resolve("get", "-q", *patience, closed).told.count("\n") == 1
+
+
+def test_what_is_known_to_be_told_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher, "_MOST_WARNED", 2)
+    told: list[str] = []
+    monkeypatch.setattr(watcher, "complain", told.append)
+    teller = Watcher(None, Display(), aloud=False, quiet=False)
+    for number in (1, 2, 1, 3, 2, 3):
+        teller.watch(Warned(f"x:{number}", Finding("S04", "warn", "odd")))
+    teller.watch(Warned("x:3", Finding("S04", "warn", "odder")))
+    assert [line[:3] for line in told] == ["x:1", "x:2", "x:3", "x:3"]
 
 
 def test_the_plan_says_how_it_would_end(at: dict[str, str]) -> None:
@@ -189,6 +233,14 @@ def test_the_plan_says_how_it_would_end(at: dict[str, str]) -> None:
             (plan,) = done.records
             assert (done.status, plan["verdict"], plan["steps"]) == (end.status, "refuse", [])
             assert end.rule in {finding["rule"] for finding in plan["findings"]}
+
+
+def test_the_plan_says_what_has_to_be_set(at: dict[str, str], folder: Path) -> None:
+    """As the retrieval does, before anything is sent."""
+    for end in contract.ENDS:
+        if end.status == 2:
+            done = resolve("explain", *end.options, end.url.format_map(at))
+            assert (done.status, done.told) == (2, run(end, at).told), end
 
 
 @pytest.mark.parametrize(

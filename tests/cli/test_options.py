@@ -96,7 +96,9 @@ def test_a_server_names_a_file_only_where_it_may(at: dict[str, str], folder: Pat
         ("%C3%A9.txt", "é.txt"),
         ("..", None),
         ("%2F", None),
-        ("", None),
+        ("", "index"),
+        ("x/", "index"),
+        ("?a=b/c", "index_a=b_c"),
     ],
 )
 def test_the_name_of_a_file_is_made_of_the_url(
@@ -120,7 +122,7 @@ def test_standard_output_is_no_file(at: dict[str, str], folder: Path) -> None:
         ("skip", 0, "skipped", b"mine", "about.txt"),
         ("newer", 0, "skipped", b"mine", "about.txt"),  # it is of 1994
         ("replace", 0, "done", ABOUT, "about.txt"),
-        ("rename", 0, "done", ABOUT, "about.txt.1"),
+        ("rename", 0, "done", ABOUT, "about.2.txt"),
         ("resume", 0, "done", ABOUT, "about.txt"),
     ],
 )
@@ -145,6 +147,17 @@ def test_a_mirror_and_its_digest(at: dict[str, str], folder: Path) -> None:
     (outcome,) = done.records
     assert (done.status, outcome["final_url"]) == (0, f"{at['http']}/about.txt")
     assert (outcome["digest"], outcome["verified"]) == (f"sha256:{digest}", ["digest", "length"])
+    assert outcome["mirror"] == f"{at['http']}/about.txt"
+
+
+def test_who_served_is_named(at: dict[str, str], folder: Path) -> None:
+    mirror = f"{at['http']}/about.txt"
+    told = resolve("-t", "1", "--mirror", mirror, f"{at['closed']}/about.txt").told
+    assert told.splitlines()[-1] == (
+        f"resolve: {at['closed']}/about.txt -> about.txt ({len(ABOUT)} octets, from {mirror})"
+    )
+    done = resolve("--json", "--exists", "replace", "--mirror", f"{at['closed']}/about.txt", mirror)
+    assert [record["mirror"] for record in done.records] == [None]
 
 
 def test_what_a_list_holds(at: dict[str, str], folder: Path) -> None:
@@ -170,3 +183,12 @@ def test_a_list_feeds_a_list(at: dict[str, str], folder: Path) -> None:
     done = resolve("explain", "--json", "-i", "-", stdin=listed)
     assert {plan["scheme"] for plan in done.records} >= {"ftp", "gopher"}
     assert len(done.records) == sum(json.loads(line)["url"] is not None for line in listed.splitlines())
+
+
+@pytest.mark.parametrize(("words", "attempts"), [([], 1), (["--retry-all"], 3)])
+def test_what_will_be_the_same_is_tried_again_on_request(
+    words: list[str], attempts: int, at: dict[str, str], folder: Path
+) -> None:
+    patience = ["-t", "3", "--retry-delay", "0.001"]
+    done = resolve("get", "--json", "-q", *patience, *words, f"{at['closed']}/x")
+    assert (done.status, [record["attempts"] for record in done.records]) == (4, [attempts])

@@ -37,7 +37,7 @@ RUNS = {
     ("get", "--json", "{http}/about.txt"): 3,
     ("get", "-v", "-O", "x", "{http}/about.txt"): 0,
     ("cat", "-t", "1", "{closed}/"): 4,
-    ("cat", "-i", "{list}", "-q"): 3,
+    ("cat", "-i", "{list}", "-qq"): 3,
     ("cat", "-r"): 2,
 }
 
@@ -63,7 +63,7 @@ def test_output_that_goes_nowhere(
         monkeypatch.setattr(sys, "stdout", stream)
         assert main([word.format_map(at) for word in run]) == status
     told = capsys.readouterr().err
-    assert told.count("standard output") == (status == 3 and "-q" not in run)
+    assert told.count("standard output") == (status == 3 and "-qq" not in run)
 
 
 @contextmanager
@@ -197,3 +197,31 @@ def test_what_is_no_text_is_not_for_a_terminal(
 def test_a_plan_is_a_step_a_line(hostile: str) -> None:
     done = resolve("explain", f"{hostile}/n%0A%20%20verdict%20%20allow")
     assert len(re.findall(rb"^  verdict ", done.out, re.MULTILINE)) == 1
+
+
+def test_what_came_before_an_error_is_out(folder: Path) -> None:
+    (folder / "text").write_text("<URL:http://h.example/>")
+    done = resolve("extract", str(folder / "text"), str(folder / "missing"))
+    assert (done.status, done.out) == (3, b"http://h.example/\n")
+
+
+@pytest.mark.parametrize("gone", ["full", "left"])
+def test_what_could_not_be_written_is_not_kept_for_later(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _taking_nothing(gone) as stream, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        assert main(["--version"]) in (3, 141)
+    assert resolve("parse", "http://h.example/").out.startswith(b"url: ")
+
+
+def test_a_name_that_the_locale_cannot_write(folder: Path) -> None:
+    """Without UTF-8, as nobody's locale is today who did not ask for it."""
+    (folder / "é").write_bytes(b"octets")
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(CHECKOUT)}
+    given = [sys.executable, "-c", "from resolver.cli import run; run()"]
+    (folder / "here").mkdir()
+    for verb, status, out in (("get", 3, b""), ("cat", 0, b"octets")):
+        command = [*given, verb, f"{folder.as_uri()}/%C3%A9"]
+        done = subprocess.run(command, cwd=folder / "here", env=ascii_only, capture_output=True)
+        assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (status, out, False)
+        assert (b"LC_ALL=C.UTF-8" in done.stderr) == (status == 3)
+    assert os.listdir(folder / "here") == []

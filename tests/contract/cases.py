@@ -1,6 +1,6 @@
 """The schemes as rows of the contract: a server of each, URLs of it, and what they must give.
 
-`{at}` in a URL is the address and port of the row's server, `{folder}` the path of a folder of this machine.
+`{at}` in a URL is the address and port of the row's server, `{folder}` the path of a folder here.
 """
 
 from __future__ import annotations

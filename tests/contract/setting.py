@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
@@ -21,9 +22,14 @@ import trio.testing
 from fixtures.__main__ import server_tls
 from protocols.contract import Limits, Options
 from resolver.events import OnEvent
+from resolver.loops import running
 from resolver.policy import Policy
-from resolver.session import Resolver
+from resolver.retrieval.session import Resolver
 from tests.contract.cases import Case, Server
+from tests.elsewhere import settle_elsewhere
+
+#: Turns of asyncio's loop in which what is ready there is done.
+_TURNS = 10
 
 #: Seconds after which a test gives up. Nothing here comes near it, however busy the machine.
 PATIENT = 30.0
@@ -60,7 +66,7 @@ class Setting:
 
     def url(self, template: str | None) -> str:
         assert template is not None, f"{self.case} has no such URL"
-        return template.format(at=self.at, folder=self.folder)
+        return template.format(at=self.at, folder=self.folder.as_uri().removeprefix("file://"))
 
     @property
     def connections(self) -> int:
@@ -140,9 +146,19 @@ class Open(NamedTuple):
         return self.descriptors > before.descriptors or not self.threads <= before.threads
 
 
+async def settle() -> None:
+    """Until everybody waits for something to happen, here and in the threads of servers."""
+    if trio.lowlevel.in_trio_task():
+        await trio.testing.wait_all_tasks_blocked()
+    else:
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        settle_elsewhere()
+
+
 async def settled() -> Open:
     """What is open once everybody, servers included, waits for something to happen."""
-    await trio.testing.wait_all_tasks_blocked()
+    await settle()
     working = frozenset(thread.name for thread in threading.enumerate() if not _waits(thread))
     return Open(len(os.listdir("/proc/self/fd")), working)
 
@@ -150,9 +166,9 @@ async def settled() -> Open:
 async def check_nothing_left(before: Open) -> None:
     """No more descriptors than before, and no other thread but those that wait for work. Fewer there may
     be: a server may have closed its end of something earlier only now."""
-    with trio.move_on_after(PATIENT):
+    with running().move_on_after(PATIENT):
         while (now := await settled()).exceeds(before):
-            await trio.testing.wait_all_tasks_blocked(0.005)
+            await running().sleep(0.005)
     assert not now.exceeds(before), (before, now)
 
 

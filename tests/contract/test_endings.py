@@ -15,10 +15,10 @@ from protocols.contract import Kind
 from protocols.errors import Declined, Refused
 from resolver.events import Event
 from resolver.policy import Policy
-from resolver.session import Resolver
+from resolver.retrieval.session import Resolver
 from tests.contract.checkpoints import cancelled_at, spread
 from tests.contract.setting import WAYS, Setting, check_nothing_left, settled
-from tests.faults.test_cuts import FULL
+from tests.sampled import FULL
 
 
 async def stream_unread(session: Resolver, url: str, path: Path) -> None:

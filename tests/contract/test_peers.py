@@ -29,12 +29,12 @@ from protocols.errors import (
     Truncated,
 )
 from resolver.policy import Policy
-from resolver.session import Resolver
+from resolver.retrieval.session import Resolver
 from tests.contract import peers
 from tests.contract.cases import CASES, SECRET, Case
 from tests.contract.setting import PATIENT, WAYS, Setting, Way, check_nothing_left, settled
 from tests.faults.cell import CONTENT, SIZE
-from tests.faults.test_cuts import FULL
+from tests.sampled import FULL
 
 #: One row a scheme over TCP.
 CLIENTS: tuple[Case, ...] = tuple(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,14 +20,14 @@ from protocols.contract import Limits
 from protocols.errors import ResolveError
 from resolver.events import Event, Started
 from resolver.policy import Policy
-from resolver.response import Saved
-from resolver.session import Resolver
-from resolver.tries import Patience
+from resolver.retrieval.response import Saved
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
+from tests.hang import NEVER
 
 #: Seconds of silence after which a peer is given up, where silence is the fault, and where it is none.
-SILENCE = 0.5
-_CALM = 10.0
-PATIENCE = Patience(tries=2, delay=0.01)
+SILENCE = 0.15
+PATIENCE = RetryPolicy(tries=2, delay=0.01)
 NAME = "object.bin"
 
 
@@ -53,7 +54,6 @@ class Came:
     files: dict[str, bytes]
     attempts: int
     sent: int
-    elapsed: float
     rules: list[str] = field(default_factory=list)
 
     @property
@@ -77,9 +77,10 @@ async def run(
     *,
     login: str = "",
     limits: Limits | None = None,
-    patience: Patience = PATIENCE,
+    patience: RetryPolicy = PATIENCE,
 ) -> Result:
-    limits = limits or _limits(manner)
+    limits = limits or limits_of(manner)
+    patience = patience_for(manner, patience)
     async with trio.open_nursery() as nursery:
         server = await serve(nursery, scheme, CONTENT, manner, tls)
         url = server.url(login)
@@ -93,38 +94,45 @@ async def run(
         first = await once()
         after = None
         if first.error is not None:
-            server.manner = replace(manner, fault=None, cuts=(), changes=False)
-            server.open()
+            server.mend()
             after = await once()
         nursery.cancel_scope.cancel()
     return Result(first, after)
 
 
-def _limits(manner: Manner) -> Limits:
+def patience_for(manner: Manner, patience: RetryPolicy = PATIENCE) -> RetryPolicy:
+    """The limit is short, and where many cells begin at once a greeting may come as late."""
+    late = manner.fault is not None and manner.fault.at != "connect"
+    return replace(patience, retry_all=True) if late else patience
+
+
+def limits_of(manner: Manner) -> Limits:
     """Short ones where they are what is to end it."""
     fault = manner.fault
     silent = fault is not None and fault.kind == "silence"
     never = fault is not None and fault.kind == "never"
     unmet = fault is not None and (never or (silent and fault.at == "connect"))
-    return Limits(connect=SILENCE if unmet else _CALM, idle=SILENCE if silent else _CALM)
+    return Limits(connect=SILENCE if unmet else NEVER, idle=SILENCE if silent else NEVER)
 
 
-async def save(url: str, folder: Path, limits: Limits | None, patience: Patience, *ports: int) -> Came:
+async def save(url: str, folder: Path, limits: Limits | None, patience: RetryPolicy, *ports: int) -> Came:
     events: list[Event] = []
     policy = Policy(allow_port=frozenset(ports), allow_password=True)
     saved, error = None, None
-    began = trio.current_time()
     async with Resolver(policy=policy, limits=limits, patience=patience, on_event=events.append) as session:
         try:
             saved = await session.save(url, str(folder / NAME))
         except ResolveError as raised:
             error = raised
+    return came_of(saved, error, events, folder)
+
+
+def came_of(saved: Saved | None, error: ResolveError | None, events: Sequence[Event], folder: Path) -> Came:
     return Came(
         saved,
         error,
         {name: (folder / name).read_bytes() for name in sorted(os.listdir(folder))},
         sum(isinstance(event, Started) for event in events),
         0,
-        trio.current_time() - began,
         [] if saved is None else [finding.rule for finding in saved.findings],
     )

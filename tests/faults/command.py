@@ -15,11 +15,11 @@ from pathlib import Path
 import trio
 
 from fixtures.faulty import FaultyServer
-from tests.scheduled import Stopwatch, has_ended
+from tests.hang import HANG
 
 CHECKOUT = Path(__file__).parents[2]
-#: Seconds that no test of a process should take.
-_ENOUGH = 20
+#: Does Python hold back what goes to standard output? In a person's shell it does, not in many a container.
+BUFFERING = {"buffered": {}, "unbuffered": {"PYTHONUNBUFFERED": "1"}}
 
 
 @dataclass
@@ -33,15 +33,6 @@ class Running:
         """Its exit status, and that of a shell where a signal ended it."""
         code = await self.process.wait()
         return code if code >= 0 else 128 - code
-
-    async def stop(self, number: signal.Signals) -> tuple[int, float]:
-        """Send it a signal; its exit status, and the seconds that it took to end."""
-        pid = self.process.pid
-        stopwatch = Stopwatch(pid)
-        self.process.send_signal(number)
-        await until(lambda: has_ended(pid))
-        took = stopwatch.seconds()
-        return await self.status(), took
 
     async def read_err(self) -> None:
         assert self.process.stderr is not None
@@ -60,20 +51,22 @@ async def resolve(
     stdin: int = subprocess.DEVNULL,
     stdout: int = subprocess.DEVNULL,
     before: Callable[[], None] | None = None,
+    buffering: str = "buffered",
 ) -> AsyncIterator[Running]:
     """`resolve` in `folder`; it is killed on leaving, if it has not ended. `before` runs in it first."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-c", "from resolver.cli import run; run()", *arguments]
     open_process = partial(
         trio.lowlevel.open_process,
         command,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        env={**inherited, **BUFFERING[buffering], "PYTHONPATH": str(CHECKOUT)},
         stdin=stdin,
         stdout=stdout,
         stderr=subprocess.PIPE,
-        preexec_fn=before,
+        preexec_fn=partial(_begin, before),
     )
-    with trio.fail_after(_ENOUGH):
+    with trio.fail_after(HANG):
         running = Running(await open_process())
         try:
             async with trio.open_nursery() as nursery:
@@ -84,6 +77,14 @@ async def resolve(
             running.process.kill()
             with trio.CancelScope(shield=True):
                 await running.process.wait()
+
+
+def _begin(before: Callable[[], None] | None) -> None:
+    """In the new process: whoever runs the tests in the background has SIGINT ignored, and hands that on."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    if before is not None:
+        before()
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -1,7 +1,8 @@
 """Save a file again and again, killed before each call that changes the file system; then finish.
 
-`python -m tests.faults.killed FOLDER` prints a JSON object for each such moment: what the next run made of
-it. Processes are forked here, where there are no threads yet; the object is a file, so nobody has to serve.
+`python -m tests.faults.killed FOLDER UMASK EVERY FIRST` prints a JSON object for each such moment, or for one
+of EVERY from FIRST on: what the next run made of it. Processes are forked here, where no threads are yet; the
+object is a file, so nobody has to serve.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import stat
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -18,12 +20,36 @@ import trio
 
 from protocols.errors import ResolveError
 from protocols.file.document import guess_media_type
-from resolver.saving import Exists
-from resolver.session import Resolver
+from resolver.retrieval.saving import Exists
+from resolver.retrieval.session import Resolver
 
 CONTENT = bytes(range(256)) * 200
-_CALLS = ("fsync", "ftruncate", "link", "mkdir", "rename", "replace", "sendfile", "unlink", "utime", "write")
+_CALLS = (
+    *(
+        "fchmod",
+        "fsync",
+        "ftruncate",
+        "link",
+        "mkdir",
+        "open",
+        "removexattr",
+        "rename",
+        "replace",
+        "sendfile",
+    ),
+    *("setxattr", "unlink", "utime", "write"),
+)
 _KILLED = 99
+
+#: What to do about a file that is there, and what is in it: gone on with, and given back for one that is not
+#: of this object.
+HELD: tuple[tuple[Exists, bytes | None], ...] = (
+    ("fail", None),
+    ("replace", b"older"),
+    ("resume", CONTENT[:20_000]),
+    ("resume", b"older" * 4_000),
+    ("rename", b"older"),
+)
 
 
 def kill_before(number: int) -> None:
@@ -41,7 +67,8 @@ def kill_before(number: int) -> None:
         return call
 
     for name in _CALLS:
-        setattr(os, name, counted(getattr(os, name)))
+        if hasattr(os, name):  # not every system has attributes
+            setattr(os, name, counted(getattr(os, name)))
 
 
 def save(source: Path, target: Path, exists: Exists) -> str:
@@ -71,24 +98,23 @@ def in_a_child(action: Callable[[], str], at: int | None) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
 
 
-def main(folder: Path) -> None:
-    importlib.import_module("protocols.file.handler")  # once, and not in every child
+def main(folder: Path, every: int, first: int) -> None:
+    importlib.import_module("protocols.file.dialogue")  # once, and not in every child
     guess_media_type(b"object")
     source = folder / "source"
     source.write_bytes(CONTENT)
-    modes: tuple[Exists, ...] = ("fail", "replace", "resume", "rename")
-    for exists in modes:
-        number = 1
-        while one(source, folder / f"{exists}-{number}", exists, number):
-            number += 1
+    for row, (exists, held) in enumerate(HELD):
+        number = 1 + (first + row) % every
+        while one(source, folder / f"{row}-{number}", exists, held, number):
+            number += every
 
 
-def one(source: Path, place: Path, exists: Exists, number: int) -> bool:
+def one(source: Path, place: Path, exists: Exists, held: bytes | None, number: int) -> bool:
     """Killed before call `number`, and then not killed. False where there is no such call."""
     place.mkdir()
     target = place / "object"
-    if exists != "fail":
-        target.write_bytes(CONTENT[:20_000] if exists == "resume" else b"older")
+    if held is not None:
+        target.write_bytes(held)
     action = partial(save, source, target, exists)
     status, _ = in_a_child(action, number)
     left_then = sorted(os.listdir(place))
@@ -102,21 +128,23 @@ def report(
     exists: Exists, number: int, place: Path, left_then: list[str], again: int, said: str
 ) -> dict[str, object]:
     """What was left by the killed process and by the next one."""
-    name = "object.1" if exists == "rename" else "object"
+    name = "object.2" if exists == "rename" else "object"
     names = set(os.listdir(place))
     right = again == 0 and (place / name).exists() and (place / name).read_bytes() == CONTENT
     expected = {"object", name}
-    if left_then == ["object", "object.1"]:  # killed when there was nothing left to do: then another is made
-        expected |= {"object.2"}
+    if left_then == ["object", "object.2"]:  # killed when there was nothing left to do: then another is made
+        expected |= {"object.3"}
     return {
         "exists": exists,
         "killed_before": number,
         "left_then": left_then,
         "said": said,
         "after": "right" if right else "wrong",
+        "mode": stat.S_IMODE((place / name).stat().st_mode) if right else None,
         "left": sorted(names - expected),
     }
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    os.umask(int(sys.argv[2], 8))
+    main(Path(sys.argv[1]), *map(int, sys.argv[3:]))

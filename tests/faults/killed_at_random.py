@@ -26,7 +26,13 @@ from tests.scheduled import has_ended
 #: Seconds in which a run begins, when nothing else wants the processor.
 _BEGINNING = 0.06
 
-_NEEDED = ("protocols.http.handler", "resolver.cli.online", "resolver.cli.outcome", "resolver.saving")
+_NEEDED = (
+    "protocols.ftp.dialogue",
+    "protocols.http.dialogue",
+    "resolver.cli.online",
+    "resolver.cli.outcome",
+    "resolver.retrieval.saving",
+)
 
 
 def killed(arguments: list[str], moment: Callable[[], bool]) -> None:
@@ -72,7 +78,7 @@ def main(times: int, *arguments: str) -> None:
     for _ in range(times):
         killed(list(arguments), choose(source, len(content)))
         left = sizes()
-        print(json.dumps(left))
+        print(json.dumps(left), flush=True)  # before the next fork, which would have it too
         whole = {name for name in left if not name.endswith((".part", ".part-state", ".new"))}
         assert all(Path(name).read_bytes() == content for name in whole), left
         if whole:

@@ -56,7 +56,8 @@ class Row:
         words = [self.scheme, manner.framing if manner.framing != "length" else ""]
         words.append("" if manner.offsets == "yes" else f"offsets-{manner.offsets}")
         told = "-".join(manner.tells) or "nothing"
-        words += ["changes" if manner.changes else "", "" if manner.tells == ALL else f"tells-{told}"]
+        words += ["changes" if manner.changes else "", "cut then" if manner.cuts else ""]
+        words += ["" if manner.tells == ALL else f"tells-{told}"]
         if fault is not None:
             words += [fault.kind, fault.at, str(fault.share) if fault.at == "body" else ""]
             words.append("always" if fault.times is None else "once")
@@ -146,21 +147,32 @@ def _cells(
             row = replace(row, held=reached)
         if row.error is Truncated:
             row = replace(row, received=None if scheme.startswith("nntp") else reached)
-        yield from both(row)
+        # Who never greets has one try.
+        if scheme in ("ftp", "nntp") and (kind, fault.at) == ("silence", "connect"):
+            yield from (replace(each, error=error, tries=1) for each in both(row))
+        else:
+            yield from both(row)
+
+
+def is_raced(row: Row) -> bool:
+    """What breaks the dialogue comes on one connection while data still comes on another: of a server that
+    runs beside us nobody can say which is here first, and so how much of the object is kept."""
+    fault = row.manner.fault
+    return fault is not None and fault.kind in ("stray", "endless") and fault.at == "end"
 
 
 def refusals() -> Iterator[Row]:
     """Nobody listens; the peer says "not now"; what comes is no answer."""
     for scheme in PLAIN + SECURED:
-        yield Row(scheme, Manner(fault=NOBODY), Unreachable)
+        yield _final(scheme, Manner(fault=NOBODY), Unreachable)
     for scheme in ("ftp", "ftps", "http", "https", "nntp", "nntps"):
         yield from both(Row(scheme, Manner(fault=Fault("later", "greeting")), TryLater))
     yield from both(Row("nntp", Manner(fault=Fault("later", "body")), TryLater))
     for scheme in ("ftp", "nntp"):
         for moment in ("greeting", "login"):
             manner = Manner(login=scheme == "nntp")
-            yield _final(scheme, replace(manner, fault=Fault("stray", moment)), ProtocolError)  # type: ignore[arg-type]
-            yield _final(scheme, replace(manner, fault=Fault("endless", moment)), LimitExceeded)  # type: ignore[arg-type]
+            yield _final(scheme, replace(manner, fault=Fault("stray", moment)), ProtocolError)
+            yield _final(scheme, replace(manner, fault=Fault("endless", moment)), LimitExceeded)
     yield replace(_final("ftp", Manner(fault=Fault("stray", "end")), ProtocolError), held=SIZE)
     yield replace(_final("ftp", Manner(fault=Fault("endless", "end")), LimitExceeded), held=SIZE)
     for scheme in ("http", "wais"):
@@ -178,7 +190,7 @@ def lengths() -> Iterator[Row]:
     """More or less than was announced, and octets that are said to have failed."""
     for scheme in ("ftp", "ftps"):
         for kind in ("short", "final", "later"):
-            yield from both(_broken_off(scheme, Fault(kind, "body", 50), SIZE // 2))  # type: ignore[arg-type]
+            yield from both(_broken_off(scheme, Fault(kind, "body", 50), SIZE // 2))
         yield from both(_broken_off(scheme, Fault("final", "body", 100), SIZE))
     yield from both(_broken_off("ftp", Fault("short", "body", 0), 0))
     yield from both(Row("ftp", Manner(fault=Fault("final", "body", 0)), TryLater))
@@ -195,6 +207,15 @@ def lengths() -> Iterator[Row]:
         yield Row(scheme, Manner(fault=Fault("long", "end")), None, tries=1)
     yield Row("ftp", Manner(fault=Fault("long", "end")), None, tries=1)  # it has grown
     yield Row("gopher", Manner(fault=Fault("long", "end")), None, tries=1, content=CONTENT[:-1_000])
+    yield from cut_then_longer()
+
+
+def cut_then_longer() -> Iterator[Row]:
+    """What is gone on with in the middle ends where the object does: octets too many are of another one."""
+    manner = Manner(fault=Fault("long", "end"), cuts=(SIZE // 2,))
+    for scheme in ("ftp", "ftps", "http", "https"):
+        yield Row(scheme, manner, None, tries=3, finding="save:restarted")
+    yield Row("wais", manner, ProtocolError)
 
 
 def _broken_off(scheme: str, fault: Fault, reached: int) -> Row:

@@ -15,10 +15,10 @@ import trio
 
 from fixtures.faulty import Manner, serve
 from resolver.policy import Policy
-from resolver.session import Resolver
-from resolver.tries import Patience
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
+from tests.sampled import FULL
 
-FULL = os.environ.get("RESOLVE_FAULTS") == "full"
 SIZE, CUTS = (67_108_864, 200) if FULL else (4_194_304, 40)
 MOST = 1.05
 
@@ -30,7 +30,7 @@ async def test_random_cuts(scheme: str, nursery: trio.Nursery, tmp_path: Path) -
     manner = Manner(cuts=tuple(sorted(source.sample(range(1, SIZE), CUTS))))
     server = await serve(nursery, scheme, content, manner)
     async with Resolver(
-        policy=Policy(allow_port=frozenset({server.port})), patience=Patience(tries=3, delay=0.001)
+        policy=Policy(allow_port=frozenset({server.port})), patience=RetryPolicy(tries=3, delay=0.001)
     ) as session:
         saved = await session.save(server.url(), str(tmp_path / "object"))
     assert (tmp_path / "object").read_bytes() == content

@@ -8,9 +8,9 @@ choice, for a reader must not care.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeAlias, TypeVar
+from typing import NoReturn, TypeAlias, TypeVar
 
 from fixtures.transcript import Connection, Transcript
 from protocols.contract import (
@@ -20,12 +20,12 @@ from protocols.contract import (
     Gate,
     Limits,
     Line,
-    Loan,
     LocalFile,
-    Memory,
     Options,
-    Seat,
+    PipelineState,
+    PooledConnection,
     Sink,
+    Slot,
     Stream,
 )
 from protocols.errors import Disconnected, TimedOut
@@ -70,11 +70,12 @@ class MemoryStream:
         self._cutter = cutter
         self._waiting: list[bytes] = []
         self.sent = b""
-        self.received = 0
+        self.received = self.moved = 0
         self.secured = tls
         self.close_notify_seen = False
         self.closed = False
         self.peer = "192.0.2.1"
+        self.agreed: str | None = None
 
     async def send(self, *lines: Line) -> None:
         assert not self.closed, "sent on a closed connection"
@@ -122,6 +123,7 @@ class MemoryStream:
                 octets = octets[: count - moved]
             sink.write(octets)
             moved += len(octets)
+        self.moved += moved
         return moved
 
     async def start_tls(self) -> None:
@@ -138,17 +140,17 @@ class MemoryStream:
 
 
 class MemoryLoan:
-    """A `Loan` of a connection that is closed all the same; `kept` says what it was kept with."""
+    """A `PooledConnection` of a connection that is closed all the same; `kept` says what it was kept with."""
 
-    memory: object | None = None
+    state: object | None = None
 
-    def __init__(self, stream: Stream, whom: Hashable) -> None:
+    def __init__(self, stream: Stream, pool_key: Hashable) -> None:
         self.stream = stream
-        self.whom = whom
+        self.pool_key = pool_key
         self.kept: object | None = None
 
-    def keep(self, memory: object) -> None:
-        self.kept = memory
+    def keep(self, state: object) -> None:
+        self.kept = state
 
 
 class MemoryGate:
@@ -201,21 +203,29 @@ class MemoryGate:
             stream.check_finished()
 
     @asynccontextmanager
-    async def borrow(self, whom: Hashable, *, tls: bool) -> AsyncIterator[Loan]:
+    async def acquire(self, pool_key: Hashable, *, tls: bool) -> AsyncIterator[PooledConnection]:
         """A new connection each time; `loans` tells what would have been kept, and for whom."""
         async with self.connect(tls=tls) as stream:
-            self.loans.append(MemoryLoan(stream, whom))
+            self.loans.append(MemoryLoan(stream, pool_key))
             yield self.loans[-1]
 
-    async def credentials(self, user: bytes | None) -> Credentials | None:
+    def random(self, count: int) -> bytes:
+        return bytes(range(count))
+
+    async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         """The next of `logins`."""
         assert self._logins, f"nobody expects a login as {user!r}"
         return self._logins.pop(0)
 
     def join(
-        self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool
-    ) -> AbstractAsyncContextManager[Seat]:
+        self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
+    ) -> AbstractAsyncContextManager[Slot]:
         raise AssertionError("nobody expects to share a connection")
+
+    async def stand_by(self) -> NoReturn:
+        raise AssertionError("nobody expects two things at once")
+
+    async def pause(self) -> None: ...
 
     def elsewhere(self, location: str) -> Gate:
         raise AssertionError("nobody expects to be sent elsewhere")
@@ -239,10 +249,19 @@ class MemorySink:
     """A `Sink` that keeps what is written."""
 
     def __init__(self) -> None:
-        self.octets = bytearray()
+        self.octets = b""
 
     def fileno(self) -> int:
         raise AssertionError("there is no file")
 
     def write(self, octets: bytes | memoryview) -> None:
         self.octets += octets
+
+
+async def pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
+    """Everything into the sink, piece by piece; how many octets."""
+    count = 0
+    async for octets in pieces:
+        sink.write(octets)
+        count += len(octets)
+    return count

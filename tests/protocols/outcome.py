@@ -1,16 +1,17 @@
-"""A handler driven through a transcript, and what came of it compared with what the transcript says."""
+"""What comes of a transcript, by the dialogue alone and by what opens its URL, compared with what it says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from fixtures.transcript import Outcome, Transcript
 from protocols.contract import Entry, Gate, Reply, Url
 from protocols.errors import ResolveError
-from protocols.step import Borrow, Connect, HandOver, Hear, Say, Step
-from protocols.wire import Buffer
+from protocols.step import Dialogue
+from tests.protocols.player import Player
+from tests.protocols.scripts import Recital
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
 
@@ -27,7 +28,7 @@ async def resolve(open_: Opener, url: Url, gate: Gate) -> Outcome:
 
 
 async def take(reply: Reply, outcome: Outcome) -> None:
-    outcome.kind, outcome.media_type, outcome.target = reply.kind.value, reply.media_type or "-", reply.target
+    _describe(reply, outcome)
     outcome.body = b""
     entries: list[Entry] = []
     listing = reply.listing if reply.records is None else None
@@ -37,13 +38,10 @@ async def take(reply: Reply, outcome: Outcome) -> None:
         if listing is not None:
             entries += listing.feed(octets)
     if reply.listing is not None and reply.records is not None:
-        async for octets in reply.records:
-            entries += reply.listing.feed(octets)
+        entries += reply.listing.feed(reply.records)
     if reply.listing is not None:
         entries += reply.listing.finish()
-    outcome.entries = [(entry.kind.value, entry.url, entry.name) for entry in entries]
-    outcome.verified = tuple(sorted(reply.verified))
-    outcome.findings = sorted(finding.rule for finding in reply.findings)
+    _conclude(reply, entries, outcome)
 
 
 def check(outcome: Outcome, expected: Outcome) -> None:
@@ -58,43 +56,35 @@ def check(outcome: Outcome, expected: Outcome) -> None:
             assert outcome.entries == expected.entries
 
 
-def play(dialogue: Any, transcript: Transcript, answers: tuple[object, ...] = (None,)) -> list[Step]:
-    """Perform a dialogue alone against a transcript; its steps. A hand-over is answered with the next of
-    `answers`, the rest of what the server says on that connection is the body's business."""
-    steps: list[Step] = []
-    connections = iter(transcript.connections)
-    buffer, said, sent = Buffer(), b"", b""
-    answer: object = None
-    waiting = iter(answers)
-    while True:
-        try:
-            step = dialogue.send(answer)
-        except StopIteration:
-            assert sent == said, "the dialogue did not say everything"
-            return steps
-        steps.append(step)
-        answer = None
-        match step:
-            case Connect() | Borrow():
-                assert sent == said, "the dialogue did not say everything"
-                connection = next(connections)
-                buffer, sent, said = Buffer(), b"", connection.said_by("C")
-                buffer.feed(connection.said_by("S"))
-            case Say(lines=lines):
-                sent += b"".join(line.octets for line in lines)
-                assert said.startswith(sent)
-            case Hear(reader=reader):
-                answer = _hear(reader, buffer)
-            case HandOver():
-                answer = next(waiting, None)
+def recite(
+    dialogue: Dialogue[Any], transcript: Transcript, password: bytes | None = None, surplus: bytes = b""
+) -> Outcome:
+    """The dialogue alone, against the server's part of a transcript, and what comes of it. `password` is what
+    a person knows, `surplus` what the server says and nobody is to read."""
+    outcome, player = Outcome(), Player(dialogue, Recital(transcript, password))
+    try:
+        player.play(surplus)
+    except ResolveError as error:
+        outcome.error = type(error).__name__
+    if player.begun is not None:
+        _describe(player.begun, outcome)
+        outcome.body = player.body
+    if outcome.error is None:
+        _conclude(player.reply, _entries(player.reply, player.body), outcome)
+    return outcome
 
 
-def _hear(reader: Any, buffer: Buffer) -> object:
-    waiting = reader(buffer)
-    while True:
-        try:
-            next(waiting)
-        except StopIteration as done:
-            return done.value
-        assert not buffer.at_end, "a reader asked for more after the end"
-        buffer.feed(b"")
+def _entries(reply: Reply, body: bytes) -> list[Entry]:
+    if reply.listing is None:
+        return []
+    return [*reply.listing.feed(body if reply.records is None else reply.records), *reply.listing.finish()]
+
+
+def _describe(reply: Reply, outcome: Outcome) -> None:
+    outcome.kind, outcome.media_type, outcome.target = reply.kind.value, reply.media_type or "-", reply.target
+
+
+def _conclude(reply: Reply, entries: Iterable[Entry], outcome: Outcome) -> None:
+    outcome.entries = [(entry.kind.value, entry.url, entry.name) for entry in entries]
+    outcome.verified = tuple(sorted(reply.verified))
+    outcome.findings = sorted(finding.rule for finding in reply.findings)

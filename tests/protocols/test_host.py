@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from protocols.authority import build_host, is_hostname
 from protocols.errors import InvalidUrl
-from protocols.host import build_host, is_hostname
 from protocols.location import Place
 from resolver.url import parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good

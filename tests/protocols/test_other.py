@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from protocols.contract import JsonValue
 from protocols.errors import InvalidUrl
 from protocols.other import OtherUrl, build, without_user
 from resolver.url import parse
 from tests.protocols.url_rows import Good, check_good
 
 
-def other(status: str, schemepart: str) -> dict[str, str]:
+def other(status: str, schemepart: str) -> dict[str, JsonValue]:
     return {"status": status, "schemepart": schemepart}
 
 

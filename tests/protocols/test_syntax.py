@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.contract import Place, Url, UrlText
@@ -65,7 +65,6 @@ def test_encoding(octets: bytes, also: str, encoded: str) -> None:
 
 
 @given(st.binary(), st.sampled_from(["", RESERVED, "/", ";:@&="]))
-@settings(deadline=None)
 def test_encoded_octets_decode_to_themselves(octets: bytes, also: str) -> None:
     encoded = encode(octets, also)
     assert decode(encoded) == octets
@@ -155,7 +154,6 @@ def test_an_octet_is_found_in_its_place(text: str, octets: bytes, position: int)
 
 
 @given(st.binary(min_size=1, max_size=30), st.data())
-@settings(deadline=None)
 def test_a_decoded_index_is_found_in_the_text(octets: bytes, data: st.DataObject) -> None:
     index = data.draw(st.integers(0, len(octets) - 1))
     encoded = encode(octets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -11,12 +11,12 @@ import trio
 import trio.testing
 
 from protocols.contract import Came, Limits, Options
-from protocols.conversation import (
+from protocols.errors import Disconnected, ProtocolError, TlsError, Unreachable
+from protocols.step import (
     AwaitData,
     Begun,
     CloseData,
     Connect,
-    Conversation,
     Dialogue,
     Hear,
     Note,
@@ -24,9 +24,10 @@ from protocols.conversation import (
     Pace,
     StartTls,
 )
-from protocols.errors import Disconnected, ProtocolError, TlsError, Unreachable
-from protocols.wire import read_line
+from protocols.wire import Buffer, Rest, read_line
 from resolver.gate import race
+from tests.hang import HANG
+from tests.protocols.opening import perform
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -94,25 +95,36 @@ def weigh(lines: Sequence[bytes]) -> Pace:
     return {b"1": Pace.MORE, b"2": Pace.LAST, b"4": Pace.BROKEN}.get(lines[-1][:1], Pace.OVER)
 
 
+def line(buffer: Buffer) -> Generator[Rest | None, None, bytes]:
+    """A reader for one line, which does not begin with a question mark."""
+    if (taken := (yield from read_line(100)(buffer))).startswith(b"?"):
+        raise ProtocolError("no line")
+    return taken
+
+
 def waiting(tls: bool = False) -> Dialogue[object]:
     """Waits for data; then hears one more line."""
     yield Connect()
     yield OpenData(1, tls)
-    begun = yield AwaitData(LINE, "a line or data", b"1", weigh)
+    begun = yield AwaitData(line, "a line or data", b"1", weigh)
     yield Note("then")
-    last = yield Hear(LINE, "a line", b"2")
+    last = yield Hear(line, "a line", b"2")
     return begun, last
 
 
 async def run(gate: PipeGate, dialogue: Dialogue[object], *feeds: Callable[[], Awaitable[None]]) -> object:
-    conversation: Conversation[object] = Conversation(dialogue, gate)  # type: ignore[arg-type]
-    with trio.fail_after(2):
-        async with conversation, trio.open_nursery() as nursery:
-            nursery.start_soon(conversation.run)
+    results: list[object] = []
+
+    async def converse() -> None:
+        results.append(await perform(dialogue, gate))  # type: ignore[arg-type]
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(converse)
             for feed in feeds:
                 await trio.testing.wait_all_tasks_blocked()
                 await feed()
-    return conversation.result
+    return results[0]
 
 
 def says(pipe: Pipe, octets: bytes) -> Callable[[], Awaitable[None]]:
@@ -156,6 +168,21 @@ async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
         gate, waiting(), says(gate.control, b"2 a\n"), says(gate.data, b"octets"), says(gate.control, b"x\n")
     )
     assert result == (Begun((b"2 a",), 6), b"x")
+
+
+@pytest.mark.parametrize("data", [b"", b"octets"])
+async def test_what_breaks_the_dialogue_as_data_comes_breaks_it(data: bytes) -> None:
+    """In the same turn, or before any: it is not lost, and not waited for once more."""
+    gate = PipeGate()
+
+    async def both() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(gate.data.far.send_all, data)
+            nursery.start_soon(gate.control.far.send_all, b"1 a\n?\n")
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await run(gate, waiting(), both)
+    assert raised.group_contains(ProtocolError, match="no line")
 
 
 @pytest.mark.parametrize("reset", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pytest
@@ -18,7 +19,7 @@ class Good(NamedTuple):
     """`components` are some of the URL's, octets as characters; `findings` are all of them, by name."""
 
     text: str
-    components: dict[str, JsonValue]
+    components: Mapping[str, JsonValue]
     findings: str = ""
 
 

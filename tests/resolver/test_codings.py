@@ -52,6 +52,7 @@ def test_it_comes_out_however_it_comes_in(coding: Coding, step: int) -> None:
     assert unpacking.taken == len(octets)
 
 
+@pytest.mark.slow
 def test_a_bomb_goes_off_in_small_pieces(coding: Coding) -> None:
     make, compress = coding
     count, largest = unpack(make(), compress(bytes(64 * MEBIBYTE)), 65_536)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from fixtures.recordings import URLS
 from resolver.extraction import MOST_ALTERNATES, Extracted, extract
 from resolver.registry import SCHEMES
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "urls_public.jsonl"
 CASES: list[dict[str, Any]] = [
-    case for line in CORPUS.read_text(encoding="utf-8").splitlines() if "urls" in (case := json.loads(line))
+    case for line in URLS.read_text(encoding="utf-8").splitlines() if "urls" in (case := json.loads(line))
 ]
 
 
@@ -114,7 +113,6 @@ def test_where_it_was_found() -> None:
 
 
 @given(st.text(st.sampled_from("<>URLurl:http/x-\n \r@é"), max_size=60))
-@settings(deadline=None)
 def test_any_text_can_be_searched(text: str) -> None:
     for found in extract(text):
         assert text[found.position] == "<"

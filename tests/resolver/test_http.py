@@ -14,7 +14,7 @@ import resolver
 from fixtures.__main__ import server_tls
 from fixtures.http import ABOUT, DATA, EXAMPLE, Behaviour, HttpServer, Page, Request, moved, serve
 from fixtures.http.server import encode
-from protocols.contract import Kind, Limits, Options
+from protocols.contract import Credentials, Kind, Limits, Options, Origin
 from protocols.errors import (
     Disconnected,
     LimitExceeded,
@@ -26,9 +26,9 @@ from protocols.errors import (
     TimedOut,
     Truncated,
 )
-from resolver.policy import Policy
-from resolver.session import Resolver
-from resolver.tries import Patience
+from resolver.policy import Policy, Reach
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
 
 
 async def test_a_document(nursery: trio.Nursery) -> None:
@@ -247,6 +247,64 @@ async def test_credentials_in_a_location_are_refused(nursery: trio.Nursery) -> N
     assert "b@" not in str(caught.value) + str(caught.value.url)
 
 
+FAR = ("user", "password")
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine is taken for another one, as far as passwords go."""
+    monkeypatch.setattr("resolver.policy.credentials.certain", lambda address: Reach.PUBLIC)
+
+
+@pytest.mark.usefixtures("far")
+async def test_a_login_goes_on_within_its_place_where_a_person_was_warned(nursery: trio.Nursery) -> None:
+    """S11: the same scheme, host and port; and S06 was told of the place one hop before, then again."""
+    private = Page(b"A secret.\n", login=FAR)
+    there = {"/a": replace(moved("/b"), login=FAR), "/b": replace(moved("/c"), login=FAR), "/c": private}
+    server = await serve(nursery, there)
+    async with Resolver() as session:
+        response = await session.fetch(server.url("/a", "user:password@"))
+    assert response.text == "A secret.\n"
+    assert [finding.rule for finding in response.findings if finding.action == "warn"].count("S06") == 1
+
+
+@pytest.mark.usefixtures("far")
+async def test_no_login_goes_in_the_clear_that_nobody_was_warned_of(nursery: trio.Nursery) -> None:
+    """Not to another place, though it may go there, and not for a URL that nobody chose."""
+    private = Page(b"A secret.\n", login=FAR)
+    target = await serve(nursery, {"/c": private})
+    server = await serve(nursery, {"/b": moved(target.url("/c")), "/c": private})
+
+    async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials:
+        return Credentials(b"user", b"password")
+
+    rows: tuple[tuple[str, Policy, Origin], ...] = (
+        (server.url("/b", "user:password@"), Policy(allow_forward={"127.0.0.1"}), "user"),
+        (server.url("/c"), Policy(), "derived"),
+    )
+    for url, policy, origin in rows:
+        async with Resolver(policy=policy, credentials=ask) as session:
+            with pytest.raises(Refused) as caught:
+                await session.fetch(url, origin=origin, referrer=(server.url("/"), "127.0.0.1"))
+        assert caught.value.rule == "S06"
+    asked = [request for request in (*server.requests, *target.requests) if request.path == "/c"]
+    assert not any(request.values("authorization") for request in asked)
+
+
+async def test_a_redirect_to_news_is_judged_before_a_server_is_looked_for(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked(option: str | None) -> None:
+        raise AssertionError("a news server was looked for")
+
+    monkeypatch.setattr("resolver.gate.network.find_setting", looked)
+    server = await serve(nursery, {"/": moved("news:comp.misc")})
+    async with Resolver() as session:
+        with pytest.raises(Refused) as caught:
+            await session.fetch(server.url())
+    assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
+
+
 async def test_a_login_is_asked_for(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Resolver() as session:
@@ -326,7 +384,7 @@ async def test_another_try_goes_on_where_the_last_one_stopped(
     behaviour: Behaviour, page: str, ranges: list[str], again: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, behaviours={page: behaviour})
-    async with Resolver(patience=Patience(tries=2, delay=0.0)) as session:
+    async with Resolver(patience=RetryPolicy(tries=2, delay=0.0)) as session:
         saved = await session.save(server.url(page), str(tmp_path / "file"))
     assert (tmp_path / "file").read_bytes() == DATA
     assert (saved.attempts, saved.bytes) == (2, len(DATA))
@@ -344,7 +402,7 @@ async def test_an_object_that_changed_is_fetched_anew(nursery: trio.Nursery, tmp
         if isinstance(event, resolver.Retrying):
             site["/data"] = replace(old, content=b"new", headers=(("ETag", '"2"'),))
 
-    async with Resolver(patience=Patience(tries=2, delay=0.0), on_event=change) as session:
+    async with Resolver(patience=RetryPolicy(tries=2, delay=0.0), on_event=change) as session:
         saved = await session.save(server.url("/data"), tmp_path / "file")  # any path will do
         assert saved.path == str(tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"new"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 from h2.connection import H2Connection
@@ -19,12 +20,13 @@ from fixtures.http.framed_server import FramedServer, Spoilt, frame, serve
 from fixtures.http.site import ABOUT, DATA, EXAMPLE, Page
 from protocols.contract import Kind, Limits
 from resolver import http2
-from resolver.session import Resolver
-from resolver.tries import Patience
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
+from tests.hang import HANG
 
 BIG = bytes(range(256)) * 20_000
 SITE = {**EXAMPLE, "/big": Page(BIG), "/big/unannounced": Page(BIG, framing="chunked")}
-ONCE = Patience(tries=1)
+ONCE = RetryPolicy(tries=1)
 
 
 @pytest.fixture(name="tls")
@@ -106,6 +108,9 @@ async def test_what_is_not_to_be_seen(nursery: trio.Nursery, tls: tuple[ssl.SSLC
     assert "dXNlcj" not in repr(events)
 
 
+Spoil = Callable[[H2Connection, int], bytes]
+
+
 def reset(machine: H2Connection, stream: int) -> bytes:
     return frame(3, 0, stream, bytes((0, 0, 0, 7)))
 
@@ -134,22 +139,23 @@ def left(machine: H2Connection, stream: int) -> bytes:
     return frame(7, 0, 0, bytes(8))
 
 
-@pytest.mark.parametrize(
-    ("spoil", "leaves", "error"),
-    [
-        (reset, False, resolver.Disconnected),
-        (left, True, resolver.Disconnected),
-        (cut, True, resolver.Truncated),
-        (short, False, resolver.Truncated),
-        (broken, False, resolver.Truncated),
-        (pings, False, resolver.ProtocolError),
-        (no_http2, False, resolver.ProtocolError),
-        (head, True, resolver.Disconnected),
-        (head, False, resolver.TimedOut),
-    ],
-)
+#: What a peer does, whether it leaves then, and what that is: to a program of ours, and to one of httpx.
+WRONG: list[tuple[Spoil, bool, type[resolver.ResolveError], type[httpx.TransportError]]] = [
+    (reset, False, resolver.Disconnected, httpx.ReadError),
+    (left, True, resolver.Disconnected, httpx.ReadError),
+    (cut, True, resolver.Truncated, httpx.RemoteProtocolError),
+    (short, False, resolver.Truncated, httpx.RemoteProtocolError),
+    (broken, False, resolver.Truncated, httpx.RemoteProtocolError),
+    (pings, False, resolver.ProtocolError, httpx.RemoteProtocolError),
+    (no_http2, False, resolver.ProtocolError, httpx.RemoteProtocolError),
+    (head, True, resolver.Disconnected, httpx.ReadError),
+    (head, False, resolver.TimedOut, httpx.ReadTimeout),
+]
+
+
+@pytest.mark.parametrize(("spoil", "leaves", "error"), [row[:3] for row in WRONG])
 async def test_what_goes_wrong(
-    spoil: Callable[[H2Connection, int], bytes],
+    spoil: Spoil,
     leaves: bool,
     error: type[resolver.ResolveError],
     nursery: trio.Nursery,
@@ -158,7 +164,7 @@ async def test_what_goes_wrong(
     spoilt: dict[str, Spoilt] = {"/data": (spoil, leaves)}
     server = await serve(nursery, tls[0], spoilt=spoilt)
     async with Resolver(cafile=tls[1], patience=ONCE, limits=Limits(idle=0.2)) as session:
-        with trio.fail_after(5), pytest.raises(error) as caught:
+        with trio.fail_after(HANG), pytest.raises(error) as caught:
             await session.fetch(server.url("/data"))
         if isinstance(caught.value, resolver.Truncated):
             assert (caught.value.received, caught.value.expected) == (5, 10)
@@ -209,7 +215,7 @@ async def test_a_server_that_knows_nothing_of_it(
 
 _WITHOUT = """
 import sys, trio, resolver
-from resolver.session import Resolver
+from resolver.retrieval.session import Resolver
 async def main():
     async with Resolver(cafile=sys.argv[2]) as session:
         await session.fetch(sys.argv[1])

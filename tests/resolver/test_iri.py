@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.errors import InvalidUrl
@@ -73,7 +73,6 @@ def test_it_is_never_applied_silently() -> None:
 
 
 @given(st.text(max_size=20), st.sampled_from(["", "http://", "http://h/", "ftp://u@", "mailto:"]))
-@settings(deadline=None)
 def test_any_text_becomes_ascii_or_is_refused(text: str, start: str) -> None:
     try:
         converted = convert_iri(start + text)

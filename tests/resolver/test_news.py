@@ -6,12 +6,14 @@ import random
 
 import pytest
 import trio
+import trio.testing
 
 import resolver
 from fixtures.nntp import EXAMPLE, INN, Behaviour, Flavour, Group, NewsServer, Spool, serve
 from fixtures.nntp.flavour import LOGIN, TRANSIT
 from fixtures.nntp.spool import SMUGGLING, numbered
-from resolver.session import Resolver
+from resolver.retrieval.session import Resolver
+from tests.hang import HANG
 
 COUNT = 60
 SPOOL = Spool({b"a.b": Group(numbered(b"a.b", list(range(1, COUNT + 1)))), **EXAMPLE.groups})
@@ -70,7 +72,7 @@ async def test_they_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
     """A window of commands is on its way before the first answer; who waited would wait for ever."""
     numbers = range(1, COUNT + 1)
     server = await serve(nursery, SPOOL, gathers=2 * COUNT)
-    with trio.fail_after(5):
+    with trio.fail_after(HANG):
         async with session(server) as many:
             assert await Crowd(many, server).fetch_all(numbers) == right(numbers)
     assert (server.connections, server.violations) == (1, [])
@@ -120,6 +122,7 @@ async def test_and_so_are_those_sent_ahead(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("after", [1, 2, 7, 20])
+@pytest.mark.slow
 async def test_a_server_that_goes_again_and_again(after: int, nursery: trio.Nursery) -> None:
     """Whoever was in flight asks again on a new connection."""
     server = await serve(nursery, SPOOL, closes_after=after)
@@ -182,12 +185,24 @@ async def test_who_reads_slowly_has_a_connection_to_himself(nursery: trio.Nurser
     assert server.connections == 2
 
 
-async def test_silence_is_waited_for_once(nursery: trio.Nursery) -> None:
+async def test_silence_is_waited_for_once(nursery: trio.Nursery, mock_clock: trio.testing.MockClock) -> None:
+    """Time passes only here, a limit's worth whenever nobody has anything left to do."""
     server = await serve(nursery, SPOOL, behaviours={b"ARTICLE 1": Behaviour(silent=True)})
-    limits = resolver.Limits(idle=0.2)
-    with trio.fail_after(3):
-        async with session(server, limits=limits) as many:
-            results = await Crowd(many, server).fetch_all(range(1, 31))
+    results: dict[int, str] = {}
+    waits = 0
+
+    async def fetch_all() -> None:
+        async with session(server, limits=resolver.Limits(idle=5.0)) as many:
+            results.update(await Crowd(many, server).fetch_all(range(1, 31)))
+
+    async with trio.open_nursery() as fetching:
+        fetching.start_soon(fetch_all)
+        while fetching.child_tasks:
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            if fetching.child_tasks:
+                mock_clock.jump(5.0)
+                waits += 1
+    assert waits == 1
     assert results[1] == "TimedOut"
     assert set(results.values()) <= {"TimedOut", *right(range(1, 31)).values()}
 
@@ -222,8 +237,8 @@ async def test_articles_of_two_groups_do_not_mix(nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize(("at_once", "seed"), [(2, 1), (3, 2), (9, 3), (60, 4)])
 async def test_any_mix_of_urls_on_one_connection(at_once: int, seed: int, nursery: trio.Nursery) -> None:
-    """Each gets its own, whatever was selected while it waited: a listing holds the floor for a while, and
-    what was so before others had it need not be so after."""
+    """Each gets its own, whatever was selected while it waited: a listing keeps others waiting for a while,
+    and what was so before need not be so after."""
     names = ("a.b", "c.d", "e.f")
     spool = Spool({name.encode(): Group(numbered(name.encode(), list(range(1, 11)))) for name in names})
     server = await serve(nursery, spool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from protocols.errors import InvalidUrl
 from resolver.reference import join
@@ -104,7 +104,6 @@ def test_nothing_is_repaired(reference: str, kind: str) -> None:
 
 
 @given(texts)
-@settings(deadline=None)
 def test_any_reference_gives_a_url_or_invalid_url(reference: str) -> None:
     try:
         joined = join(parse(BASE), reference)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import pytest
 
-import protocols.gopher
-from protocols.body import Octets
-from protocols.contract import Gate, Kind, Limits, Moved, Referrer, Reply
+from protocols.contract import Gate, Kind, Limits, Moved, Options, Referrer, Reply
+from protocols.conversation import hold
 from protocols.errors import (
     LimitExceeded,
     NotFound,
@@ -21,12 +20,16 @@ from protocols.errors import (
     TryLater,
     Unreachable,
 )
-from protocols.gopher import GopherUrl
+from protocols.gopher import GOPHER, GopherUrl
+from protocols.step import Begin, Dialogue, Give, Note
+from resolver import registry
 from resolver.events import Event, Finished, Warned
-from resolver.gate import Passage
+from resolver.gate import UrlGate
 from resolver.policy import Policy
-from resolver.policy.verdict import Ruling, strictest
-from resolver.session import Resolver
+from resolver.policy.verdict import Decision, strictest
+from resolver.registry import SCHEMES
+from resolver.retrieval import retrieval
+from resolver.retrieval.session import Resolver
 
 H = "gopher://h.example/0"
 
@@ -37,14 +40,11 @@ class Here:
 
     content: bytes | ResolveError
 
-    def __call__(self) -> AbstractAsyncContextManager[Reply]:
-        return self._open()
-
-    @asynccontextmanager
-    async def _open(self) -> AsyncIterator[Reply]:
+    def __call__(self) -> Dialogue[None]:
         if isinstance(self.content, ResolveError):
             raise self.content
-        yield Reply(kind=Kind.DOCUMENT, body=Octets(self.content))
+        yield Begin(Reply(kind=Kind.DOCUMENT))
+        yield Give(self.content)
 
 
 Answer: TypeAlias = "bytes | ResolveError | Moved"
@@ -58,8 +58,7 @@ class World:
         self.opened: list[str] = []
         self.open = 0
 
-    @asynccontextmanager
-    async def __call__(self, url: GopherUrl, gate: Gate) -> AsyncIterator[Reply]:
+    def __call__(self, url: GopherUrl, options: Options, limits: Limits) -> Dialogue[None]:
         name = url.selector.decode()
         self.opened.append(name)
         answer = self.answers[name]
@@ -68,11 +67,23 @@ class World:
         self.open += 1
         try:
             if isinstance(answer, Moved):
-                yield Reply(kind=Kind.LINK, body=Octets(), moved=answer)
+                yield Begin(Reply(kind=Kind.LINK, moved=answer))
             else:
-                yield Reply(kind=Kind.DOCUMENT, body=Octets(answer))
+                yield Begin(Reply(kind=Kind.DOCUMENT))
+                yield Give(answer)
+                yield Note("and that is all")
         finally:
             self.open -= 1
+
+
+def answer_with(
+    converse: Callable[[GopherUrl, Options, Limits], Dialogue[None]], patch: pytest.MonkeyPatch
+) -> None:
+    """Gopher URLs have this dialogue. The registry keeps what it has looked up, and is to know nothing of it
+    afterwards."""
+    real, here = registry._attribute, "nowhere:converse"
+    known = {SCHEMES["gopher"]: GOPHER._replace(converse=here), here: converse}
+    patch.setattr(registry, "_attribute", lambda place: known[place] if place in known else real(place))
 
 
 @pytest.fixture
@@ -82,8 +93,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> type[World]:
     class Opened(World):
         def __init__(self, answers: Mapping[str, Answer]) -> None:
             super().__init__(answers)
-            row = protocols.gopher.GOPHER._replace(open=self)
-            monkeypatch.setattr(protocols.gopher, "GOPHER", row)
+            answer_with(self, monkeypatch)
 
     return Opened
 
@@ -207,16 +217,15 @@ async def test_a_listener_that_fails_when_a_reply_is_there_leaves_nothing_open(
 ) -> None:
     """A warning that came with the reply is told behind it."""
 
-    class Suspect(World):
-        @asynccontextmanager
-        async def __call__(self, url: GopherUrl, gate: Gate) -> AsyncIterator[Reply]:
-            assert isinstance(gate, Passage)
-            gate._heed(strictest([Ruling("S08", "warn", "an address")]))
-            async with super().__call__(url, gate) as reply:
-                yield reply
+    world, enter = World({"a": b"A"}), hold
 
-    world = Suspect({"a": b"A"})
-    monkeypatch.setattr(protocols.gopher, "GOPHER", protocols.gopher.GOPHER._replace(open=world))
+    def warned(dialogue: Dialogue[object], gate: Gate) -> AbstractAsyncContextManager[Reply]:
+        assert isinstance(gate, UrlGate)
+        gate._admission._heed(strictest([Decision("S08", "warn", "an address")]))
+        return enter(dialogue, gate)
+
+    answer_with(world, monkeypatch)
+    monkeypatch.setattr(retrieval, "hold", warned)
     events: list[Event] = []
 
     def listen(event: Event) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.apache_servers import ApacheServer, apache
 from tests.servers.certificates import Certificates, write_certificates
 from tests.servers.ftp_servers import FtpServer, FtpSite, proftpd, pure_ftpd, vsftpd
 from tests.servers.ftp_tree import write_ftp_tree
@@ -17,6 +18,7 @@ from tests.servers.gopher_tree import write_gopher_tree
 from tests.servers.http_servers import HttpServer, nginx, write_http_tree
 from tests.servers.namespace import write_accounts
 from tests.servers.news_servers import NewsServer, inn
+from tests.servers.proxy_servers import ProxyServer, dante, squid, tinyproxy
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +97,47 @@ def _nginx(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory)
         yield server
 
 
+@pytest.fixture(scope="session", name="apache")
+def _apache() -> Iterator[ApacheServer]:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        with apache(Path(folder)) as server:
+            yield server
+
+
 @pytest.fixture(scope="session", name="inn")
 def _inn(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewsServer]:
     with inn(tmp_path_factory.mktemp("inn"), certificates) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="tinyproxy")
+def _tinyproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyServer]:
+    with tinyproxy(tmp_path_factory.mktemp("tinyproxy")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="tinyproxy_with_login")
+def _tinyproxy_with_login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyServer]:
+    with tinyproxy(tmp_path_factory.mktemp("tinyproxy"), login=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="squid")
+def _squid(certificates: Certificates) -> Iterator[ProxyServer]:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        with squid(Path(folder), certificates) as server:
+            yield server
+
+
+@pytest.fixture(scope="session", name="dante")
+def _dante(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyServer]:
+    with dante(tmp_path_factory.mktemp("dante")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", name="dante_with_login")
+def _dante_with_login(ftp_site: FtpSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyServer]:
+    with dante(tmp_path_factory.mktemp("dante"), ftp_site.wrapper) as server:
         yield server

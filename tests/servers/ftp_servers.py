@@ -2,7 +2,8 @@
 
 Each has a port per flavour: `plain`; `tls`, where AUTH TLS is required; `implicit`, TLS from the first
 octet (not Pure-FTPd, which has none). vsftpd also has `ascii`, for it converts in TYPE A only if told
-to; Pure-FTPd has `tls-data`, for otherwise it takes data connections without TLS.
+to; Pure-FTPd has `tls-data`, for otherwise it takes data connections without TLS, and `few`, which cuts
+listings at 20 names.
 Anonymous users and `namespace.USER` log in; the latter is at home in home/bob. TLS settings are the
 servers' own: vsftpd and ProFTPD demand that data connections resume the control connection's session.
 """
@@ -105,13 +106,14 @@ def pure_ftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
     program = "usr/sbin/pure-ftpd"
     files = find("pure-ftpd", program)
     #: 0 no TLS, 2 required for the control connection, 3 for data connections too
-    flavours = {"plain": "0", "tls": "2", "tls-data": "3"}
+    flavours = {"plain": "0", "few": "0", "tls": "2", "tls-data": "3"}
 
     def command(flavour: str) -> list[str]:
         # -A chroot, -H no look-ups, -u 1 any uid but root's, -z names with a dot, -l unix: our accounts
         switches = ["-A", "-H", "-u", "1", "-z", "-f", "none", "-l", "unix"]
         tls = ["-Y", flavours[flavour], "-2", str(site.certificates.combined)]
-        return [str(files.path(program)), *switches, *tls]
+        few = ["-L", "20:1"] if flavour == "few" else []
+        return [str(files.path(program)), *switches, *tls, *few]
 
     with _flavours(site, files, folder, flavours, command) as ports:
         yield FtpServer("pure-ftpd", ports, site.certificates.authority)

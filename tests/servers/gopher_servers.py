@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,9 @@ from pathlib import Path
 from tests.servers.certificates import Certificates
 from tests.servers.packages import find
 from tests.servers.service import LOOPBACK, daemon, inetd, reserved_port
+
+#: PyGopherd's is Debian's own, whatever ours is: it needs modules that newer ones have no more.
+_DEBIAN_PYTHON = "/usr/bin/python3"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def pygopherd(tree: Path, folder: Path, certificates: Certificates) -> Iterator[
     configuration = folder / "pygopherd.conf"
     with reserved_port() as port:
         configuration.write_text(_PYGOPHERD.format(port=port, tree=tree, types=types, tls=certificates))
-        command = [sys.executable, str(files.path(program)), str(configuration)]
+        command = [_DEBIAN_PYTHON, str(files.path(program)), str(configuration)]
         with daemon(command, files.environment(), folder / "pygopherd.log", ready="^Running"):
             yield GopherServer("pygopherd", port, certificates.authority)
 

@@ -30,8 +30,8 @@ _MARK = b"GET /nothing?mark"
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A running server. `log` has a line a request: connection, request line, status, Range. HTTP/2 is
-    spoken on a port of its own."""
+    """A running server. `log` has a line a request: connection, request line, status, Range, Cookie. HTTP/2
+    is spoken on a port of its own."""
 
     port: int
     tls_port: int
@@ -82,17 +82,17 @@ def nginx(tree: Path, folder: Path, certificates: Certificates) -> Iterator[Http
 _NGINX = """\
 daemon off;
 master_process off;
-pid {folder}/nginx.pid;
+pid "{folder}/nginx.pid";
 error_log stderr notice;
 events {{}}
 http {{
-    log_format tests "$connection\\t$request\\t$status\\t$http_range";
-    access_log {folder}/access.log tests;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
+    log_format tests "$connection\\t$request\\t$status\\t$http_range\\t$http_cookie";
+    access_log "{folder}/access.log" tests;
+    client_body_temp_path "{folder}/body";
+    proxy_temp_path "{folder}/proxy";
+    fastcgi_temp_path "{folder}/fastcgi";
+    uwsgi_temp_path "{folder}/uwsgi";
+    scgi_temp_path "{folder}/scgi";
     types {{ text/plain txt; application/octet-stream bin; }}
     charset utf-8;
     gzip on;
@@ -102,11 +102,20 @@ http {{
         listen 127.0.0.1:{port};
         listen 127.0.0.1:{tls_port} ssl;
         listen 127.0.0.1:{http2_port} ssl http2;
-        ssl_certificate {tls.chain};
-        ssl_certificate_key {tls.key};
-        root {tree};
+        ssl_certificate "{tls.chain}";
+        ssl_certificate_key "{tls.key}";
+        root "{tree}";
         merge_slashes off;
-        location /private/ {{ auth_basic "example"; auth_basic_user_file {folder}/passwords; }}
+        location /rounded/ {{ alias "{tree}/"; autoindex on; autoindex_exact_size off; }}
+        location /objects/ {{ alias "{tree}/"; autoindex on; autoindex_format json; }}
+        location /elements/ {{ alias "{tree}/"; autoindex on; autoindex_format xml; }}
+        location /private/ {{ auth_basic "example"; auth_basic_user_file "{folder}/passwords"; }}
+        location /shop/ {{
+            alias "{tree}/";
+            add_header Set-Cookie "desk=s3cret; Path=/shop";
+            add_header Set-Cookie "gone=1; Max-Age=0";
+            add_header Set-Cookie "elsewhere=1; Domain=example.org";
+        }}
         location = /moved {{ return 302 about.txt; }}
         location = /moved/round {{ return 302 /moved/round; }}
         location = /moved/mail {{ return 301 http://127.0.0.1:25/; }}

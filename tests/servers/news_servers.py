@@ -125,6 +125,7 @@ maxartsize: 0
 docancels: all
 doinnwatch: false
 nnrpdflags: "-n"
+nnrpdloadlimit: 0
 backoffauth: false
 tlscertfile: {tls.chain}
 tlskeyfile: {tls.key}

@@ -46,16 +46,7 @@ def inetd(
     with socket.create_server((LOOPBACK, 0)) as listener, log.open("ab") as output:
         port = listener.getsockname()[1]
         keeper = [*wrapper, *_KEEPER, "--listen", str(listener.fileno()), *command_for(port)]
-        process = subprocess.Popen(
-            keeper,
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            env=environment,
-            pass_fds=[listener.fileno()],
-        )
-        listener.close()
-        with _ended(process):
+        with _given(listener, keeper, environment, output):
             yield port
 
 
@@ -65,17 +56,27 @@ def activated(command: Sequence[str], environment: Mapping[str, str], log: Path)
     (sd_listen_fds(3)); yields the port. The command must not fork, for the socket is meant for one pid."""
     with socket.create_server((LOOPBACK, 0)) as listener, log.open("ab") as output:
         port = listener.getsockname()[1]
-        process = subprocess.Popen(
-            [*_KEEPER, *_TAKE_OVER, str(listener.fileno()), *command],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            env=environment,
-            pass_fds=[listener.fileno()],
-        )
-        listener.close()
-        with _ended(process):
+        keeper = [*_KEEPER, *_TAKE_OVER, str(listener.fileno()), *command]
+        with _given(listener, keeper, environment, output):
             yield port
+
+
+@contextmanager
+def _given(
+    listener: socket.socket, keeper: Sequence[str], environment: Mapping[str, str], output: IO[bytes]
+) -> Iterator[None]:
+    """Run a keeper to whom the socket belongs from now on, under the same number."""
+    process = subprocess.Popen(
+        keeper,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        env=environment,
+        pass_fds=[listener.fileno()],
+    )
+    listener.close()
+    with _ended(process):
+        yield
 
 
 @contextmanager

@@ -17,11 +17,11 @@ from protocols.errors import (
     ResolveError,
     TlsError,
 )
-from protocols.ftp.handler import open_ftp
 from protocols.ftp.url import FtpUrl
 from resolver.events import Connected, Event, Sent
-from resolver.gate import Door
+from resolver.gate import Network
 from resolver.url import parse
+from tests.protocols.opening import open_url
 from tests.servers.ftp_servers import FtpServer
 from tests.servers.ftp_tree import BIG, CLOSED, DEEP, FILES, LINES, MODIFIED, NAMES, OCTETS
 from tests.servers.namespace import PASSWORD, USER
@@ -202,20 +202,56 @@ async def test_the_root(path: str, ftp_server: FtpServer) -> None:
     assert sorted(entry.name for entry in response.entries or ()) == ["etc", "home", "pub"]
 
 
-async def test_facts_of_a_listing(ftp_server: FtpServer) -> None:
-    """vsftpd has no MLSD: names it is."""
-    site = Site(ftp_server, options=Options(mlsd=True))
+@pytest.mark.parametrize("options", [Options(mlsd=True), Options(detailed=True)], ids=["asked", "by FEAT"])
+async def test_facts_of_a_listing(ftp_server: FtpServer, options: Options) -> None:
+    """vsftpd has no MLSD: names it is, or lines for people where kinds and sizes are wanted."""
+    site = Site(ftp_server, options=options)
     async with site.resolver as session:
         response = await session.fetch(site.url("pub/"))
     entries = {entry.name: entry for entry in response.entries or ()}
-    if ftp_server.name == "vsftpd":
+    if ftp_server.name == "vsftpd" and options.mlsd:
         assert site.sent[-1] == b"NLST"
         assert entries["names"].kind is Kind.UNKNOWN
+        return
+    assert site.sent[-1] == (b"LIST" if ftp_server.name == "vsftpd" else b"MLSD")
+    assert entries["names"].kind is Kind.DIRECTORY
+    assert entries["a.txt"].size == len(LINES)
+    if ftp_server.name == "vsftpd":
+        assert entries["a.txt"].modified is None
+        assert {**(entries["a.txt"].extra or {})} == {
+            "source": "list",
+            "precision": "day",
+            "modified_local": "2001-09-09",
+            "modified_text": "Sep 09  2001",
+        }
     else:
-        assert entries["names"].kind is Kind.DIRECTORY
-        assert entries["a.txt"].size == len(LINES)
         assert entries["a.txt"].modified is not None
         assert entries["a.txt"].modified.timestamp() == MODIFIED
+
+
+@pytest.mark.parametrize("path", ["pub/names/", "pub/names", "pub/names;type=d"])
+async def test_lines_lead_where_names_do(path: str, vsftpd: FtpServer) -> None:
+    """Each entry of LIST has the URL that NLST's has, whatever is in its name."""
+    found = []
+    for detailed in (False, True):
+        site = Site(vsftpd, options=Options(detailed=detailed))
+        async with site.resolver as session:
+            response = await session.fetch(site.url(path))
+        found.append({entry.name: entry.url for entry in response.entries or ()})
+        assert response.findings == ()
+    assert found[0] == found[1]
+    assert len(found[0]) == len(NAMES) + len(FOLDERS) - 1  # vsftpd hides the one with a dot in front
+
+
+@pytest.mark.parametrize("options", [Options(), Options(mlsd=True)], ids=["NLST", "MLSD"])
+async def test_a_listing_that_the_server_cuts(options: Options, pure_ftpd: FtpServer) -> None:
+    """Pure-FTPd stops at a number of names, and says 226."""
+    site = Site(pure_ftpd, "few", options)
+    async with site.resolver as session:
+        response = await session.fetch(site.url("pub/names/"))
+        assert 0 < len(response.entries or ()) <= 20
+        assert [finding.rule for finding in response.findings] == ["ftp:listing-cut"]
+        assert (await session.fetch(site.url("pub/emptydir/"))).findings == ()
 
 
 async def test_info(ftp_server: FtpServer) -> None:
@@ -274,8 +310,8 @@ async def test_going_on(held: int, ftp_server: FtpServer) -> None:
     url = parse(site.url("pub/bin.dat"))
     assert isinstance(url, FtpUrl)
     async with (
-        Door(policy=resolver.Policy(allow_port={site.port}), on_event=site.events.append) as door,
-        open_ftp(url, door.admit(url, options=Options(start=held))) as reply,
+        Network(policy=resolver.Policy(allow_port={site.port}), on_event=site.events.append) as network,
+        open_url(url, network.admit(url, options=Options(start=held))) as reply,
     ):
         content = b"".join([octets async for octets in reply.body])
     assert (content, reply.start, reply.size) == (OCTETS[held:], held, len(OCTETS))

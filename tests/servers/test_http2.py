@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 import resolver
 from protocols.contract import Kind
-from resolver.session import Resolver
+from resolver.retrieval.session import Resolver
 from tests.servers.http_servers import ABOUT, DATA, LONG, HttpServer
 
 
@@ -55,7 +56,7 @@ async def test_a_file_that_was_begun(nginx: HttpServer, tmp_path: Path) -> None:
         saved = await session.save(nginx.http2_url("/data.bin"), str(tmp_path / "data.bin"), exists="resume")
     assert (tmp_path / "data.bin").read_bytes() == DATA
     assert saved.resumed_from == 100_000
-    assert nginx.requests()[-1][1:] == ["GET /data.bin HTTP/2.0", "206", f"bytes={100_000 - 4096}-"]
+    assert nginx.requests()[-1][1:4] == ["GET /data.bin HTTP/2.0", "206", f"bytes={100_000 - 4096}-"]
 
 
 async def test_credentials(nginx: HttpServer) -> None:
@@ -75,3 +76,25 @@ async def test_more_requests_than_a_connection_serves(nginx: HttpServer) -> None
     asked = nginx.requests()[before:]
     assert len(asked) == 1_010
     assert len({connection for connection, *_ in asked}) == 2
+
+
+async def test_a_plain_httpx_client(nginx: HttpServer) -> None:
+    """What has a body goes in HTTP/1.1, on a connection that is kept for the next such."""
+    before = len(nginx.requests())
+    transport = resolver.HttpxTransport(cafile=str(nginx.authority))
+    async with httpx.AsyncClient(transport=transport, follow_redirects=True) as client:
+        for _ in range(2):
+            long = await client.get(nginx.http2_url("/long.txt"))
+            assert (long.content, long.http_version, long.reason_phrase) == (LONG, "HTTP/2", "OK")
+            refused = await client.post(nginx.http2_url("/about.txt"), content=DATA[:4096])
+            assert (refused.status_code, refused.http_version) == (405, "HTTP/1.1")
+        head = await client.head(nginx.http2_url("/data.bin"))
+        with pytest.raises(resolver.Refused):
+            await client.get(nginx.http2_url("/moved/mail"))
+    assert head.headers["content-length"] == str(len(DATA))
+    asked = nginx.requests()[before:]
+    connections = [
+        {connection for connection, line, *_ in asked if line.endswith(version)}
+        for version in ("HTTP/2.0", "HTTP/1.1")
+    ]
+    assert [len(each) for each in connections] == [1, 1]

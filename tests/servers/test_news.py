@@ -10,7 +10,7 @@ import trio
 import resolver
 from protocols.contract import JsonValue, Kind, Options
 from resolver.events import Connected, Event, Sent
-from resolver.response import Response
+from resolver.retrieval.response import Response
 from tests.servers.news_servers import PASSWORD, USER, NewsServer
 from tests.servers.news_spool import DESCRIPTIONS, GONE, GROUPS, HIDDEN, PROSE, Article
 

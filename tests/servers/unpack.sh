@@ -1,6 +1,7 @@
 #!/bin/bash
-# Unpack the Debian servers that tests/servers talks to. Nothing is installed and no daemon starts:
-# several of these packages conflict with one another, so each goes into a folder of its own.
+# Unpack the Debian servers that tests/servers talks to, and the programs that read what manual/ makes.
+# Nothing is installed and no daemon starts: several of these packages conflict with one another, so each
+# goes into a folder of its own.
 #
 # usage: unpack.sh [SERVER...]        (default: all of them)
 #
@@ -20,6 +21,13 @@ packages_of() {
         pure-ftpd) echo pure-ftpd pure-ftpd-common ;;
         nginx) echo nginx-light ;;
         inn) echo inn2 inn2-inews ;;
+        tinyproxy) echo tinyproxy-bin ;;
+        dante) echo dante-server ;;
+        zsh) echo zsh zsh-common ;;
+        fish) echo fish fish-common ;;
+        groff) echo groff-base ;;
+        squid) echo squid-openssl ;;
+        apache) echo apache2-bin ;;
         *) echo "unpack.sh: no such server: $1" >&2; return 2 ;;
     esac
 }
@@ -51,7 +59,7 @@ unpack() {
     echo "$server: $root/$server"
 }
 
-[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx inn
+[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx inn tinyproxy dante zsh fish groff squid apache
 for server in "$@"; do
     unpack "$server"
 done

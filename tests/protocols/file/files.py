@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from protocols.contract import FileStatus, Kind, Sink
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from protocols.contract import FileStatus, Kind, LocalFile, Sink
+from tests.protocols.in_memory import MemoryGate
 
 
 class MadeUpFile:
@@ -25,6 +29,9 @@ class MadeUpFile:
     def modified_since(self) -> bool:
         return self._written
 
+    def begin_at(self, octet: int) -> None:
+        self._pieces = [b"".join(self._pieces)[octet:]]
+
     async def read(self) -> bytes:
         return self._pieces.pop(0) if self._pieces else b""
 
@@ -42,14 +49,13 @@ class MadeUpFile:
         return self._names[name]
 
 
-class Collected:
-    """A sink in memory."""
+class FileGate(MemoryGate):
+    """A gate to one such file."""
 
-    def __init__(self) -> None:
-        self.octets = b""
+    def __init__(self, file: MadeUpFile) -> None:
+        super().__init__(())
+        self._file = file
 
-    def fileno(self) -> int:
-        raise AssertionError("a sink in memory has no descriptor")
-
-    def write(self, octets: bytes | memoryview) -> None:
-        self.octets += octets
+    @asynccontextmanager
+    async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:
+        yield self._file

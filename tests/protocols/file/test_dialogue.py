@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.conversation import HandOver, Note, OpenFile, rehearse
-from protocols.file import FILE
+from protocols.file.dialogue import read_file
 from protocols.file.url import FileUrl
-from protocols.options import Options
+from protocols.rehearsal import rehearse
+from protocols.step import Begin, Note, OpenFile, Pass
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ from protocols.options import Options
     ],
 )
 def test_one_thing_is_opened_and_its_octets_follow(segments: tuple[bytes, ...], path: str) -> None:
-    assert FILE.dialogue is not None
-    opening, note, body = rehearse(FILE.dialogue(FileUrl(scheme="file", segments=segments), Options()))
+    opening, note, begin, body = rehearse(read_file(FileUrl(scheme="file", segments=segments)))
     assert isinstance(opening, OpenFile)
     assert (opening.segments, opening.path) == (segments, path)
     assert isinstance(note, Note)
-    assert isinstance(body, HandOver)
+    assert isinstance(begin, Begin)
+    assert isinstance(body, Pass)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from protocols.contract import Entry, FileStatus, Kind
-from protocols.file.directory import DirectoryReader, NameLines, child_url, name_line
+from protocols.file.directory import DirectoryReader, child_url, name_line, name_lines
 from protocols.file.url import FileUrl, build
-from tests.protocols.file.files import Collected, MadeUpFile
+from tests.protocols.file.files import MadeUpFile
 
 WHEN = datetime(1994, 12, 20, tzinfo=UTC)
 DOCUMENT = FileStatus(Kind.DOCUMENT, 5, WHEN)
@@ -31,16 +31,13 @@ def test_a_name_is_one_line(name: bytes, line: bytes) -> None:
     assert name_line(name) == line
 
 
-async def test_the_body_is_the_names_in_pieces() -> None:
+def test_the_body_is_the_names_in_pieces() -> None:
     names = [b"%06d" % number for number in range(50_000)]
-    pieces = [octets async for octets in NameLines(names)]
+    pieces = list(name_lines(names))
     assert b"".join(pieces).splitlines() == names
     assert len(pieces) > 1
     assert all(len(piece) < 66_000 for piece in pieces)
-    sink = Collected()
-    assert await NameLines(names).drain(sink) == len(sink.octets) == 350_000
-    assert sink.octets == b"".join(pieces)
-    assert [octets async for octets in NameLines([])] == []
+    assert list(name_lines([])) == []
 
 
 ENTRIES = [
@@ -60,7 +57,7 @@ ENTRIES = [
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 async def test_each_line_is_an_entry_however_the_octets_come(step: int) -> None:
-    octets = b"".join([piece async for piece in NameLines(list(NAMES))])
+    octets = b"".join(name_lines(NAMES))
     reader = DirectoryReader(HERE, MadeUpFile(names=NAMES), list(NAMES))
     entries: list[Entry] = []
     for start in range(0, len(octets), step):

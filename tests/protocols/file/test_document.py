@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import pytest
 
+from protocols.conversation import hold
 from protocols.errors import Changed, Truncated
-from protocols.file.document import FileBody, guess_media_type
-from tests.protocols.file.files import Collected, MadeUpFile
+from protocols.file.dialogue import read_file
+from protocols.file.document import guess_media_type
+from protocols.file.url import FileUrl
+from tests.protocols.file.files import FileGate, MadeUpFile
+from tests.protocols.in_memory import MemorySink
 
 TAKES = ["iterate", "drain"]
 
 
-async def take(body: FileBody, way: str) -> bytes:
-    if way == "iterate":
-        return b"".join([octets async for octets in body])
-    sink = Collected()
-    assert await body.drain(sink) == len(sink.octets)
-    return sink.octets
+async def take(file: MadeUpFile, way: str, found: set[str]) -> bytes:
+    async with hold(read_file(FileUrl(scheme="file", segments=(b"x",))), FileGate(file)) as reply:
+        sink = MemorySink()
+        try:
+            if way == "drain":
+                assert await reply.body.drain(sink) == len(sink.octets)
+            else:
+                async for octets in reply.body:
+                    sink.write(octets)
+        finally:
+            found |= reply.verified
+        return sink.octets
 
 
 @pytest.mark.parametrize("way", TAKES)
@@ -33,10 +43,8 @@ async def test_a_file_is_taken_to_its_end(
     way: str, pieces: tuple[bytes, ...], size: int | None, verified: set[str]
 ) -> None:
     found: set[str] = set()
-    body = FileBody(MadeUpFile(*pieces, size=size), 0, found)
-    assert await take(body, way) == b"".join(pieces)
+    assert await take(MadeUpFile(*pieces, size=size), way, found) == b"".join(pieces)
     assert found == verified
-    assert body.received == sum(map(len, pieces))
 
 
 @pytest.mark.parametrize("way", TAKES)
@@ -44,7 +52,7 @@ async def test_a_file_is_taken_to_its_end(
 async def test_a_file_that_shrinks_is_truncated(way: str, pieces: tuple[bytes, ...]) -> None:
     found: set[str] = set()
     with pytest.raises(Truncated) as raised:
-        await take(FileBody(MadeUpFile(*pieces, size=9), 0, found), way)
+        await take(MadeUpFile(*pieces, size=9), way, found)
     assert (raised.value.received, raised.value.expected) == (len(b"".join(pieces)), 9)
     assert found == set()
 
@@ -53,12 +61,12 @@ async def test_a_file_that_shrinks_is_truncated(way: str, pieces: tuple[bytes, .
 @pytest.mark.parametrize(("size", "changed"), [(5, True), (3, False), (None, False)])
 async def test_a_file_that_is_written_to_meanwhile(way: str, size: int | None, changed: bool) -> None:
     """One that grew has what it had; the other may be half of one state and half of the next."""
-    body = FileBody(MadeUpFile(b"abc", b"de", size=size, written=True), 0, set())
+    file = MadeUpFile(b"abc", b"de", size=size, written=True)
     if not changed:
-        assert await take(body, way) == b"abcde"
+        assert await take(file, way, set()) == b"abcde"
         return
     with pytest.raises(Changed) as raised:
-        await take(body, way)
+        await take(file, way, set())
     assert raised.value.retryable
 
 

@@ -9,24 +9,23 @@ import pytest
 
 from protocols.contract import Kind, Referrer
 from protocols.errors import NotFound, Refused, Truncated
-from protocols.file import FILE
 from protocols.syntax import encode
-from resolver.gate import Door, Passage
+from resolver.gate import Network, UrlGate
 from resolver.policy import Policy
 from resolver.url import parse
+from tests.protocols.opening import open_url
 
 
 def url_of(path: Path, end: str = "") -> str:
     return "file://" + encode(os.fsencode(path), "/") + end
 
 
-def admit(url: str, policy: Policy | None = None) -> Passage:
-    return Door(policy=policy or Policy.default()).admit(parse(url))
+def admit(url: str, policy: Policy | None = None) -> UrlGate:
+    return Network(policy=policy or Policy.default()).admit(parse(url))
 
 
 def opened(url: str, policy: Policy | None = None):  # type: ignore[no-untyped-def]
-    assert FILE.open is not None
-    return FILE.open(parse(url), admit(url, policy))
+    return open_url(parse(url), admit(url, policy))
 
 
 async def test_a_document(tmp_path: Path) -> None:
@@ -103,9 +102,11 @@ async def test_what_no_file_url_may_name(url: str) -> None:
             pass
 
 
-def test_only_a_file_leads_to_a_file() -> None:
-    door = Door(policy=Policy.default())
+async def test_only_a_file_leads_to_a_file() -> None:
+    network = Network(policy=Policy.default())
     for origin in ("chosen", "derived"):
         with pytest.raises(Refused):
-            door.admit(parse("file:///etc/motd"), origin=origin, referrer=Referrer("http://h.example/", None))  # type: ignore[arg-type]
-    door.admit(parse("file:///etc/motd"), origin="chosen", referrer=Referrer("file:///etc/", None))
+            network.admit(
+                parse("file:///etc/motd"), origin=origin, referrer=Referrer("http://h.example/", None)
+            )
+    network.admit(parse("file:///etc/motd"), origin="chosen", referrer=Referrer("file:///etc/", None))

@@ -13,11 +13,12 @@ from fixtures.ftp import MockFtp
 from fixtures.ftp_urls import ASKED
 from protocols.contract import Credentials, Entry, Finding, Kind, Limits, Options, Reply
 from protocols.errors import ResolveError
-from protocols.ftp.handler import open_ftp
 from protocols.ftp.url import FtpUrl
-from resolver.gate.door import Door
+from resolver.gate.network import Network
 from resolver.policy import Policy
 from resolver.url import parse
+from tests.hang import HANG
+from tests.protocols.opening import open_url
 
 
 async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
@@ -40,24 +41,24 @@ class Taken:
 
 
 @asynccontextmanager
-async def door(
+async def network(
     server: MockFtp, limits: Limits | None = None, cafile: Path | None = None
-) -> AsyncIterator[Door]:
+) -> AsyncIterator[Network]:
     policy = Policy(allow_port={server.port}, allow_password=True)
-    async with Door(
+    async with Network(
         policy=policy, limits=limits, credentials=ask, cafile=None if cafile is None else str(cafile)
     ) as opened:
         yield opened
 
 
-async def take(url: str, server: Door, options: Options | None = None) -> Taken:
+async def take(url: str, server: Network, options: Options | None = None) -> Taken:
     """The whole body and its entries; an error ends it where it comes."""
     parsed = parse(url)
     assert isinstance(parsed, FtpUrl)
     taken = Taken()
-    with trio.fail_after(10):
+    with trio.fail_after(HANG):
         try:
-            async with open_ftp(parsed, server.admit(parsed, options=options)) as reply:
+            async with open_url(parsed, server.admit(parsed, options=options)) as reply:
                 await _take_reply(reply, taken)
         except ResolveError as error:
             taken.error = error
@@ -86,5 +87,5 @@ async def retrieve(
     limits: Limits | None = None,
     cafile: Path | None = None,
 ) -> Taken:
-    async with door(server, limits, cafile) as opened:
+    async with network(server, limits, cafile) as opened:
         return await take(server.url(path, login), opened, options)

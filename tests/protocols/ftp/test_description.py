@@ -6,8 +6,7 @@ import pytest
 
 from protocols.contract import Kind, Options
 from protocols.errors import NotFound, ResolveError, TryLater
-from protocols.ftp.visit import Outcome
-from tests.protocols.ftp.player import Script, play
+from tests.protocols.ftp.script import Outcome, Script, play
 
 SIZED = b"213 5\r\n"
 TIMED = b"213 20010909014640\r\n"
@@ -44,7 +43,7 @@ def test_facts(
     replies: dict[bytes, bytes | list[bytes]] = dict(zip((b"SIZE", b"MDTM", b"CWD"), answers, strict=True))
     player, outcome = play(f"ftp://h/x{typecode}", Script(replies=replies), Options(want="facts"))
     told = not answers[0].startswith(b"213") and not typecode
-    assert player.sent[2:] == ([*ASKED, b"CWD x"] if told else ASKED)
+    assert player.commands[2:] == ([*ASKED, b"CWD x"] if told else ASKED)
     if isinstance(outcome, Outcome):
         found = outcome.found
         assert (found.kind, found.size, found.modified is not None) == (kind, size, timed)

@@ -6,13 +6,13 @@ import pytest
 
 from fixtures.ftp_urls import ASKED, ROWS, Row
 from protocols.contract import Credentials, Kind, Options
-from protocols.conversation import AskPeer, Connect, Note, Say, rehearse
 from protocols.errors import InvalidUrl, NotFound, Refused, ResolveError, TryLater
 from protocols.ftp.dialogue import retrieve
 from protocols.ftp.url import FtpUrl
-from protocols.ftp.visit import Outcome
+from protocols.rehearsal import rehearse
+from protocols.step import Connect, Note, RequestPeer, Say
 from resolver.url import parse
-from tests.protocols.ftp.player import Script, play
+from tests.protocols.ftp.script import Outcome, Script, play
 
 IDS = [row.number for row in ROWS]
 
@@ -39,10 +39,10 @@ def test_commands_of_a_url(row: Row) -> None:
             parse(row.url)
         return
     player, outcome = play(row.url, script_for(row))
-    assert player.sent == row.sent
+    assert player.commands == row.sent
     if row.error is None:
         assert isinstance(outcome, Outcome)
-        listed = player.sent[-1].startswith(b"NLST")
+        listed = player.commands[-1].startswith(b"NLST")
         assert outcome.found.kind is (Kind.DIRECTORY if listed else Kind.DOCUMENT)
         assert player.body == b"12345"
     else:
@@ -75,7 +75,7 @@ def test_the_plan_is_what_would_be_sent(row: Row) -> None:
     if url.user is None:
         assert shown == row.sent
     else:
-        assert shown == [row.sent[0], b"PASS ****", *row.sent[2:]]
+        assert shown == [row.sent[0], b"PASS " if url.password == b"" else b"PASS ****", *row.sent[2:]]
 
 
 def test_the_plan_of_what_cannot_be_sent_is_a_note() -> None:
@@ -89,7 +89,7 @@ def test_the_plan_of_what_cannot_be_sent_is_a_note() -> None:
 def test_a_plan_tells_the_other_branches() -> None:
     url = parse("ftp://h/pub")
     assert isinstance(url, FtpUrl)
-    notes = " ".join(step.text for step in rehearse(retrieve(url)) if isinstance(step, (Note, AskPeer)))
+    notes = " ".join(step.text for step in rehearse(retrieve(url)) if isinstance(step, (Note, RequestPeer)))
     assert "PASV" in notes
     assert "550" in notes
     assert "shown as 0" in notes
@@ -100,7 +100,7 @@ def test_where_retr_and_cwd_are_refused_the_first_refusal_counts() -> None:
     player, error = play("ftp://h/x", script)
     assert isinstance(error, NotFound)
     assert (error.code, error.text) == ("550", "no such file")
-    assert player.sent[-2:] == [b"RETR x", b"CWD x"]
+    assert player.commands[-2:] == [b"RETR x", b"CWD x"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_other_refusals_are_not_taken_for_a_directory(refusal: bytes, code: str)
     player, error = play("ftp://h/x", Script(replies={b"RETR": refusal}, data=b""))
     assert isinstance(error, ResolveError)
     assert getattr(error, "code", None) == code
-    assert player.sent[-1] == b"RETR x"
+    assert player.commands[-1] == b"RETR x"
 
 
 def test_a_refused_size_does_not_stop_the_retrieval() -> None:
@@ -119,14 +119,14 @@ def test_a_refused_size_does_not_stop_the_retrieval() -> None:
         player, outcome = play("ftp://h/x", Script(replies={b"SIZE": refusal}))
         assert isinstance(outcome, Outcome)
         assert outcome.found.size is None
-        assert player.sent[-1] == b"RETR x"
+        assert player.commands[-1] == b"RETR x"
 
 
 def test_an_empty_segment_that_is_refused_points_out_how_to_write_an_absolute_path() -> None:
     player, error = play("ftp://h//etc/motd", Script(replies={b"CWD ": b"550 no\r\n"}))
     assert isinstance(error, NotFound)
     assert "%2F" in error.message
-    assert player.sent[-1] == b"CWD "
+    assert player.commands[-1] == b"CWD "
 
 
 @pytest.mark.parametrize("at", [b"USER", b"PASS", b"CWD", b"TYPE", b"SIZE", b"EPSV", b"RETR"])
@@ -136,7 +136,7 @@ def test_421_is_tried_once_on_a_new_connection(at: bytes) -> None:
     player, outcome = play("ftp://h/d/x", Script(replies={at: [b"421 bye\r\n", (willing | again)[at]]}))
     assert isinstance(outcome, Outcome)
     assert sum(isinstance(event, Connect) for event in player.events) == 2
-    assert player.sent.count(b"USER anonymous") == 2
+    assert player.commands.count(b"USER anonymous") == 2
 
     player, error = play("ftp://h/d/x", Script(replies={at: b"421 bye\r\n"}))
     assert isinstance(error, TryLater)
@@ -147,14 +147,14 @@ def test_421_is_tried_once_on_a_new_connection(at: bytes) -> None:
 def test_421_for_a_greeting_is_not_tried_again() -> None:
     player, error = play("ftp://h/x", Script(greeting=b"421 too many\r\n"))
     assert isinstance(error, TryLater)
-    assert player.sent == []
+    assert player.commands == []
     assert sum(isinstance(event, Connect) for event in player.events) == 1
 
 
 def test_421_nobody_asked_for_counts_as_the_answer() -> None:
     player, error = play("ftp://h/x", Script(greeting=b"220 ready\r\n421 idle too long\r\n"))
     assert isinstance(error, TryLater)
-    assert player.sent == [b"USER anonymous", b"USER anonymous"]
+    assert player.commands == [b"USER anonymous", b"USER anonymous"]
 
 
 @pytest.mark.parametrize("url", ["ftp://h/" + "x" * 4001, "ftp://u:" + "p" * 4001 + "@h/x"])
@@ -182,7 +182,7 @@ def test_going_on_behind_what_is_held(
     script = Script(replies=replies, data=b"12345"[start:])
     player, outcome = play("ftp://h/x;type=i", script, Options(start=held))
     assert isinstance(outcome, Outcome), outcome
-    assert player.sent[3:] == sent
+    assert player.commands[3:] == sent
     assert outcome.found.start == start
     assert outcome.found.modified is not None
 
@@ -190,12 +190,12 @@ def test_going_on_behind_what_is_held(
 def test_a_start_belongs_to_type_i_alone() -> None:
     player, outcome = play("ftp://h/x;type=a", options=Options(start=3))
     assert isinstance(outcome, Outcome)
-    assert player.sent[2:] == [b"TYPE A", b"EPSV", b"RETR x"]
+    assert player.commands[2:] == [b"TYPE A", b"EPSV", b"RETR x"]
 
 
 def test_a_first_command_that_fails_on_a_kept_connection_is_tried_on_a_new_one() -> None:
     _, outcome = play("ftp://h/d/x")
     assert isinstance(outcome, Outcome)
-    player, again = play("ftp://h/d/y", Script(left=True), kept=[outcome.standing])
+    player, again = play("ftp://h/d/y", Script(left=True), kept=[outcome.state])
     assert isinstance(again, Outcome)
-    assert player.sent[:2] == [b"SIZE y", b"USER anonymous"]
+    assert player.commands[:2] == [b"SIZE y", b"USER anonymous"]

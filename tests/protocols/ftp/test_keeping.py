@@ -11,13 +11,13 @@ from protocols.errors import (
     Truncated,
 )
 from resolver.policy import Policy
-from tests.protocols.ftp.on_a_socket import door, take
+from tests.protocols.ftp.on_a_socket import network, take
 
 
 async def test_kept_connections(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     keep = Options(keep=True)
-    async with door(server) as opened:
+    async with network(server) as opened:
         for path in ("pub/a.txt", "pub/a.bin", "pub/names/README", "etc/motd", "pub/a.txt"):
             assert (await take(server.url(path), opened, keep)).error is None
         assert len(server.sessions) == 1
@@ -31,7 +31,7 @@ async def test_unless_told_to_keep_only_the_same_directory_is_served_again(
     nursery: trio.Nursery,
 ) -> None:
     server = await serve(nursery)
-    async with door(server) as opened:
+    async with network(server) as opened:
         for path in ("pub/a.txt", "pub/a.bin", "etc/motd"):
             assert (await take(server.url(path), opened)).error is None
     assert len(server.sessions) == 2
@@ -52,7 +52,7 @@ async def test_a_resolver_finds_the_way_back_and_one_call_does_not_ask_for_it(nu
 
 async def test_a_connection_that_failed_is_not_kept(nursery: trio.Nursery) -> None:
     server = await serve(nursery, Behaviour(final=b"426 broken\r\n", connections=1))
-    async with door(server) as opened:
+    async with network(server) as opened:
         assert isinstance((await take(server.url("pub/a.txt"), opened)).error, Truncated)
         assert (await take(server.url("pub/a.txt"), opened)).error is None
     assert len(server.sessions) == 2

@@ -94,12 +94,38 @@ def test_lines_are_the_same_however_they_come() -> None:
     assert [(entry.name, entry.raw) for entry in reader.finish()] == [("a", b"pub/a"), ("b", b"pub/b")]
 
 
-def test_a_listing_is_held_within_a_limit() -> None:
+def test_a_line_is_held_within_a_limit() -> None:
     reader = NlstReader(ftp("ftp://h/"), b"", Limits(body=10), [])
     reader.feed(b"0123456789")
     with pytest.raises(LimitExceeded) as raised:
         reader.feed(b"x")
     assert raised.value.limit == "body"
+    with pytest.raises(LimitExceeded) as raised:
+        NlstReader(ftp("ftp://h/"), b"", Limits(line=10), []).feed(b"a\r\n0123456789x")
+    assert raised.value.limit == "line"
+
+
+def test_names_come_as_their_lines_do() -> None:
+    """How lines end is seen of each."""
+    reader = NlstReader(ftp("ftp://h/pub/"), b"", Limits(body=10), [])
+    pieces = [b"a\r", b"\nb", b"", b"b\r\n", b"c\nd\r\n", b"e" * 9 + b"\n"]
+    found = [[entry.name for entry in reader.feed(piece)] for piece in pieces]
+    assert found == [[], ["a"], [], ["bb"], ["c", "d"], ["e" * 9]]
+    assert list(reader.finish()) == []
+
+
+def test_only_the_first_names_are_held_to_see_what_they_begin_with() -> None:
+    """It is a matter of all of them, but nobody waits for the last of a million."""
+    findings: list[Finding] = []
+    reader = NlstReader(ftp("ftp://h/x;type=d"), b"x", Limits(), findings)
+    lines = [b"x/%05d\r\n" % number for number in range(10_000)]
+    held = max(number for number, line in enumerate(lines) if not list(reader.feed(line)))
+    assert held < 2_000
+    assert [entry.name for entry in reader.feed(b"x/y\nno/prefix\nnone\nx/z\n")] == ["y", "z"]
+    assert [finding.rule for finding in findings] == ["ftp:foreign-name"]
+    other = NlstReader(ftp("ftp://h/x;type=d"), b"x", Limits(), [])
+    assert [entry.name for entry in other.feed(b"x/a\nb\n")] == ["b"]
+    assert [entry.name for entry in other.feed(b"c\n")] == ["c"], "one without settles it"
 
 
 def test_one_finding_for_many_foreign_names() -> None:
@@ -140,9 +166,15 @@ def test_facts(step: int) -> None:
         ("with  blanks ", Kind.DIRECTORY, None, None),
         ("link", Kind.LINK, None, None),
         ("no facts; at all", Kind.UNKNOWN, None, None),
+        ("nothing-that-is-a-line", Kind.UNKNOWN, None, None),
         ("a name with", Kind.DOCUMENT, None, None),
+        ("line ends in it.txt", Kind.UNKNOWN, None, None),
         ("big", Kind.DOCUMENT, None, None),
+        ("a/b", Kind.UNKNOWN, None, None),
+        ("broken", Kind.UNKNOWN, None, None),
     ]
+    nowhere = [entry.name for entry in entries if entry.url is None]
+    assert nowhere == ["nothing-that-is-a-line", "line ends in it.txt", "a/b", "broken"]
     assert entries[1].url == "ftp://h/pub/with%20%20blanks%20"
     assert entries[0].extra == {
         "size": "29",
@@ -150,7 +182,7 @@ def test_facts(step: int) -> None:
         "modify": "20010909014640.5",
         "unix.mode": "0644",
     }
-    assert [finding.rule for finding in findings] == ["ftp:foreign-name"]
+    assert [finding.rule for finding in findings] == ["ftp:facts-line", "ftp:foreign-name"]
 
 
 def test_a_line_of_facts_has_a_limit() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import Credentials, Options
-from protocols.conversation import AskCredentials, Connect, StartTls
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -15,8 +14,8 @@ from protocols.errors import (
     TlsError,
     TryLater,
 )
-from protocols.ftp.visit import Outcome
-from tests.protocols.ftp.player import Script, play
+from protocols.step import Connect, RequestCredentials, StartTls
+from tests.protocols.ftp.script import Outcome, Script, play
 
 Replies = dict[bytes, "bytes | list[bytes]"]
 
@@ -33,6 +32,7 @@ LOGINS: list[tuple[str, str, bytes, Replies, list[bytes], type[ResolveError] | N
     ("another 2yz greeting", "ftp://h/x", b"200 go\r\n", {}, [b"USER anonymous", b"PASS anonymous@"], None),
     ("busy", "ftp://h/x", b"421 busy\r\n", {}, [], TryLater),
     ("never", "ftp://h/x", b"530 not you\r\n", {}, [], AccessDenied),
+    ("full", "ftp://h/x", b"530 Sorry, too many users\r\n", {}, [], TryLater),
     ("a 3yz is no greeting", "ftp://h/x", b"331 hm\r\n", {}, [], ProtocolError),
     ("something else speaks", "ftp://h/x", b"SSH-2.0-OpenSSH\r\n", {}, [], ProtocolError),
     ("playing for time", "ftp://h/x", b"120 wait\r\n" * 200, {}, [], ProtocolError),
@@ -129,43 +129,43 @@ def test_login(
     player, outcome = play(url, Script(greeting=greeting, replies=replies))
     if error is None:
         assert isinstance(outcome, Outcome)
-        assert player.sent == [*login, b"TYPE I", b"SIZE x", b"EPSV", b"RETR x"]
+        assert player.commands == [*login, b"TYPE I", b"SIZE x", b"EPSV", b"RETR x"]
     else:
         assert type(outcome) is error
-        assert player.sent == login
+        assert player.commands == login
 
 
 def test_nobody_has_a_password() -> None:
     for url in ("ftp://me@h/x", "ftp://@h/x"):
         player, error = play(url)
         assert isinstance(error, LoginRequired)
-        assert len(player.sent) == 1
+        assert len(player.commands) == 1
         assert error.code == "331"
 
 
 def test_the_password_of_another_is_not_sent() -> None:
     player, error = play("ftp://me@h/x", Script(credentials=Credentials(b"you", b"secret")))
     assert isinstance(error, LoginRequired)
-    assert player.sent == [b"USER me"]
+    assert player.commands == [b"USER me"]
 
 
 def test_a_password_is_asked_for_only_when_the_server_asks() -> None:
     player, outcome = play("ftp://me@h/x", Script(replies={b"USER": b"230 in\r\n"}))
     assert isinstance(outcome, Outcome)
-    assert not any(isinstance(event, AskCredentials) for event in player.events)
+    assert not any(isinstance(event, RequestCredentials) for event in player.events)
 
 
 def test_credentials_set_for_the_place_go_before_anonymous() -> None:
     player, _ = play("ftp://h/x", Script(credentials=Credentials(b"bob", b"secret pw")))
-    assert player.sent[:2] == [b"USER bob", b"PASS secret pw"]
-    assert player.shown[:2] == [b"USER bob", b"PASS ****"]
+    assert player.commands[:2] == [b"USER bob", b"PASS secret pw"]
+    assert player.commands_shown[:2] == [b"USER bob", b"PASS ****"]
 
 
 def test_the_anonymous_password_is_a_setting() -> None:
     player, _ = play("ftp://h/x", options=Options(anonymous_password=b"me@here"))
-    assert player.sent[1] == b"PASS me@here"
+    assert player.commands[1] == b"PASS me@here"
     player, _ = play("ftp://u:@h/x", options=Options(anonymous_password=b"me@here"))
-    assert player.sent[1] == b"PASS "
+    assert player.commands[1] == b"PASS "
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_no_error_shows_the_password(refusal: bytes) -> None:
     player, error = play("ftp://u:secret%20pw@h/x", Script(replies={b"PASS": refusal}))
     assert isinstance(error, ResolveError)
     assert "secret pw" not in f"{error} {error!r} {error.args} {getattr(error, 'text', '')}"
-    assert player.shown[1] == b"PASS ****"
+    assert player.commands_shown[1] == b"PASS ****"
 
 
 AUTH: list[tuple[str, bytes, Replies, list[bytes]]] = [
@@ -203,7 +203,7 @@ def test_tls_that_was_asked_for_is_tls_or_nothing(
 ) -> None:
     player, error = play("ftp://u:p@h/x", Script(greeting=greeting, replies=replies), Options(tls="require"))
     assert type(error) is TlsError
-    assert player.sent == sent
+    assert player.commands == sent
 
 
 def test_tls_comes_before_the_name() -> None:
@@ -211,7 +211,7 @@ def test_tls_comes_before_the_name() -> None:
     player, outcome = play("ftp://u:p@h/x", script, Options(tls="require"))
     assert isinstance(outcome, Outcome)
     assert outcome.verified >= {"close-notify", "final-reply"}
-    assert player.sent[:5] == [b"AUTH TLS", b"PBSZ 0", b"PROT P", b"USER u", b"PASS p"]
+    assert player.commands[:5] == [b"AUTH TLS", b"PBSZ 0", b"PROT P", b"USER u", b"PASS p"]
     order = [event for event in player.events if isinstance(event, (bytes, StartTls))]
     assert order[:2] == [b"AUTH TLS", StartTls()]
 
@@ -221,7 +221,7 @@ def test_what_came_in_the_clear_behind_auth_is_refused() -> None:
     replies: Replies = {b"AUTH": b"234 go\r\n230 you are in\r\n"}
     player, error = play("ftp://u:p@h/x", Script(replies=replies), Options(tls="require"))
     assert type(error) is ProtocolError
-    assert player.sent == [b"AUTH TLS"]
+    assert player.commands == [b"AUTH TLS"]
 
 
 @pytest.mark.parametrize(
@@ -231,8 +231,8 @@ def test_tls_if_the_server_can(greeting: bytes, replies: dict[bytes, bytes]) -> 
     script = Script(greeting=greeting, replies={**replies})
     player, outcome = play("ftp://h/x", script, Options(tls="try"))
     assert isinstance(outcome, Outcome)
-    assert player.sent[-1] == b"RETR x"
-    assert not outcome.standing.protected
+    assert player.commands[-1] == b"RETR x"
+    assert not outcome.state.protected
 
 
 def test_trying_tls_takes_no_odd_answer() -> None:
@@ -246,7 +246,7 @@ def test_ftps_begins_with_tls_and_protects_data_after_the_login() -> None:
     player, outcome = play("ftps://u:p@h/x", Script(close_notify=True))
     assert isinstance(outcome, Outcome)
     assert player.events[0] == Connect(tls=True)
-    assert player.sent[:4] == [b"USER u", b"PASS p", b"PBSZ 0", b"PROT P"]
+    assert player.commands[:4] == [b"USER u", b"PASS p", b"PBSZ 0", b"PROT P"]
     _, error = play("ftps://u:p@h/x", Script(replies={b"PROT": b"536 no\r\n"}))
     assert type(error) is TlsError
 
@@ -255,8 +255,8 @@ def test_telnet_options_are_refused_at_once() -> None:
     script = Script(greeting=b"\xff\xfd\x06220\xff\xfb\x01 a\xff\xfc\x02\r\n")
     player, outcome = play("ftp://h/x", script)
     assert isinstance(outcome, Outcome)
-    assert player.events[1:3] == [b"\xff\xfc\x06\xff\xfe\x01", AskCredentials(None, None)]
-    assert player.sent[0] == b"USER anonymous"
+    assert player.events[1:3] == [b"\xff\xfc\x06\xff\xfe\x01", RequestCredentials(None, None)]
+    assert player.commands[0] == b"USER anonymous"
 
 
 def test_an_account_is_a_fact_of_its_own() -> None:
@@ -264,3 +264,32 @@ def test_an_account_is_a_fact_of_its_own() -> None:
     assert isinstance(error, LoginRequired)
     assert isinstance(error, Declined)
     assert error.exit_code == 6
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"Sorry, the maximum number of clients (2) for this user already connected.",
+        b"Sorry, the maximum number of allowed clients (10) already connected.",
+        b"Too many users logged in, try again later.",
+        b"There are too many connections from your internet address.",
+        b"Maximum login limit has been reached.",
+        b"Max clients reached",
+        b"Connection limit exceeded",
+    ],
+)
+@pytest.mark.parametrize("url", ["ftp://h/x", "ftp://u:p@h/x"])
+@pytest.mark.parametrize("verb", [b"USER", b"PASS"])
+def test_who_is_full_says_so_with_530_too(verb: bytes, url: str, words: bytes) -> None:
+    """Another login would not help, and another try may."""
+    _, error = play(url, Script(replies={verb: b"530 " + words + b"\r\n"}))
+    assert isinstance(error, TryLater)
+    assert (error.code, error.text, error.retryable) == ("530", words.decode(), True)
+
+
+@pytest.mark.parametrize("url", ["ftp://h/x", "ftp://u:p@h/x"])
+@pytest.mark.parametrize("verb", [b"USER", b"PASS"])
+def test_421_at_login_is_not_now(verb: bytes, url: str) -> None:
+    _, error = play(url, Script(replies={verb: b"421 too many\r\n"}))
+    assert isinstance(error, TryLater)
+    assert error.code == "421"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 import trio
 
@@ -26,22 +24,15 @@ from protocols.errors import (
     TryLater,
     Unreachable,
 )
-from protocols.ftp.handler import open_ftp
 from protocols.ftp.url import FtpUrl
 from resolver.url import parse
-from tests.protocols.ftp.on_a_socket import door, retrieve
+from tests.hang import HANG, NEVER
+from tests.ipv6 import needs_ipv6
+from tests.protocols.ftp.on_a_socket import network, retrieve
+from tests.protocols.opening import open_url
 
 SHORT = Limits(idle=0.2)
 ON_A_SOCKET = [row for row in ROWS if row.commands]
-
-
-def has_ipv6() -> bool:
-    with socket.socket(socket.AF_INET6) as probe:
-        try:
-            probe.bind(("::1", 0))
-        except OSError:
-            return False
-    return True
 
 
 @pytest.mark.parametrize("row", ON_A_SOCKET, ids=lambda row: row.number)
@@ -104,6 +95,8 @@ WELL: list[tuple[str, Behaviour]] = [
     ("EPSV unknown", Behaviour(replies={b"EPSV": b"500 what?\r\n"})),
     ("EPSV says no", Behaviour(replies={b"EPSV": b"522 no\r\n"})),
     ("EPSV's port is closed", Behaviour(unreachable=frozenset({b"EPSV"}))),
+    ("EPSV answered with 314", Behaviour(replies={b"EPSV": b"314 hm\r\n"})),
+    ("EPSV's port is low", Behaviour(replies={b"EPSV": b"229 (|||25|)\r\n"})),
     ("PASV names another host", Behaviour(replies={b"EPSV": b"502 no\r\n"}, host=b"192,0,2,1")),
     (
         "PASV without parentheses",
@@ -150,6 +143,11 @@ BADLY: list[tuple[str, Behaviour, type[ResolveError]]] = [
     ("no passive", Behaviour(replies={b"EPSV": b"500 no\r\n", b"PASV": b"500 no\r\n"}), Declined),
     ("a low port", Behaviour(claimed=25), Refused),
     ("PASV and a low port", Behaviour(replies={b"EPSV": b"500 no\r\n"}, claimed=25), Refused),
+    (
+        "a low port and no PASV",
+        Behaviour(replies={b"EPSV": b"229 (|||25|)\r\n", b"PASV": b"500 no\r\n"}),
+        Refused,
+    ),
     ("no port is open", Behaviour(unreachable=frozenset({b"EPSV", b"PASV"})), Unreachable),
     ("425", Behaviour(replies={b"RETR": b"425 no\r\n"}), TryLater),
     (
@@ -205,7 +203,7 @@ async def test_transfers_that_are_cut(
     assert server.violations == []
 
 
-@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+@needs_ipv6
 async def test_over_ipv6_there_is_no_pasv(nursery: trio.Nursery) -> None:
     server = await serve(nursery, host="::1")
     assert (await retrieve(server, "pub/a.txt")).body == TEXT
@@ -223,12 +221,13 @@ async def test_a_reset_before_the_first_octet(nursery: trio.Nursery) -> None:
 
 
 async def test_leaving_early_does_not_wait(nursery: trio.Nursery) -> None:
+    """No limit would end the wait."""
     server = await serve(nursery, Behaviour(data=Data.DEAF))
     url = parse(server.url("pub/a.bin"))
     assert isinstance(url, FtpUrl)
-    async with door(server) as opened:
-        with trio.fail_after(1):
-            async with open_ftp(url, opened.admit(url)) as reply:
+    async with network(server, limits=Limits(idle=NEVER)) as opened:
+        with trio.fail_after(HANG):
+            async with open_url(url, opened.admit(url)) as reply:
                 assert await anext(reply.body)
 
 

@@ -15,9 +15,9 @@ from protocols.errors import (
     NotFound,
     ResolveError,
 )
-from resolver.gate.door import Door
+from resolver.gate.network import Network
 from resolver.policy import Policy
-from tests.protocols.ftp.on_a_socket import door, retrieve, take
+from tests.protocols.ftp.on_a_socket import network, retrieve, take
 
 TYPES = [
     ("pub/a.txt;type=a", Behaviour(), TEXT),
@@ -83,7 +83,7 @@ async def test_what_is_missing(style: Style, path: str, nursery: trio.Nursery) -
 
 async def test_every_name_of_a_listing_can_be_fetched(nursery: trio.Nursery) -> None:
     server = await serve(nursery, Behaviour(style=Style.PUREFTPD))
-    async with door(server) as opened:
+    async with network(server) as opened:
         listed = await take(server.url("pub/names/"), opened)
         assert len(listed.entries) == 19
         for entry in listed.entries:
@@ -163,6 +163,6 @@ async def test_logins(
 
 async def test_the_policy_says_what_anonymous_tells_of_itself(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
-    async with Door(policy=Policy(allow_port={server.port}, ftp_email="me@here.example")) as opened:
+    async with Network(policy=Policy(allow_port={server.port}, ftp_email="me@here.example")) as opened:
         assert (await take(server.url("etc/motd"), opened)).error is None
     assert server.commands[1] == b"PASS me@here.example"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import Options
-from protocols.conversation import Connect
 from protocols.errors import Declined, Disconnected, NotFound, Truncated, TryLater
-from protocols.ftp.reuse import Approach, Standing, login_key
+from protocols.ftp.reuse import Route, SessionState, login_key
 from protocols.ftp.url import FtpUrl
-from protocols.ftp.visit import Outcome
+from protocols.step import Connect
 from resolver.url import parse
-from tests.protocols.ftp.player import Script, play
+from tests.protocols.ftp.script import Outcome, Script, play
 
 LOGIN = [b"USER anonymous", b"PASS anonymous@"]
 
@@ -22,51 +21,51 @@ def ftp(text: str) -> FtpUrl:
     return url
 
 
-def visit(
-    url: str, kept: Standing | None = None, script: Script | None = None
-) -> tuple[list[bytes], Standing]:
+def session(
+    url: str, kept: SessionState | None = None, script: Script | None = None
+) -> tuple[list[bytes], SessionState]:
     """What is sent, and how the connection stands afterwards."""
     player, outcome = play(url, script, Options(keep=True), () if kept is None else [kept])
     assert isinstance(outcome, Outcome)
     assert (Connect() in player.events) == (kept is None)
-    return player.sent, outcome.standing
+    return player.commands, outcome.state
 
 
 def test_pwd_comes_right_after_the_login_and_only_where_a_connection_is_kept() -> None:
-    sent, standing = visit("ftp://h/d/x")
+    sent, state = session("ftp://h/d/x")
     assert sent[:4] == [*LOGIN, b"PWD", b"CWD d"]
-    assert standing.home == b"/home"
-    assert b"PWD" not in play("ftp://h/d/x")[0].sent
+    assert state.home == b"/home"
+    assert b"PWD" not in play("ftp://h/d/x")[0].commands
 
 
 def test_the_same_directory_needs_no_cwd() -> None:
-    _, standing = visit("ftp://h/d/e/x")
-    assert visit("ftp://h/d/e/y", standing)[0] == [b"SIZE y", b"EPSV", b"RETR y"]
+    _, state = session("ftp://h/d/e/x")
+    assert session("ftp://h/d/e/y", state)[0] == [b"SIZE y", b"EPSV", b"RETR y"]
 
 
 def test_no_directory_ever_needs_no_cwd() -> None:
-    _, standing = visit("ftp://h/x")
-    sent, standing = visit("ftp://h/y;type=a", standing)
+    _, state = session("ftp://h/x")
+    sent, state = session("ftp://h/y;type=a", state)
     assert sent == [b"TYPE A", b"EPSV", b"RETR y"]
-    assert visit("ftp://h/z;type=a", standing)[0] == [b"EPSV", b"RETR z"]
+    assert session("ftp://h/z;type=a", state)[0] == [b"EPSV", b"RETR z"]
 
 
 def test_another_directory_goes_through_the_login_directory() -> None:
-    _, standing = visit("ftp://h/d/x")
-    sent, standing = visit("ftp://h/e/f/y", standing)
+    _, state = session("ftp://h/d/x")
+    sent, state = session("ftp://h/e/f/y", state)
     assert sent[:4] == [b"CWD /home", b"PWD", b"CWD e", b"CWD f"]
-    assert standing.cwds == (b"e", b"f")
+    assert state.cwds == (b"e", b"f")
 
 
 @pytest.mark.parametrize("dot", ["d/.", "./d", "%64/x/.."])
 def test_paths_are_never_compared(dot: str) -> None:
-    _, standing = visit("ftp://h/d/x")
-    assert visit(f"ftp://h/{dot}/x", standing)[0][0] == b"CWD /home"
+    _, state = session("ftp://h/d/x")
+    assert session(f"ftp://h/{dot}/x", state)[0][0] == b"CWD /home"
 
 
 def test_the_octets_are_compared_and_not_how_they_are_written() -> None:
-    _, standing = visit("ftp://h/d/x")
-    assert visit("ftp://h/%64/x", standing)[0][0] == b"SIZE x"
+    _, state = session("ftp://h/d/x")
+    assert session("ftp://h/%64/x", state)[0][0] == b"SIZE x"
 
 
 STRAYED = [
@@ -81,72 +80,72 @@ STRAYED = [
 def test_a_login_directory_that_is_not_found_again_means_a_new_connection(
     command: bytes, reply: bytes
 ) -> None:
-    _, standing = visit("ftp://h/d/x")
-    player, _ = play("ftp://h/e/y", Script(replies={command: reply}), kept=[standing])
-    assert player.sent[:4] == [b"CWD /home", b"PWD", *LOGIN]
+    _, state = session("ftp://h/d/x")
+    player, _ = play("ftp://h/e/y", Script(replies={command: reply}), kept=[state])
+    assert player.commands[:4] == [b"CWD /home", b"PWD", *LOGIN]
 
 
 @pytest.mark.parametrize("reply", [b"500 no\r\n", b"257 nowhere\r\n", b'257 "/open\r\n', b'257 ""\r\n'])
 def test_without_a_login_directory_there_is_no_way_back(reply: bytes) -> None:
-    _, standing = visit("ftp://h/d/x", script=Script(replies={b"PWD": reply}))
-    assert standing.home is None
-    assert standing.approach((b"d",)) is Approach.STAY
-    assert standing.approach((b"e",)) is Approach.ANEW
-    player, _ = play("ftp://h/e/y", Script(), kept=[standing])
-    assert player.sent[0] == b"USER anonymous"
+    _, state = session("ftp://h/d/x", script=Script(replies={b"PWD": reply}))
+    assert state.home is None
+    assert state.route((b"d",)) is Route.STAY
+    assert state.route((b"e",)) is Route.ANEW
+    player, _ = play("ftp://h/e/y", Script(), kept=[state])
+    assert player.commands[0] == b"USER anonymous"
 
 
 def test_a_cwd_of_the_guess_makes_the_place_unknown() -> None:
-    _, standing = visit("ftp://h/d/x", script=Script(replies={b"RETR": b"550 no\r\n"}))
-    assert standing.cwds is None
-    assert visit("ftp://h/d/y", standing)[0][0] == b"CWD /home"
+    _, state = session("ftp://h/d/x", script=Script(replies={b"RETR": b"550 no\r\n"}))
+    assert state.cwds is None
+    assert session("ftp://h/d/y", state)[0][0] == b"CWD /home"
 
 
 def test_a_failed_cwd_makes_the_place_unknown() -> None:
-    _, standing = visit("ftp://h/d/x")
-    _, error = play("ftp://h/e/y", Script(replies={b"CWD e": b"550 no\r\n"}), kept=[standing])
+    _, state = session("ftp://h/d/x")
+    _, error = play("ftp://h/e/y", Script(replies={b"CWD e": b"550 no\r\n"}), kept=[state])
     assert isinstance(error, NotFound)
-    assert standing.cwds is None
+    assert state.cwds is None
 
 
 def test_a_transfer_that_was_not_whole_ends_the_use() -> None:
-    _, standing = visit("ftp://h/d/x")
-    _, error = play("ftp://h/d/y", Script(late=b"426 broken\r\n", data=b"1"), kept=[standing])
+    _, state = session("ftp://h/d/x")
+    _, error = play("ftp://h/d/y", Script(late=b"426 broken\r\n", data=b"1"), kept=[state])
     assert isinstance(error, Truncated)
-    assert not standing.whole
-    assert standing.approach((b"d",)) is Approach.ANEW
+    assert not state.idle
+    assert state.route((b"d",)) is Route.ANEW
 
 
 def test_a_refused_transfer_leaves_the_connection_in_order() -> None:
     player, error = play("ftp://h/x;type=i", Script(replies={b"RETR": b"550 no\r\n"}))
     assert isinstance(error, Declined)
-    assert player.sent[-1] == b"RETR x"
+    assert player.commands[-1] == b"RETR x"
 
 
 def test_a_later_failure_on_a_kept_connection_is_not_tried_again() -> None:
-    _, standing = visit("ftp://h/d/x")
-    player, error = play("ftp://h/d/y", Script(replies={b"EPSV": b""}), kept=[standing])
+    _, state = session("ftp://h/d/x")
+    player, error = play("ftp://h/d/y", Script(replies={b"EPSV": b""}), kept=[state])
     assert isinstance(error, Disconnected)
-    assert player.sent == [b"SIZE y", b"EPSV"]
+    assert player.commands == [b"SIZE y", b"EPSV"]
 
 
 def test_421_on_a_kept_connection_is_tried_once_on_a_new_one() -> None:
-    _, standing = visit("ftp://h/d/x")
+    _, state = session("ftp://h/d/x")
     script = Script(replies={b"SIZE": [b"421 idle\r\n", b"213 5\r\n"]})
-    player, outcome = play("ftp://h/d/y", script, kept=[standing])
+    player, outcome = play("ftp://h/d/y", script, kept=[state])
     assert isinstance(outcome, Outcome)
-    assert player.sent[:2] == [b"SIZE y", b"USER anonymous"]
-    player, error = play("ftp://h/d/y", Script(replies={b"EPSV": b"421 idle\r\n"}), kept=[standing])
+    assert player.commands[:2] == [b"SIZE y", b"USER anonymous"]
+    player, error = play("ftp://h/d/y", Script(replies={b"EPSV": b"421 idle\r\n"}), kept=[state])
     assert isinstance(error, TryLater)
-    assert player.sent.count(b"USER anonymous") == 1
+    assert player.commands.count(b"USER anonymous") == 1
 
 
 def test_one_that_will_not_do_is_given_up_for_the_next() -> None:
-    _, here = visit("ftp://h/d/x", script=Script(replies={b"PWD": b"500 no\r\n"}))
-    _, there = visit("ftp://h/e/x", script=Script(replies={b"PWD": b"500 no\r\n"}))
+    _, here = session("ftp://h/d/x", script=Script(replies={b"PWD": b"500 no\r\n"}))
+    _, there = session("ftp://h/e/x", script=Script(replies={b"PWD": b"500 no\r\n"}))
     player, outcome = play("ftp://h/d/y", kept=[there, here])
     assert isinstance(outcome, Outcome)
-    assert player.sent == [b"SIZE y", b"EPSV", b"RETR y"]
+    assert player.commands == [b"SIZE y", b"EPSV", b"RETR y"]
 
 
 KEYS = [

@@ -23,7 +23,7 @@ CASES = [
 
 def convert(*pieces: bytes) -> bytes:
     machine = NetworkText()
-    return b"".join([*map(machine.feed, pieces), machine.finish()])
+    return b"".join([octets for piece in pieces for octets in machine.feed(piece)] + [*machine.finish()])
 
 
 @pytest.mark.parametrize(("sent", "text"), CASES)

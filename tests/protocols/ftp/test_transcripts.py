@@ -7,22 +7,19 @@ from dataclasses import replace
 import pytest
 import trio
 
-from fixtures.ftp_urls import ROWS
+from fixtures.ftp_urls import ASKED, ROWS
 from fixtures.replay import serve_transcript
 from fixtures.transcript import Transcript, transcripts
-from protocols import errors
 from protocols.contract import Limits
 from protocols.ftp.dialogue import retrieve
-from protocols.ftp.handler import open_ftp
-from protocols.ftp.text import NetworkText
-from protocols.ftp.transfer import Form
 from protocols.ftp.url import FtpUrl
-from resolver.gate.door import Door
+from resolver.gate.network import Network
 from resolver.policy import Policy
 from resolver.url import parse
+from tests.hang import HANG
 from tests.protocols.ftp.on_a_socket import ask
-from tests.protocols.ftp.reciter import Reciter
-from tests.protocols.outcome import check, resolve
+from tests.protocols.opening import open_url
+from tests.protocols.outcome import check, recite, resolve
 
 TRANSCRIPTS = transcripts("ftp")
 ON_A_SOCKET = [each for each in TRANSCRIPTS if each.connections]
@@ -33,11 +30,6 @@ def ftp(transcript: Transcript) -> FtpUrl:
     url = parse(transcript.url)
     assert isinstance(url, FtpUrl)
     return url
-
-
-def unix(octets: bytes) -> bytes:
-    machine = NetworkText()
-    return machine.feed(octets) + machine.finish()
 
 
 def test_there_are_recordings_of_each_server_and_rows_of_the_table() -> None:
@@ -51,28 +43,20 @@ def test_there_are_recordings_of_each_server_and_rows_of_the_table() -> None:
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
 def test_the_dialogue_alone(transcript: Transcript) -> None:
-    reciter, expected = Reciter(transcript), transcript.outcome
-    if expected.error is not None:
-        with pytest.raises(getattr(errors, expected.error)) as raised:
-            reciter.play(retrieve(ftp(transcript)))
-        assert type(raised.value).__name__ == expected.error
-    else:
-        outcome = reciter.play(retrieve(ftp(transcript)))
-        assert outcome.found.kind.value == expected.kind
-        assert tuple(sorted(outcome.verified)) == expected.verified
-        assert expected.body == (unix(reciter.body) if outcome.found.form is Form.TEXT else reciter.body)
-    reciter.check_finished()
+    check(recite(retrieve(ftp(transcript)), transcript, password=ASKED), transcript.outcome)
 
 
 @pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
 async def test_what_the_transcript_says(transcript: Transcript, nursery: trio.Nursery) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(HANG):
         replay = await serve_transcript(nursery, transcript)
         here = replace(ftp(transcript), host="127.0.0.1", port=replay.port)
         quiet = any(connection.end == "quiet" for connection in transcript.connections)
         policy = Policy(allow_port={replay.port}, allow_password=True)
-        async with Door(policy=policy, limits=Limits(idle=0.2) if quiet else None, credentials=ask) as door:
-            outcome = await resolve(open_ftp, here, door.admit(here))
+        async with Network(
+            policy=policy, limits=Limits(idle=0.2) if quiet else None, credentials=ask
+        ) as network:
+            outcome = await resolve(open_url, here, network.admit(here))
         while replay.served < len(transcript.connections) and not replay.complaints:
             await trio.lowlevel.checkpoint()
     assert replay.complaints == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.conversation import CloseData, OpenData
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -17,9 +16,8 @@ from protocols.errors import (
     Truncated,
     TryLater,
 )
-from protocols.ftp.transfer import Transfer
-from protocols.ftp.visit import Outcome
-from tests.protocols.ftp.player import Script, gone, play
+from protocols.step import CloseData, OpenData, Pass
+from tests.protocols.ftp.script import Outcome, Script, gone, play
 
 Replies = dict[bytes, "bytes | list[bytes]"]
 FILE = "ftp://h/x;type=i"
@@ -29,10 +27,18 @@ def setup(script: Script, url: str = FILE) -> tuple[list[object], Outcome | Reso
     """What was done for the data connection, in order."""
     player, outcome = play(url, script)
     start = player.events.index(b"SIZE x") + 1
-    return [event for event in player.events[start:] if not isinstance(event, (Transfer, CloseData))], outcome
+    return [event for event in player.events[start:] if not isinstance(event, (Pass, CloseData))], outcome
 
 
 PASV = {b"PASV": b"227 ok (10,0,0,5,156,67)\r\n"}
+
+
+def by_pasv(reply: bytes) -> tuple[str, Script, list[object]]:
+    """EPSV is answered with something that tells no port."""
+    script = Script(replies={b"EPSV": reply, **PASV})
+    return f"{reply!r} to EPSV", script, [b"EPSV", b"PASV", OpenData(40003), b"RETR x"]
+
+
 SETUPS: list[tuple[str, Script, list[object]]] = [
     ("EPSV", Script(), [b"EPSV", OpenData(40001), b"RETR x"]),
     (
@@ -50,6 +56,7 @@ SETUPS: list[tuple[str, Script, list[object]]] = [
         Script(replies={b"EPSV": b"522 use (1)\r\n", **PASV}),
         [b"EPSV", b"PASV", OpenData(40003), b"RETR x"],
     ),
+    *map(by_pasv, [b"314 hm\r\n", b"331 hm\r\n", b"150 hm\r\n", b"200 ok\r\n", b"227 (1,2,3,4,5,6)\r\n"]),
     (
         "EPSV's port out of reach",
         Script(replies={**PASV}, unreachable=(40001,)),
@@ -74,8 +81,12 @@ def test_setup(why: str, script: Script, done: list[object]) -> None:
 SETUP_FAILURES: list[tuple[str, Script, list[object], type[ResolveError]]] = [
     ("no port in 229", Script(replies={b"EPSV": b"229 (|||0|)\r\n"}), [b"EPSV"], ProtocolError),
     ("an address in 229", Script(replies={b"EPSV": b"229 (|1|10.0.0.5|80|)\r\n"}), [b"EPSV"], ProtocolError),
-    ("3yz to EPSV", Script(replies={b"EPSV": b"331 hm\r\n"}), [b"EPSV"], ProtocolError),
-    ("1yz to EPSV", Script(replies={b"EPSV": b"150 hm\r\n"}), [b"EPSV"], ProtocolError),
+    (
+        "3yz to EPSV, on IPv6",
+        Script(peer="::1", replies={b"EPSV": b"314 hm\r\n"}),
+        [b"EPSV"],
+        ProtocolError,
+    ),
     (
         "both refused",
         Script(replies={b"EPSV": b"500 no\r\n", b"PASV": b"502 no\r\n"}),
@@ -120,7 +131,7 @@ def test_what_works_is_remembered_and_no_port_is_used_twice() -> None:
     }
     player, outcome = play("ftp://h/x", Script(replies=replies))
     assert isinstance(outcome, Outcome)
-    assert player.sent.count(b"EPSV") == 1
+    assert player.commands.count(b"EPSV") == 1
     assert [event for event in player.events if isinstance(event, OpenData)] == [
         OpenData(40002),
         OpenData(40003),
@@ -164,7 +175,7 @@ def test_whole(why: str, script: Script, url: str, verified: set[str]) -> None:
     assert isinstance(outcome, Outcome)
     assert outcome.verified == verified
     assert player.body == script.data
-    assert outcome.standing.whole
+    assert outcome.state.idle
 
 
 CUT: list[tuple[str, Script, str, type[ResolveError], int, int | None]] = [
@@ -212,7 +223,7 @@ def test_cut(
     assert (raised.received, raised.expected) == (received, expected)
     assert player.body == script.data  # what came can be kept
     assert CloseData() in player.events
-    assert player.sent[-1].startswith((b"RETR", b"NLST"))
+    assert player.commands[-1].startswith((b"RETR", b"NLST"))
 
 
 FAILED: list[tuple[str, Script, type[ResolveError], str | None]] = [

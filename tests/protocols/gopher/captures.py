@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
-FOLDER = Path(__file__).parents[4] / "shared" / "captures" / "gopher"
+from fixtures import recordings
+
+FOLDER = recordings.FOLDER / "gopher"
 
 #: Where each measured server was: menus hold these ports.
 PORTS = {"gophernicus": 7101, "pygopherd": 7102, "umn23": 7103, "umn30": 7107}

@@ -9,16 +9,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from fixtures.transcript import Connection, End, Turn
-from protocols.body import StreamBody
 from protocols.contract import Limits, Stream
-from protocols.errors import Disconnected, LimitExceeded, NotFound, Truncated
+from protocols.errors import Disconnected, LimitExceeded, NotFound, TimedOut, Truncated
 from protocols.gopher.attributes import RECORD_LIMIT
-from protocols.gopher.handler import open_gopher
 from protocols.gopher.periods import HOLD_LIMIT
 from protocols.gopher.request import encode_request
 from protocols.gopher.url import GopherUrl
 from resolver.url import parse
-from tests.protocols.in_memory import MemoryGate, MemorySink, MemoryStream, whole
+from tests.protocols.in_memory import MemoryGate, MemorySink, MemoryStream, one_by_one, pour, whole
+from tests.protocols.opening import open_url
 from tests.protocols.outcome import resolve
 
 MIB = 1024 * 1024
@@ -49,11 +48,14 @@ def gate_to(url: GopherUrl, said: bytes, end: str = "close") -> MemoryGate:
 )
 async def test_octets_are_drained_in_bulk(path: str, said: bytes, size: int | None) -> None:
     url, sink = url_of(path), MemorySink()
-    async with open_gopher(url, gate_to(url, said)) as reply:
-        assert isinstance(reply.body, StreamBody)
+    turns = (Turn("C", encode_request(url).octets), Turn("S", said))
+    gate = MemoryGate([Connection(turns, "close")], one_by_one)
+    async with open_url(url, gate) as reply:
         assert reply.size == size
+        looked_at = gate.streams[0].received
         await reply.body.drain(sink)
     assert sink.octets == (said.partition(b"\n")[2] if "%09" in path else said)
+    assert gate.streams[0].moved == len(said) - looked_at, "what is still to come is moved"
 
 
 class Faucet(MemoryStream):
@@ -97,7 +99,7 @@ FLOODS: list[tuple[str, bytes, int, int]] = [
 async def test_memory_does_not_grow_with_the_body(path: str, piece: bytes, times: int, memory: int) -> None:
     tracemalloc.start()
     received = 0
-    async with open_gopher(url_of(path), FaucetGate(piece, times)) as reply:
+    async with open_url(url_of(path), FaucetGate(piece, times)) as reply:
         async for octets in reply.body:
             received += len(octets)
             if reply.listing is not None:
@@ -111,17 +113,17 @@ async def test_memory_does_not_grow_with_the_body(path: str, piece: bytes, times
 
 async def test_too_much_text_with_doubled_periods_is_left_as_it_is() -> None:
     piece = b"..x\r\n" + b"a line of text\r\n" * 4096
-    async with open_gopher(url_of("0a"), FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))) as reply:
+    async with open_url(url_of("0a"), FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))) as reply:
         body = b"".join([octets async for octets in reply.body])
     assert body.count(b"\r\n..x\r\n") == 2 * HOLD_LIMIT // len(piece) - 1
-    assert reply.untouched is not None
-    assert reply.untouched(body) == body
+    assert reply.raw is not None
+    assert reply.raw(body) == body
 
 
 async def test_given_up_periods_are_told() -> None:
     piece = b"..x\r\n" + b"a line of text\r\n" * 4096
     gate = FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))
-    outcome = await resolve(open_gopher, url_of("0a"), gate)
+    outcome = await resolve(open_url, url_of("0a"), gate)
     assert outcome.findings == ["gopher:periods-kept"]
 
 
@@ -129,7 +131,7 @@ async def test_the_attributes_of_one_item_have_a_bound() -> None:
     gate = FaucetGate(b"+A:\r\n", RECORD_LIMIT)
     gate._faucet._piece = b"+INFO: x\r\n" * 100  # unframed records
     with pytest.raises(LimitExceeded):
-        async with open_gopher(url_of("0a%09%09!"), gate):
+        async with open_url(url_of("0a%09%09!"), gate):
             raise AssertionError("a flood is no description")
 
 
@@ -137,7 +139,7 @@ async def test_an_error_text_is_read_to_its_limit_only() -> None:
     url = url_of("0a%09%09+")
     gate = gate_to(url, b"--2\r\n1 x\r\n" + b"y" * 1_000_000)
     with pytest.raises(NotFound) as caught:
-        async with open_gopher(url, gate):
+        async with open_url(url, gate):
             raise AssertionError("an error is no reply")
     assert len(caught.value.text) < 8192
     gate.check_finished()
@@ -145,14 +147,14 @@ async def test_an_error_text_is_read_to_its_limit_only() -> None:
 
 async def test_the_view_is_reported_as_requested() -> None:
     url = url_of("0a%09%09+Text/plain%20De_DE")
-    async with open_gopher(url, gate_to(url, b"+2\r\nok", "left")) as reply:
+    async with open_url(url, gate_to(url, b"+2\r\nok", "left")) as reply:
         assert reply.meta == (("view-requested", "Text/plain De_DE"),)
         assert reply.extra == {"view_requested": "Text/plain De_DE"}
         assert reply.media_type == "text/plain"
 
 
 async def test_a_long_request_is_warned_of() -> None:
-    outcome = await resolve(open_gopher, (url := url_of("0" + "a" * 200)), gate_to(url, b"ok"))
+    outcome = await resolve(open_url, (url := url_of("0" + "a" * 200)), gate_to(url, b"ok"))
     assert outcome.findings == ["gopher:long-request"]
 
 
@@ -161,28 +163,44 @@ async def test_the_longest_line_of_a_listing_can_be_set() -> None:
     said = b"0long line\tb\th.dom\t70\r\n0c\td\th.dom\t70\r\n"
     turns = (Turn("C", encode_request(url).octets), Turn("S", said))
     gate = MemoryGate([Connection(turns, "close")], limits=Limits(line=15))
-    outcome = await resolve(open_gopher, url, gate)
+    outcome = await resolve(open_url, url, gate)
     assert outcome.entries == [("unknown", None, "long line"), ("document", "gopher://h.dom/0d", "c")]
 
 
 async def test_a_record_without_the_blocks_that_were_not_asked_for() -> None:
     url = url_of("0a%09%09!+ABSTRACT%20+SMELL")
     record = b"+INFO: 0a\ta\th.dom\t70\t+\r\n+ADMIN:\r\n Admin: x <y>\r\n+ABSTRACT:\r\n z\r\n"
-    async with open_gopher(url, gate_to(url, b"+-1\r\n" + record + b".\r\n")) as reply:
+    async with open_url(url, gate_to(url, b"+-1\r\n" + record + b".\r\n")) as reply:
         content = b"".join([octets async for octets in reply.body])
         assert reply.extra is not None
-        assert reply.untouched is not None
+        assert reply.raw is not None
         assert content == record.replace(b"+ADMIN:\r\n Admin: x <y>\r\n", b"")
         assert reply.size == len(content)
-        assert reply.untouched(content) == record + b".\r\n"
+        assert reply.raw(content) == record + b".\r\n"
         assert (reply.extra["abstract"], reply.extra["missing"]) == ("z", ["SMELL"])
-        assert list(reply.extra["attributes"] or ()) == ["ABSTRACT"]
+        assert isinstance(reply.extra["attributes"], dict)
+        assert list(reply.extra["attributes"]) == ["ABSTRACT"]
+
+
+@pytest.mark.parametrize("end", ["close", "reset", "quiet"])
+@pytest.mark.parametrize("way", ["iterate", "drain"])
+async def test_records_that_are_cut_short_are_given_to_their_last_octet(way: str, end: End) -> None:
+    """Also the line that may still have opened a block nobody asked for."""
+    url = url_of("1a%09%09$+ABSTRACT")
+    wanted = b"+INFO: 1a\ta\th.dom\t70\t+\r\n", b"+ABSTRACT:\r\n ..dots\r\n", b" and half a li"
+    said = b"+-1\r\n" + wanted[0] + b"+ADMIN:\r\n Admin: x <y>\r\n" + b"".join(wanted[1:])
+    taken = MemorySink()
+    gate = MemoryGate([Connection((Turn("C", encode_request(url).octets), Turn("S", said)), end)])
+    async with open_url(url, gate) as reply:
+        with pytest.raises(TimedOut if end == "quiet" else Truncated):
+            await (reply.body.drain(taken) if way == "drain" else pour(reply.body, taken))
+    assert bytes(taken.octets) == b"".join(wanted)
 
 
 async def test_a_form_in_extra() -> None:
     url = url_of("0a%09%09?")
     record = b"+INFO: 0a\ta\th.dom\t70\t?\r\n+ASK:\r\n Select: Sure?\t1\r\n"
-    async with open_gopher(url, gate_to(url, b"+-1\r\n" + record + b".\r\n")) as reply:
+    async with open_url(url, gate_to(url, b"+-1\r\n" + record + b".\r\n")) as reply:
         assert reply.extra is not None
         assert reply.extra["form"] == [
             {
@@ -199,10 +217,10 @@ async def test_a_form_in_extra() -> None:
 async def test_a_reset_while_the_first_octets_are_looked_at_is_told_with_both_numbers() -> None:
     url, sink = url_of("Ia%09%09+"), MemorySink()
     turns = (Turn("C", encode_request(url).octets), Turn("S", b"+30\r\nGIF89"))
-    async with open_gopher(url, MemoryGate([Connection(turns, "reset")])) as reply:
+    async with open_url(url, MemoryGate([Connection(turns, "reset")])) as reply:
         with pytest.raises(Truncated) as caught:
             await reply.body.drain(sink)
-    assert (sink.octets, caught.value.received, caught.value.expected) == (b"GIF89", 5, 30)
+    assert (bytes(sink.octets), caught.value.received, caught.value.expected) == (b"GIF89", 5, 30)
 
 
 @pytest.mark.parametrize(
@@ -219,5 +237,5 @@ async def test_an_end_before_the_first_octet_is_a_peer_that_left(text: str, sent
     url = url_of(text)
     turns = (Turn("C", encode_request(url).octets), *([Turn("S", sent)] if sent else []))
     with pytest.raises(Disconnected):
-        async with open_gopher(url, MemoryGate([Connection(turns, end)])) as reply:
+        async with open_url(url, MemoryGate([Connection(turns, end)])) as reply:
             await reply.body.drain(MemorySink())

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from typing import cast
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.transcript import Connection, End, Outcome, Turn
 from protocols.contract import JsonValue
 from protocols.gopher.dialogue import default_view
-from protocols.gopher.handler import open_gopher
 from protocols.gopher.request import encode_request
 from protocols.gopher.url import GopherUrl
 from resolver.url import parse
 from tests.protocols.gopher.captures import ROWS, Row, octets
 from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, oddly
+from tests.protocols.opening import open_url
 from tests.protocols.outcome import resolve
 
 #: How often each recorded reply is mutated; more by `GOPHER_FUZZ`.
@@ -83,7 +84,7 @@ async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> Outco
         for asked in (url, default_view(url))
     ]
     gate = MemoryGate(connections, cutter)
-    outcome = await resolve(open_gopher, url, gate)
+    outcome = await resolve(open_url, url, gate)
     for stream in gate.streams:
         stream.check_finished()
     assert outcome.error in ERRORS
@@ -99,7 +100,8 @@ async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> Outco
     end=st.sampled_from(("close", "reset", "quiet")),
     cutter=st.sampled_from(CUTTERS),
 )
-@settings(max_examples=15 * ROUNDS, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15 * ROUNDS)
+@pytest.mark.slow
 def test_pieces_of_replies_in_any_order(path: str, pieces: list[bytes], end: str, cutter: Cutter) -> None:
     said = b"".join(pieces)
     outcome = trio.run(answer, url_of(path), said, cast(End, end), cutter)
@@ -138,6 +140,9 @@ def mutate(octets: bytearray, chance: random.Random) -> None:
             octets[at : at + 1] = chance.choice((b"\t", b"\r", b"\n", b"+", b"-", b" ", b"."))
 
 
+#: Seconds of work; what takes a time that grows with the square of the length takes hours.
+MOST_WORK = 60.0
+
 #: Replies made to cost time, and the paths that read them.
 COSTLY: list[tuple[str, bytes]] = [
     ("", b"0" + b"\t" * 1_000_000),
@@ -162,10 +167,10 @@ COSTLY: list[tuple[str, bytes]] = [
 
 @pytest.mark.parametrize(("path", "said"), COSTLY, ids=range(len(COSTLY)))
 async def test_no_reply_takes_long(path: str, said: bytes) -> None:
-    with trio.fail_after(20):
-        started = trio.current_time()
-        await answer(url_of(path), said, "close", CUTTERS[0])
-        assert trio.current_time() - started < 10
+    """Of a processor, whatever else it does meanwhile."""
+    began = time.process_time()
+    await answer(url_of(path), said, "close", CUTTERS[0])
+    assert time.process_time() - began < MOST_WORK
 
 
 def is_json(value: JsonValue) -> bool:
@@ -181,7 +186,7 @@ async def test_what_is_known_beyond_the_body_is_json(row: Row) -> None:
     url = parse(row.url)
     assert isinstance(url, GopherUrl)
     turns = (Turn("C", encode_request(url).octets), Turn("S", octets(row.capture, "server")))
-    async with open_gopher(url, MemoryGate([Connection(turns, "close")])) as reply:
+    async with open_url(url, MemoryGate([Connection(turns, "close")])) as reply:
         assert is_json(dict(reply.extra or {}))
         if reply.listing is not None:
             async for piece in reply.body:

@@ -11,6 +11,7 @@ from protocols.errors import LimitExceeded
 from protocols.gopher.attributes import (
     Admin,
     Block,
+    BlockFilter,
     Record,
     RecordReader,
     parse_admin,
@@ -19,12 +20,12 @@ from protocols.gopher.attributes import (
 )
 from protocols.gopher.item import parse_item
 from protocols.gopher.lines import LINE_LIMIT
-from protocols.gopher.record_listing import FormEntries, RecordEntries, record_json
+from protocols.gopher.records import FormEntries, RecordEntries, record_json
 from protocols.gopher.url import GopherUrl
-from resolver.url import parse
 from tests.protocols.in_memory import CUTTERS, Cutter
+from tests.protocols.typed_url import parse_as
 
-MENU = parse("gopher://h.dom/1")
+MENU = parse_as(GopherUrl, "gopher://h.dom/1")
 assert isinstance(MENU, GopherUrl)
 
 TWO = (
@@ -130,6 +131,23 @@ def test_a_record_is_reduced_octet_for_octet() -> None:
     assert reduce_record(b"", ["B"]) == b""
 
 
+@pytest.mark.parametrize("cutter", CUTTERS)
+@pytest.mark.parametrize("names", [[], ["ABSTRACT"], ["ADMIN", "VIEWS"], ["NONE"]])
+def test_blocks_are_left_out_however_the_octets_come(cutter: Cutter, names: list[str]) -> None:
+    octets = TWO + b"+LONG: " + b"x" * 10_000 + b"\r\n " + b"y" * 10_000 + b"\r\n+ABSTRACT:\r\n end"
+    blocks = BlockFilter(names)
+    pieces = [blocks.feed(piece) for piece in cutter(octets)]
+    assert b"".join(pieces) + blocks.finish() == reduce_record(octets, names)
+
+
+def test_a_line_without_an_end_is_not_held() -> None:
+    blocks = BlockFilter(["A"])
+    assert blocks.feed(b"+INFO: 0x\n+A: " + b"x" * 10_000) == b"+INFO: 0x\n+A: " + b"x" * 10_000
+    assert blocks.feed(b"+B:") == b"+B:", "in the midst of a line no block opens"
+    assert blocks.feed(b"\n+B:\n b\n") == b"\n"
+    assert blocks.finish() == b""
+
+
 def entries(octets: bytes, *names: str) -> tuple[list[Entry], list[Finding]]:
     findings: list[Finding] = []
     reader = RecordEntries(MENU, names, findings.append)
@@ -172,7 +190,8 @@ def test_what_never_came_is_told_at_the_end() -> None:
     (story, prose), findings = entries(TWO, "VIEWS", "SMELL")
     assert story.extra is not None
     assert prose.extra is not None
-    assert list(story.extra["attributes"] or ()) == ["VIEWS"]
+    assert isinstance(story.extra["attributes"], dict)
+    assert list(story.extra["attributes"]) == ["VIEWS"]
     assert (story.extra["missing"], prose.extra["missing"]) == (["SMELL"], ["VIEWS", "SMELL"])
     assert story.modified is None
     assert [finding.rule for finding in findings] == ["gopher:attribute-missing"]

@@ -6,12 +6,12 @@ import pytest
 
 from fixtures.transcript import Connection, Outcome, Turn
 from protocols.errors import Truncated
-from protocols.gopher.handler import open_gopher
 from protocols.gopher.request import encode_request
 from protocols.gopher.url import GopherUrl
 from resolver.url import parse
 from tests.protocols.gopher.captures import FOLDER, ROWS, Row, octets
 from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, MemorySink
+from tests.protocols.opening import open_url
 from tests.protocols.outcome import check, resolve
 
 NAMES = [row.capture for row in ROWS]
@@ -54,7 +54,7 @@ async def test_the_reply(row: Row, cutter: Cutter) -> None:
     turns = (Turn("C", encode_request(url).octets), Turn("S", octets(row.capture, "server")))
     counted = "length" in row.verified  # then nobody waits for the close
     gate = MemoryGate([Connection(turns, "left" if counted else "close")], cutter)
-    outcome = await resolve(open_gopher, url, gate)
+    outcome = await resolve(open_url, url, gate)
     check(outcome, expected(row))
     assert len(outcome.entries) == (row.entries or 0)
     gate.check_finished()
@@ -90,14 +90,14 @@ ROOT = [
 async def test_the_items_of_a_real_root_menu() -> None:
     row = next(row for row in ROWS if row.capture == "menu-root-pygopherd")
     turns = (Turn("C", b"\r\n"), Turn("S", octets(row.capture, "server")))
-    outcome = await resolve(open_gopher, gopher(row), MemoryGate([Connection(turns, "close")]))
+    outcome = await resolve(open_url, gopher(row), MemoryGate([Connection(turns, "close")]))
     assert outcome.entries == ROOT
 
 
 async def test_a_short_reply_is_told_with_both_numbers() -> None:
     row = next(row for row in ROWS if row.capture == "gplus-view-short-count-umn30")
     turns = (Turn("C", octets(row.capture, "client")), Turn("S", octets(row.capture, "server")))
-    async with open_gopher(gopher(row), MemoryGate([Connection(turns, "close")])) as reply:
+    async with open_url(gopher(row), MemoryGate([Connection(turns, "close")])) as reply:
         assert reply.size == 525
         with pytest.raises(Truncated) as caught:
             await reply.body.drain(MemorySink())

@@ -6,12 +6,27 @@ import pytest
 
 from protocols.contract import Kind
 from protocols.errors import Refused
-from protocols.gopher.dialogue import Handed, Pointer, converse, default_view, find_pointer
+from protocols.gopher.dialogue import Pointer, converse, default_view, find_pointer
 from protocols.gopher.framing import Ending, Header
+from protocols.gopher.reading import RECORDS, shape_by_type
 from protocols.gopher.url import GopherUrl
-from protocols.step import Connect, Hear, Note, Say, rehearse
+from protocols.rehearsal import rehearse
+from protocols.step import (
+    Begin,
+    Connect,
+    Give,
+    Hear,
+    Note,
+    Pass,
+    Passed,
+    Peek,
+    Say,
+    Step,
+)
 from resolver.plan import explain
 from resolver.url import parse
+from tests.protocols.player import Player
+from tests.protocols.scripts import Values
 
 
 def url_of(text: str) -> GopherUrl:
@@ -23,15 +38,15 @@ def url_of(text: str) -> GopherUrl:
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        ("gopher://h/0a", [Connect, Say, Handed]),
-        ("gophers://h/0a", [Connect, Say, Handed]),
-        ("gopher://h/0a%09%09+", [Connect, Say, Hear, Note, Handed]),
-        ("gopher://h/0a%09!", [Connect, Say, Hear, Note, Handed]),
-        ("gopher://h/0a%09%09?", [Connect, Say, Hear, Note, Handed, Note, Note]),
-        ("gopher://h/0" + "a" * 300, [Connect, Note, Say, Handed]),
-        ("gopher://h/8a", [Note]),
-        ("gopher://h/hURL:http://w.dom/", [Note]),
-        ("gopher://h/h/URL:http://w.dom/", [Note]),
+        ("gopher://h/0a", [Connect, Say, Peek, Begin, Pass]),
+        ("gophers://h/0a", [Connect, Say, Peek, Begin, Pass]),
+        ("gopher://h/0a%09%09+", [Connect, Say, Hear, Note, Peek, Begin, Pass]),
+        ("gopher://h/0a%09!", [Connect, Say, Hear, Note, Peek, Pass, Begin, Give]),
+        ("gopher://h/0a%09%09?", [Connect, Say, Hear, Note, Peek, Pass, Begin, Give, Note, Note]),
+        ("gopher://h/0" + "a" * 300, [Connect, Note, Say, Peek, Begin, Pass]),
+        ("gopher://h/8a", [Note, Begin]),
+        ("gopher://h/hURL:http://w.dom/", [Note, Begin]),
+        ("gopher://h/h/URL:http://w.dom/", [Note, Begin]),
     ],
 )
 def test_the_steps_with_a_willing_server(text: str, kinds: list[type]) -> None:
@@ -43,25 +58,24 @@ def test_the_steps_with_a_willing_server(text: str, kinds: list[type]) -> None:
 
 
 def test_an_item_without_a_form_is_asked_for_again() -> None:
-    dialogue = converse(url_of("gopher://h/7a%09%09?"))
-    sent: list[bytes] = []
-    answer: object = None
-    hand_overs = 0
-    while True:
-        try:
-            step = dialogue.send(answer)
-        except StopIteration:
-            break
-        answer = None
-        if isinstance(step, Say):
-            sent += [line.octets for line in step.lines]
-        if isinstance(step, Hear):
-            answer = Header(Ending.COUNT, 3)
-        if isinstance(step, Handed):
-            assert (step.count, step.header) == (3, Header(Ending.COUNT, 3))
-            hand_overs += 1
-            answer = hand_overs > 1
-    assert sent == [b"a\t\t!\r\n", b"a\t\t+\r\n"]
+    url = url_of("gopher://h/7a%09%09?")
+
+    def answer(step: Step) -> object:
+        match step:
+            case Hear():
+                return Header(Ending.COUNT, 3)
+            case Peek():
+                again = any(isinstance(each, Pass) for each in player.steps)
+                return shape_by_type(url, b"") if again else RECORDS
+            case Pass():
+                return Passed(3)
+        return None
+
+    player = Player(converse(url), Values(answer))
+    reply = player.play()
+    assert [finding.rule for finding in reply.findings] == ["gopher:no-form"]
+    passed = [step.count for step in player.steps if isinstance(step, Pass)]
+    assert (player.sent, passed) == ([b"a\t\t!\r\n", b"a\t\t+\r\n"], [3, 3])
     assert default_view(url_of("gopher://h/0a%09b%09?")) == url_of("gopher://h/0a%09b%09+")
 
 

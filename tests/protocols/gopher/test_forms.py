@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
+from fixtures import recordings
 from protocols.errors import Refused
 from protocols.gopher.attributes import parse_records
 from protocols.gopher.forms import (
@@ -19,12 +19,12 @@ from protocols.gopher.forms import (
     fill,
     parse_form,
 )
-from protocols.gopher.record_listing import form_of
+from protocols.gopher.records import form_of
 from protocols.gopher.request import encode_request
 from protocols.gopher.url import GopherUrl
 from resolver.url import parse
 
-CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "gopher"
+CAPTURES = recordings.FOLDER / "gopher"
 
 LINES: list[tuple[bytes, FormLine]] = [
     (b"Ask: Name?\tFrodo", FormLine(Question.ASK, "Ask", "Name?", (), "Frodo")),
@@ -36,6 +36,14 @@ LINES: list[tuple[bytes, FormLine]] = [
     (b"Select: Sure?", FormLine(Question.SELECT, "Select", "Sure?")),
     (b"Select: Sure?\t1", FormLine(Question.SELECT, "Select", "Sure?", (), "1")),
     (b"Select: Sure?\tyes", FormLine(Question.SELECT, "Select", "Sure?", (), "0")),
+    (
+        b"Select: Red?:1",
+        FormLine(Question.SELECT, "Select", "Red?", (), "1"),
+    ),  # as Minnesota's clients read it
+    (b"Select: Red?:0 ", FormLine(Question.SELECT, "Select", "Red?", (), "0")),
+    (b"Select: Red?:1\t0", FormLine(Question.SELECT, "Select", "Red?", (), "0")),
+    (b"Select: At 8:10", FormLine(Question.SELECT, "Select", "At 8:10")),
+    (b"Select: Red:2", FormLine(Question.SELECT, "Select", "Red:2")),
     (b"Note: Hello\x1b[2J", FormLine(Question.NOTE, "Note", "Hello[2J")),
     (b"ChooseF: File?\t/etc/passwd", FormLine(Question.CHOOSE_FILE, "ChooseF", "File?")),
     (b"AskF: Save as\tanswer.txt", FormLine(Question.ASK_FILE, "AskF", "Save as", (), "answer.txt")),

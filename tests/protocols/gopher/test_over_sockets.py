@@ -12,11 +12,12 @@ import trio
 from fixtures.replay import serve_transcript
 from fixtures.transcript import Transcript, transcripts
 from protocols.contract import Limits
-from protocols.gopher.handler import open_gopher
 from protocols.gopher.url import GopherUrl
-from resolver.gate.door import Door
+from resolver.gate.network import Network
 from resolver.policy import Policy
 from resolver.url import parse
+from tests.hang import HANG
+from tests.protocols.opening import open_url
 from tests.protocols.outcome import check, resolve
 
 ON_A_SOCKET = [each for each in transcripts("gopher") if each.connections]
@@ -30,15 +31,15 @@ async def test_what_the_transcript_says(
     url = parse(transcript.url)
     assert isinstance(url, GopherUrl)
     tls = server_tls if url.scheme == "gophers" else None
-    with trio.fail_after(5):
+    with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             replay = await serve_transcript(nursery, transcript, tls)
             here = replace(url, host=PLACE, port=replay.port)
             policy = Policy(allow_port={replay.port}, allow_form=True)
             quiet = any(connection.end == "quiet" for connection in transcript.connections)
             limits = Limits(idle=0.2) if quiet else Limits()
-            async with Door(policy=policy, limits=limits, cafile=str(cafile)) as door:
-                outcome = await resolve(open_gopher, here, door.admit(here))
+            async with Network(policy=policy, limits=limits, cafile=str(cafile)) as network:
+                outcome = await resolve(open_url, here, network.admit(here))
             while replay.served < len(transcript.connections) and not replay.complaints:
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()

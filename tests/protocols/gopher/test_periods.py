@@ -76,7 +76,8 @@ def test_a_reply_in_pieces_gives_what_the_rules_give(reply: bytes, cutter: Cutte
         st.sampled_from([b".", b"..", b"\n", b"\r\n", b"\r", b"a", b"\n.\r\n", b"\n..\r\n"]), max_size=25
     ),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
+@pytest.mark.slow
 def test_any_reply_cut_anywhere(pieces: list[bytes]) -> None:
     reply = b"".join(pieces)
     periods = Periods()

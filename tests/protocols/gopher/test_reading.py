@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import Kind
+from protocols.gopher.answer import Listing, Shape
 from protocols.gopher.item_types import ITEM_TYPES, Reading, find_type, media_type_of
-from protocols.gopher.reading import Listing, Shape, shape_of_framed, shape_of_unframed
+from protocols.gopher.reading import shape_of_framed, shape_of_unframed
 from protocols.gopher.url import GopherUrl
 from resolver.url import parse
 

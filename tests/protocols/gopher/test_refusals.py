@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from protocols.errors import Declined, NotFound, TryLater
-from protocols.gopher.refusals import WATCH_LIMIT, LineWatch, MenuWatch, RefusalWatch, parse_refusal
+from protocols.gopher.reading import WATCH_LIMIT, ErrorDetector, LineDetector, MenuDetector, parse_refusal
 from protocols.gopher.url import GopherUrl
-from resolver.url import parse
 from tests.protocols.in_memory import CUTTERS, Cutter
+from tests.protocols.typed_url import parse_as
 
-URL = parse("gopher://h.dom/0n%09%09+")
+URL = parse_as(GopherUrl, "gopher://h.dom/0n%09%09+")
 assert isinstance(URL, GopherUrl)
 
 #: An error text, its class, code, and words.
@@ -96,12 +96,12 @@ LINES: list[tuple[bytes, bool]] = [
     (b"GIF89a", False),
     (b"3" + b"x" * WATCH_LIMIT + b"\t\t\t\r\n", False),
 ]
-CASES = [(MenuWatch, *row) for row in MENUS] + [(LineWatch, *row) for row in LINES]
+CASES = [(MenuDetector, *row) for row in MENUS] + [(LineDetector, *row) for row in LINES]
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize(("watch", "reply", "is_refusal"), CASES)
-def test_unframed_errors(watch: type[RefusalWatch], reply: bytes, is_refusal: bool, cutter: Cutter) -> None:
+def test_unframed_errors(watch: type[ErrorDetector], reply: bytes, is_refusal: bool, cutter: Cutter) -> None:
     watching = watch()
     for piece in cutter(reply):
         watching.feed(piece)
@@ -113,16 +113,16 @@ def test_unframed_errors(watch: type[RefusalWatch], reply: bytes, is_refusal: bo
 @pytest.mark.parametrize(
     ("watch", "octets"),
     [
-        (LineWatch, b"G"),
-        (LineWatch, b"\r"),
-        (LineWatch, b"3 apples\n"),
-        (LineWatch, b"3a\tb\tc\td\nx"),
-        (LineWatch, b"3" + b"x" * WATCH_LIMIT),
-        (MenuWatch, b"0a\n"),
-        (MenuWatch, b"i" + b"x" * WATCH_LIMIT),
+        (LineDetector, b"G"),
+        (LineDetector, b"\r"),
+        (LineDetector, b"3 apples\n"),
+        (LineDetector, b"3a\tb\tc\td\nx"),
+        (LineDetector, b"3" + b"x" * WATCH_LIMIT),
+        (MenuDetector, b"0a\n"),
+        (MenuDetector, b"i" + b"x" * WATCH_LIMIT),
     ],
 )
-def test_content_is_known_as_soon_as_it_can_be(watch: type[RefusalWatch], octets: bytes) -> None:
+def test_content_is_known_as_soon_as_it_can_be(watch: type[ErrorDetector], octets: bytes) -> None:
     watching = watch()
     watching.feed(octets[:-1])
     assert watching.is_refusal is None
@@ -134,7 +134,7 @@ def test_content_is_known_as_soon_as_it_can_be(watch: type[RefusalWatch], octets
 
 
 def test_the_words_of_an_error_line() -> None:
-    watching = LineWatch()
+    watching = LineDetector()
     watching.feed(b"3'/n' \x1b[2Jdoes not exist\t\terror.host\t1\r\n")
     watching.finish()
     refusal = watching.refusal

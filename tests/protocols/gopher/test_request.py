@@ -7,9 +7,8 @@ import pytest
 from fixtures.transcript import Transcript, transcripts
 from protocols.errors import Refused
 from protocols.gopher import GOPHER, GOPHERS
-from protocols.gopher.refinement import with_gopherplus, with_search, with_view
-from protocols.gopher.request import Ask, Command, command_in, encode_request, parse_command
-from protocols.gopher.url import GopherUrl
+from protocols.gopher.request import Command, Requested, command_in, encode_request, parse_command
+from protocols.gopher.url import GopherUrl, with_gopherplus, with_search, with_view
 from resolver.url import parse
 
 FORM = b"+\t1\r\n+-1\r\none\r\n\r\n.two\r\n.\r\n"
@@ -32,21 +31,21 @@ def test_the_octets_of_every_transcript(transcript: Transcript) -> None:
 
 
 COMMANDS: list[tuple[bytes | None, Command]] = [
-    (None, Command(Ask.PLAIN)),
-    (b"", Command(Ask.PLAIN)),
-    (b"+", Command(Ask.ITEM)),
-    (b"+Text/plain En_US", Command(Ask.ITEM, view=b"Text/plain En_US")),
-    (b"!", Command(Ask.ATTRIBUTES)),
-    (b"!+ABSTRACT", Command(Ask.ATTRIBUTES, names=(b"ABSTRACT",))),
-    (b"!+ABSTRACT +SMELL", Command(Ask.ATTRIBUTES, names=(b"ABSTRACT", b"SMELL"))),
-    (b"$", Command(Ask.DIRECTORY)),
-    (b"$+VIEWS+ADMIN", Command(Ask.DIRECTORY, names=(b"VIEWS", b"ADMIN"))),
-    (b"?", Command(Ask.FORM)),
-    (b"?x", Command(Ask.OTHER)),
-    (b"hello", Command(Ask.OTHER)),
-    (FORM, Command(Ask.ITEM, answers=(b"one", b"", b".two"))),
-    (b"+\t1\r\n+-1\r\n.\r\n", Command(Ask.ITEM, answers=())),
-    (b"+a b\t1\r\n+-1\r\na\tb\r\n.\r\n", Command(Ask.ITEM, view=b"a b", answers=(b"a\tb",))),
+    (None, Command(Requested.PLAIN)),
+    (b"", Command(Requested.PLAIN)),
+    (b"+", Command(Requested.ITEM)),
+    (b"+Text/plain En_US", Command(Requested.ITEM, view=b"Text/plain En_US")),
+    (b"!", Command(Requested.ATTRIBUTES)),
+    (b"!+ABSTRACT", Command(Requested.ATTRIBUTES, names=(b"ABSTRACT",))),
+    (b"!+ABSTRACT +SMELL", Command(Requested.ATTRIBUTES, names=(b"ABSTRACT", b"SMELL"))),
+    (b"$", Command(Requested.DIRECTORY)),
+    (b"$+VIEWS+ADMIN", Command(Requested.DIRECTORY, names=(b"VIEWS", b"ADMIN"))),
+    (b"?", Command(Requested.FORM)),
+    (b"?x", Command(Requested.OTHER)),
+    (b"hello", Command(Requested.OTHER)),
+    (FORM, Command(Requested.ITEM, answers=(b"one", b"", b".two"))),
+    (b"+\t1\r\n+-1\r\n.\r\n", Command(Requested.ITEM, answers=())),
+    (b"+a b\t1\r\n+-1\r\na\tb\r\n.\r\n", Command(Requested.ITEM, view=b"a b", answers=(b"a\tb",))),
 ]
 
 
@@ -129,18 +128,18 @@ def test_the_lines_of_a_form_do_not_count_as_its_request() -> None:
 @pytest.mark.parametrize(
     ("path", "ask"),
     [
-        ("0x", Ask.PLAIN),
-        ("0x%09word", Ask.PLAIN),
-        ("0x%09+", Ask.ITEM),
-        ("7x%09!+ABSTRACT", Ask.ATTRIBUTES),
-        ("7x%09$", Ask.DIRECTORY),
-        ("7x%09?", Ask.PLAIN),
-        ("7x%09+a%09", Ask.ITEM),
-        ("7x%09!%09+", Ask.ITEM),
+        ("0x", Requested.PLAIN),
+        ("0x%09word", Requested.PLAIN),
+        ("0x%09+", Requested.ITEM),
+        ("7x%09!+ABSTRACT", Requested.ATTRIBUTES),
+        ("7x%09$", Requested.DIRECTORY),
+        ("7x%09?", Requested.PLAIN),
+        ("7x%09+a%09", Requested.ITEM),
+        ("7x%09!%09+", Requested.ITEM),
     ],
 )
-def test_what_a_framed_reply_is_read_by(path: str, ask: Ask) -> None:
-    assert command_in(gopher("gopher://h/" + path)).ask is ask
+def test_what_a_framed_reply_is_read_by(path: str, ask: Requested) -> None:
+    assert command_in(gopher("gopher://h/" + path)).requested is ask
 
 
 def test_refinements_are_urls() -> None:
@@ -155,5 +154,5 @@ def test_refinements_are_urls() -> None:
 
 
 def test_scheme_rows() -> None:
-    assert (GOPHER.name, GOPHER.tls, GOPHERS.name, GOPHERS.tls) == ("gopher", False, "gophers", True)
+    assert (GOPHER.name, GOPHER.tls, GOPHERS.name, GOPHERS.tls) == ("gopher", "never", "gophers", "always")
     assert GOPHER.default_port == GOPHERS.default_port == 70

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from fixtures.transcript import Connection, End, Turn
 from protocols.contract import Limits, Options
 from protocols.errors import ResolveError
-from protocols.http.handler import open_http
-from resolver.url import parse
+from protocols.http.url import HttpUrl
 from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, MemorySink
+from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 
 REQUEST = (
     b"GET /x HTTP/1.1\r\nHost: h.dom\r\nUser-Agent: url-resolver\r\nAccept: */*\r\n"
@@ -59,7 +60,7 @@ def gate_of(said: bytes, cutter: Cutter = CUTTERS[0], limits: Limits | None = No
 async def test_which_connections_are_kept(said: bytes, kept: bool) -> None:
     gate = gate_of(said)
     try:
-        async with open_http(parse("http://h.dom/x"), gate) as reply:
+        async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
             _ = [octets async for octets in reply.body]
     except ResolveError:
         pass
@@ -70,14 +71,14 @@ async def test_which_connections_are_kept(said: bytes, kept: bool) -> None:
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 async def test_a_body_that_is_left_unread_ends_the_connection(cutter: Cutter) -> None:
     gate = gate_of(OK + b"Content-Length: 6\r\n\r\nhello!", cutter)
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         await anext(aiter(reply.body))
     assert gate.loans[0].kept is None
 
 
 async def test_an_end_is_an_end_however_often_one_asks() -> None:
     gate = gate_of(OK + CHUNKED + b"2\r\nhi\r\n0\r\n\r\n")
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert [octets async for octets in reply.body] == [b"hi"]
         assert [octets async for octets in reply.body] == []
     assert reply.verified == {"terminator"}
@@ -86,7 +87,7 @@ async def test_an_end_is_an_end_however_often_one_asks() -> None:
 async def test_small_chunks_come_together() -> None:
     """One piece for what was read at once, and not one a chunk."""
     gate = gate_of(OK + CHUNKED + b"1\r\nx\r\n" * 5_000 + b"0\r\n\r\n")
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert [len(octets) async for octets in reply.body] == [5_000]
 
 
@@ -124,7 +125,7 @@ async def test_any_octets_give_a_reply_or_an_error_of_ours(
     gate = MemoryGate([script], limits=Limits(line=200, lines=10), logins=[None])
     sink = MemorySink()
     with suppress(ResolveError):
-        async with open_http(parse("http://h.dom/x"), gate) as reply:
+        async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
             if drained:
                 await reply.body.drain(sink)
             else:

@@ -5,44 +5,26 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.http import BOMB
-from protocols.contract import Sink
 from protocols.errors import LimitExceeded, ProtocolError, ResolveError, Truncated
-from protocols.http.codings import ALWAYS, PIECE, Decoded, choose
+from protocols.http.codings import ALWAYS, PIECE, Decoding, choose
+from tests.protocols.filtered import Filtered, Pieces
 from tests.protocols.in_memory import MemorySink
 
 TEXT = b"".join(b"line %d of some text\n" % number for number in range(5_000))
 MEBIBYTE = 1 << 20
 
 
-class Pieces:
-    """A body that comes in these pieces."""
-
-    def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces = iter(pieces)
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        for piece in self._pieces:
-            return piece
-        raise StopAsyncIteration
-
-    async def drain(self, sink: Sink) -> int:
-        raise AssertionError("a coded body cannot be drained as it is")
-
-
 class Nowhere(MemorySink):
     """A sink that keeps nothing."""
 
-    def write(self, octets: bytes) -> None:
+    def write(self, octets: bytes | memoryview) -> None:
         assert len(octets) <= PIECE
 
 
@@ -50,13 +32,13 @@ def cut(octets: bytes, step: int) -> list[bytes]:
     return [octets[start : start + step] for start in range(0, len(octets), step)]
 
 
-def decoded(coding: str, pieces: Iterable[bytes], ratio: int = 100) -> Decoded:
+def decoded(coding: str, pieces: Iterable[bytes], ratio: int = 100) -> Filtered:
     unpacking = choose([coding], ALWAYS)
     assert unpacking is not None
-    return Decoded(Pieces(pieces), unpacking, ratio)
+    return Filtered(Pieces(pieces), Decoding(unpacking, ratio, None))
 
 
-async def take(body: Decoded) -> tuple[bytes, int]:
+async def take(body: Filtered) -> tuple[bytes, int]:
     """All octets, and the largest piece they came in."""
     pieces = [octets async for octets in body]
     assert all(pieces), "an empty piece of a body"

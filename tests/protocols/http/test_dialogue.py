@@ -7,12 +7,26 @@ import pytest
 from fixtures.transcript import Connection, End, Turn
 from protocols.contract import Credentials, Options
 from protocols.errors import Disconnected, NotFound
-from protocols.http.dialogue import Answered, retrieve
-from protocols.http.handler import open_http
+from protocols.http.dialogue import retrieve
 from protocols.http.url import HttpUrl
-from protocols.step import AskCredentials, Borrow, Connect, Hear, Note, Say, Step, rehearse
+from protocols.rehearsal import rehearse
+from protocols.step import (
+    Acquire,
+    Begin,
+    Connect,
+    Hear,
+    Note,
+    Pass,
+    RequestCredentials,
+    Say,
+    Step,
+)
 from resolver.url import parse
 from tests.protocols.in_memory import MemoryGate
+from tests.protocols.opening import open_url
+from tests.protocols.player import Player
+from tests.protocols.scripts import Values, leaving
+from tests.protocols.typed_url import parse_as
 
 HELD = Credentials(b"held", b"h")
 GIVEN = Credentials(b"given", b"g")
@@ -25,16 +39,23 @@ def url_of(text: str) -> HttpUrl:
     return url
 
 
-def head_of(text: str, options: Options, held: Credentials | None) -> tuple[list[AskCredentials], bytes]:
+class Holding(Values):
+    """A place for which these credentials are held."""
+
+    def __init__(self, held: Credentials | None) -> None:
+        super().__init__()
+        self._held = held
+
+    def answer(self, step: Step) -> object:
+        return self._held if isinstance(step, RequestCredentials) else super().answer(step)
+
+
+def head_of(text: str, options: Options, held: Credentials | None) -> tuple[list[RequestCredentials], bytes]:
     """Who was asked for, and the request head."""
-    dialogue = retrieve(url_of(text), options)
-    asked: list[AskCredentials] = []
-    step = next(dialogue)
-    while not isinstance(step, Say):
-        if isinstance(step, AskCredentials):
-            asked.append(step)
-        step = dialogue.send(held if isinstance(step, AskCredentials) else None)
-    dialogue.close()
+    player = Player(retrieve(url_of(text), options), Holding(held))
+    step = player.advance(Say)
+    assert isinstance(step, Say)
+    asked = [each for each in player.steps if isinstance(each, RequestCredentials)]
     return asked, step.lines[0].octets
 
 
@@ -69,12 +90,12 @@ def test_whose_credentials_are_sent(
 
 def test_the_plan_is_the_dialogue() -> None:
     steps: list[Step] = rehearse(retrieve(url_of("https://u:secret@h/a")))
-    assert [type(step) for step in steps] == [Borrow, Say, Hear, Note, Answered]
+    assert [type(step) for step in steps] == [Acquire, Say, Hear, Note, Begin, Pass]
     say = steps[1]
     assert isinstance(say, Say)
     assert b"Authorization: ****\r\n" in say.lines[0].shown
     assert b"secret" not in say.lines[0].shown
-    assert steps[0] == Borrow(((b"Authorization", b"Basic dTpzZWNyZXQ="),), tls=True)
+    assert steps[0] == Acquire(((b"Authorization", b"Basic dTpzZWNyZXQ="),), tls=True)
 
 
 def request(method: bytes = b"GET") -> bytes:
@@ -95,11 +116,27 @@ OK = b"HTTP/1.1 200 OK\r\n" + LENGTH
 
 async def test_facts_are_asked_for_by_head() -> None:
     gate = MemoryGate([script(request(b"HEAD"), OK)], options=Options(want="facts"), logins=[None])
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert (reply.size, reply.modified is not None) == (5, True)
         assert [octets async for octets in reply.body] == []
     assert gate.loans[0].kept is not None
     gate.check_finished()
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        (b"", None),
+        (b"Content-Disposition: inline\r\n", None),
+        (b'Content-Disposition: attachment; filename="../a b"\r\n', b"../a b"),
+        (b"Content-Disposition: attachment\r\nContent-Disposition: attachment; filename=late\r\n", None),
+    ],
+)
+async def test_a_name_is_suggested_as_the_server_has_it(fields: bytes, name: bytes | None) -> None:
+    answer = b"HTTP/1.1 200 OK\r\n" + fields + LENGTH
+    gate = MemoryGate([script(request(b"HEAD"), answer)], options=Options(want="facts"), logins=[None])
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
+        assert reply.suggested == name
 
 
 @pytest.mark.parametrize("status", [b"405 No", b"501 No"])
@@ -107,7 +144,7 @@ async def test_a_server_without_head_is_asked_by_get_and_not_listened_to(status:
     refusal = b"HTTP/1.1 " + status + b"\r\nContent-Length: 9\r\n\r\n"
     scripts = [script(request(b"HEAD"), refusal), script(request(), OK)]
     gate = MemoryGate(scripts, options=Options(want="facts"), logins=[None])
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert reply.size == 5
         assert [octets async for octets in reply.body] == []
     assert gate.loans[-1].kept is None
@@ -121,7 +158,7 @@ async def test_a_refused_head_is_refused() -> None:
         logins=[None],
     )
     with pytest.raises(NotFound):
-        async with open_http(parse("http://h.dom/x"), gate):
+        async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate):
             pass
     assert gate.loans[0].kept is not None
 
@@ -129,7 +166,7 @@ async def test_a_refused_head_is_refused() -> None:
 async def test_what_is_kept_in_a_file_is_asked_for_uncoded() -> None:
     coded = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n"
     gate = MemoryGate([script(request(), coded)], options=Options(want="file"), logins=[None])
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert [octets async for octets in reply.body] == []
     assert [finding.rule for finding in reply.findings] == ["http:coded"]
     assert reply.size is None
@@ -138,28 +175,17 @@ async def test_what_is_kept_in_a_file_is_asked_for_uncoded() -> None:
 
 def perform(used: bool, *, gone: int) -> list[type[Step]]:
     """The steps when the first `gone` heads are not to be had."""
-    dialogue = retrieve(url_of("http://h/"))
-    steps: list[Step] = [next(dialogue)]
-    while True:
-        step = steps[-1]
-        try:
-            if isinstance(step, Hear) and gone:
-                gone -= 1
-                steps.append(dialogue.throw(Disconnected("gone")))
-            elif isinstance(step, Borrow):
-                steps.append(dialogue.send(True if used else None))
-            else:
-                steps.append(dialogue.send(step.ideal if isinstance(step, Hear) else None))
-        except StopIteration:
-            return [type(step) for step in steps]
+    player = Player(retrieve(url_of("http://h/")), Values(leaving(gone, used=True if used else None)))
+    player.play()
+    return [type(step) for step in player.steps]
 
 
 ONCE = [Say, Hear]
 
 
 def test_a_kept_connection_that_is_gone_is_tried_again_on_a_new_one() -> None:
-    assert perform(True, gone=0) == [AskCredentials, Borrow, *ONCE, Note, Answered]
-    assert perform(True, gone=1) == [AskCredentials, Borrow, *ONCE, Connect, *ONCE, Note, Answered]
+    assert perform(True, gone=0) == [RequestCredentials, Acquire, *ONCE, Note, Begin, Pass]
+    assert perform(True, gone=1) == [RequestCredentials, Acquire, *ONCE, Connect, *ONCE, Note, Begin, Pass]
 
 
 @pytest.mark.parametrize(("used", "gone"), [(False, 1), (True, 2)])

@@ -87,8 +87,43 @@ def test_limits_of_a_head(octets: bytes, limit: str | None) -> None:
     assert caught.value.exit_code == 7
 
 
+LARGE = b"X: " + b"x" * 60_000
+
+
 @pytest.mark.parametrize(
-    "octets", [b"<html>hi", b"ICY 200 OK\r\n", b"\r\nHTTP/1.1 200 OK\r\n\r\n", b"HTTX", b"\0"]
+    ("octets", "limits", "limit"),
+    [
+        (status_and(*[LARGE] * 4), Limits(), None),
+        (status_and(*[LARGE] * 5), Limits(), "lines"),
+        (status_and(LARGE).replace(b"200", b"103") * 3 + status_and(LARGE), Limits(), None),
+        (status_and(LARGE).replace(b"200", b"103") * 4 + status_and(LARGE), Limits(), "lines"),
+        (status_and(*[b"X: x"] * 60_000), Limits(lines=100_000), "lines"),
+        (status_and(b"X: " + b"x" * 900_000), Limits(line=1_000_000), None),  # what was asked for
+        (status_and(*[LARGE] * 17), Limits(line=1_000_000), "lines"),
+    ],
+)
+def test_all_heads_of_an_answer_are_bounded_in_all(octets: bytes, limits: Limits, limit: str | None) -> None:
+    if limit is None:
+        assert read(octets, limits).status == 200
+        return
+    with pytest.raises(LimitExceeded, match="in all") as caught:
+        read(octets, limits)
+    assert (caught.value.limit, caught.value.exit_code) == (limit, 7)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        *(b"<html>hi", b"ICY 200 OK\r\n", b"\r\nHTTP/1.1 200 OK\r\n\r\n", b"HTTX", b"\0"),
+        *(
+            b"HTTP/2.0 200 OK\r\n\r\n",
+            b"HTTP/2",
+            b"HTTP/3.0",
+            b"HTTP/0.9 200 OK\r\n",
+            b"HTTP/11",
+            b"http/1.1 200",
+        ),
+    ],
 )
 def test_what_is_not_http_shows_before_its_line_ends(octets: bytes) -> None:
     buffer = Buffer()

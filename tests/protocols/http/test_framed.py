@@ -237,6 +237,22 @@ def test_limits() -> None:
     assert caught.value.limit == "line"
 
 
+def test_all_heads_of_an_answer_are_bounded_in_all() -> None:
+    """As they come, and as they unpack: a table of HPACK makes a field of an octet."""
+    packed = Encoder()
+    section = [("x", "y" * 3_000)] * 20
+    interim = [
+        frame(HEADERS, END_HEADERS, 1, packed.encode([(":status", "103"), *section])) for _ in range(4)
+    ]
+    last = frame(HEADERS, END_HEADERS | END_STREAM, 1, packed.encode([(":status", "200")]))
+    assert talk(made(), b"".join([*interim, last]), whole)[0] == 200
+    with pytest.raises(LimitExceeded, match="in all") as caught:
+        talk(made(), b"".join([*interim, interim[-1], last]), whole)
+    assert caught.value.limit == "lines"
+    with pytest.raises(LimitExceeded, match="in all"):
+        talk(made(), frame(HEADERS, 0, 1) + frame(CONTINUATION, 0, 1, bytes(16_384)) * 17, whole)
+
+
 def test_room_is_made_as_octets_are_taken() -> None:
     """Never more under way than the window, and never a body that stands still for want of room."""
     exchange = made()
@@ -272,8 +288,9 @@ FRAMES = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(st.lists(FRAMES, max_size=12).map(b"".join), st.binary(max_size=200)), st.booleans())
+@pytest.mark.slow
 def test_any_octets(octets: bytes, after_head: bool) -> None:
     try:
         status, body, _ = talk(made(), head() * after_head + octets, whole)
@@ -283,8 +300,9 @@ def test_any_octets(octets: bytes, after_head: bool) -> None:
     assert isinstance(body, bytes)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
+@pytest.mark.slow
 def test_any_octet_changed(data: st.DataObject) -> None:
     answer = bytearray(head(("content-length", "5"), ("x", "y")) + frame(DATA, END_STREAM, 1, FIVE))
     answer[data.draw(st.integers(0, len(answer) - 1))] = data.draw(st.integers(0, 255))

@@ -12,11 +12,12 @@ import trio
 from fixtures.replay import serve_transcript
 from fixtures.transcript import Transcript, transcripts
 from protocols.contract import Limits
-from protocols.http.handler import open_http
 from protocols.http.url import HttpUrl
-from resolver.gate import Door
+from resolver.gate import Network
 from resolver.policy import Policy
 from resolver.url import parse
+from tests.hang import HANG
+from tests.protocols.opening import open_url
 from tests.protocols.outcome import check, resolve
 
 HOST = "h.dom"
@@ -37,17 +38,17 @@ async def test_what_the_transcript_says(
     assert isinstance(url, HttpUrl)
     tls = server_tls if url.scheme == "https" else None
     quiet = any(connection.end == "quiet" for connection in transcript.connections)
-    with trio.fail_after(5):
+    with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             replay = await serve_transcript(nursery, transcript, tls)
             there = replace(url, default_port=replay.port)  # so that Host is as written
-            async with Door(
+            async with Network(
                 policy=Policy.default(),
                 limits=Limits(idle=0.2 if quiet else 5.0),
                 cafile=str(cafile),
                 lookup=here,
-            ) as door:
-                outcome = await resolve(open_http, there, door.admit(there))
+            ) as network:
+                outcome = await resolve(open_url, there, network.admit(there))
             while replay.served < len(transcript.connections) and not replay.complaints:
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()

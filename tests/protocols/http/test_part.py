@@ -9,11 +9,12 @@ import pytest
 from fixtures.transcript import Connection, Turn
 from protocols.contract import Options, Validators
 from protocols.errors import ProtocolError, ResolveError
-from protocols.http.handler import open_http
 from protocols.http.head import Framing, Head
 from protocols.http.part import check_part, range_headers, strong_etag
-from resolver.url import parse
+from protocols.http.url import HttpUrl
 from tests.protocols.in_memory import MemoryGate
+from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 
 WHEN = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
 DATE = b"Sun, 06 Nov 1994 08:49:37 GMT"
@@ -111,7 +112,7 @@ async def test_the_body_begins_where_the_reply_says(
     turns: list[Turn], start: int, size: int, body: bytes
 ) -> None:
     gate = MemoryGate([Connection((ASKED, *turns), "left")], options=OPTIONS, logins=[None])
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert (reply.start, reply.size) == (start, size)
         assert b"".join([octets async for octets in reply.body]) == body
     assert reply.verified == {"length"}
@@ -122,7 +123,7 @@ async def test_an_object_that_became_shorter_is_asked_for_anew() -> None:
     gone = Connection((ASKED, answer(b"416 No", b"Content-Range: bytes */1", body=b"no")), "left")
     whole = Connection((Turn("C", request()), answer(b"200 OK", b'ETag: "2"', body=b"h")), "left")
     gate = MemoryGate([gone, whole], options=OPTIONS, logins=[None])
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert (reply.start, reply.size, reply.etag) == (0, 1, '"2"')
         assert [octets async for octets in reply.body] == [b"h"]
     gate.check_finished()
@@ -141,7 +142,7 @@ async def test_where_another_part_comes_the_whole_is_asked_for(fields: tuple[byt
     another = Connection((ASKED, answer(b"206 P", *fields, body=b"llo")), "left")
     whole = Connection((Turn("C", request()), answer(b"200 OK", body=b"hello")), "left")
     gate = MemoryGate([another, whole], options=OPTIONS, logins=[None])
-    async with open_http(parse("http://h.dom/x"), gate) as reply:
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert (reply.start, reply.size) == (0, 5)
         assert [octets async for octets in reply.body] == [b"hello"]
     gate.check_finished()
@@ -153,6 +154,6 @@ async def test_another_part_again_ends_the_retrieval() -> None:
     turns = [Connection((asked, part), "left") for asked in (ASKED, Turn("C", request()))]
     gate = MemoryGate(turns, options=OPTIONS, logins=[None])
     with pytest.raises(ResolveError) as caught:
-        async with open_http(parse("http://h.dom/x"), gate):
+        async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate):
             pass
     assert type(caught.value) is ProtocolError

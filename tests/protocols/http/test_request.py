@@ -20,7 +20,9 @@ def url_of(text: str) -> HttpUrl:
 
 def sent(options: Options, credentials: Credentials | None = None) -> list[bytes]:
     """The lines of a request, without their ends."""
-    request = compose(url_of("http://h.dom/x"), options, credentials, ("gzip", "deflate"))
+    request = compose(url_of("http://h.dom/x"), options, ("gzip", "deflate"))
+    if credentials is not None:
+        request = request.signed(encode_basic(credentials))
     return Exchange(request, Limits()).line.octets.split(b"\r\n")[:-2]
 
 
@@ -51,7 +53,7 @@ def test_the_request(options: Options, lines: list[bytes]) -> None:
 
 
 def test_no_coding_is_asked_for_where_none_is_wanted() -> None:
-    request = compose(url_of("http://h.dom/x"), Options(), None, ())
+    request = compose(url_of("http://h.dom/x"), Options(), ())
     assert (b"Accept-Encoding", b"identity") in request.headers
 
 
@@ -119,7 +121,7 @@ def test_a_path_that_no_parser_gave_is_refused(path: str) -> None:
     """The fence holds where the policy was never asked."""
     url = HttpUrl(scheme="http", host="h", default_port=80, path=path)
     with pytest.raises(Refused) as caught:
-        compose(url, Options(), None, ())
+        compose(url, Options(), ())
     assert caught.value.rule == "S02"
 
 
@@ -151,13 +153,13 @@ def test_what_basic_cannot_carry(user: bytes, password: bytes) -> None:
 
 def test_secrets_are_not_shown() -> None:
     headers = ((b"Cookie", b"a"), (b"X-Api-Key", b"k"), (b"X-Plain", b"a"), (b"authorization", b"Bearer t"))
-    request = compose(url_of("http://h.dom/a"), Options(headers=headers), None, ())
+    request = compose(url_of("http://h.dom/a"), Options(headers=headers), ())
     line = Exchange(request, Limits()).line
     shown = line.shown.split(b"\r\n")
     assert b"Cookie: a" in line.octets
     assert shown[0] == b"GET /a HTTP/1.1"
     assert shown[-6:-2] == [b"Cookie: ****", b"X-Api-Key: ****", b"X-Plain: a", b"authorization: ****"]
-    assert request.whom == tuple(header for header in headers if header[0] != b"X-Plain")
+    assert request.pool_key == tuple(header for header in headers if header[0] != b"X-Plain")
 
 
 def test_credentials_of_the_caller_win_over_those_of_the_place() -> None:

@@ -1,4 +1,4 @@
-"""Every status means one thing. The transcripts have the table of the issue; here is the rest."""
+"""Every status means one thing. The transcripts have most of them; here is the rest."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ import email.policy
 import pytest
 
 from protocols.errors import Refused
-from protocols.mailto.draft import write_draft
-from protocols.mailto.url import MailtoUrl
+from protocols.mailto import MailtoUrl, write_draft
 from resolver.plan import explain
 from resolver.url import parse
 

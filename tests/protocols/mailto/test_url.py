@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.errors import InvalidUrl
-from protocols.mailto import MAILTO
-from protocols.mailto.url import MailtoUrl, build
+from protocols.mailto import MAILTO, MailtoUrl, build
 from resolver.url import parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 

@@ -7,17 +7,17 @@ import zlib
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from protocols.contract import Credentials, Limits, Line, Memory, Options
+from fixtures import recordings
+from protocols.contract import Credentials, Limits, Line, Options, PipelineState
 from protocols.errors import Disconnected
 from protocols.news.block import read_block
-from protocols.news.reply import Answer, read_status
+from protocols.news.response import Response, read_status
 from protocols.wire import Buffer, Reader
 from tests.protocols.in_memory import Cutter, MemoryGate, MemoryStream, whole
-from tests.protocols.news.memory import MemorySeat
+from tests.protocols.news.memory import MemorySlot
 
-FOLDER = Path(__file__).parents[4] / "shared" / "captures" / "nntp"
+FOLDER = recordings.FOLDER / "nntp"
 MOST = 1 << 24
 
 #: Section 5 of the news page: codes with a block whatever they answer. 211 has one to LISTGROUP.
@@ -38,7 +38,7 @@ class Exchange:
 
     command: bytes
     octets: bytes
-    answer: Answer
+    answer: Response
     content: bytes | None
 
 
@@ -110,7 +110,7 @@ def exchanges(name: str) -> list[Exchange]:
             break  # the client went, or the server did
         buffer.taken = b""
         answer = read(buffer, read_status(MOST))
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, Response)
         block = answer.code in WITH_BLOCK or (answer.code == 211 and command.startswith(b"LISTGROUP"))
         content = read(buffer, read_block(MOST)) if block else None
         assert content is None or isinstance(content, bytes)
@@ -178,6 +178,7 @@ class RecordedStream(MemoryStream):
         self.secured = False
         self.closed = False
         self.peer = "127.0.0.1"
+        self.agreed = None
 
     async def send(self, *lines: Line) -> None:
         for line in lines:
@@ -203,18 +204,21 @@ class RecordedGate(MemoryGate):
 
     @asynccontextmanager
     async def join(
-        self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool
-    ) -> AsyncIterator[MemorySeat]:
+        self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
+    ) -> AsyncIterator[MemorySlot]:
         if self._server is None:
             raise Disconnected("nobody recorded a second connection")
         stream = RecordedStream(self._server, self._cutter)
-        seat = MemorySeat(stream, memory)
+        slot = MemorySlot(stream, state)
         try:
-            yield seat
+            yield slot
         finally:
-            if seat.kept and memory.at_rest:
-                await stream.send(*memory.farewell)
+            if slot.ended and state.idle:
+                await stream.send(*state.farewell)
             await stream.aclose()
 
-    async def credentials(self, user: bytes | None) -> Credentials | None:
+    def random(self, count: int) -> bytes:
+        raise AssertionError("nobody expects to be unguessable")
+
+    async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         return None

@@ -6,33 +6,35 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 
 from fixtures.transcript import Connection, Transcript
-from protocols.contract import Credentials, Limits, Memory, Options, Stream
+from protocols.contract import Credentials, Limits, Options, PipelineState, Stream
+from protocols.news.url import NewsUrl, NntpUrl
+from resolver.url import parse
 from tests.protocols.in_memory import Cutter, MemoryGate, whole
 
 LOOPBACK = "127.0.0.1"
 
 
-class MemorySeat:
-    """A seat in a row of one."""
+class MemorySlot:
+    """A slot in a pipeline of one."""
 
-    def __init__(self, stream: Stream, memory: Memory) -> None:
+    def __init__(self, stream: Stream, state: PipelineState) -> None:
         self.stream = stream
-        self.memory = memory
-        self.kept = False
+        self.state = state
+        self.ended = False
 
-    async def take_floor(self) -> None:
-        assert not self.kept, "speaks after it said that all is over"
+    async def start_request(self) -> None:
+        assert not self.ended, "asks after it said that all is over"
 
-    async def await_turn(self) -> None:
-        assert not self.kept, "listens after it said that all is over"
+    async def start_response(self) -> None:
+        assert not self.ended, "listens after it said that all is over"
 
-    def keep(self) -> None:
-        self.kept = True
+    def end_response(self) -> None:
+        self.ended = True
 
 
 class NewsGate(MemoryGate):
     """`peer` is the address of every server, `held` the credentials for it. `asked` are the users whose
-    credentials were asked for, `whom` who was said to speak."""
+    credentials were asked for, `keys` what told pipelines apart."""
 
     def __init__(
         self,
@@ -49,27 +51,42 @@ class NewsGate(MemoryGate):
         self._peer = peer
         self._held = held
         self.asked: list[bytes | None] = []
-        self.whom: list[Hashable] = []
+        self.keys: list[Hashable] = []
 
     @classmethod
-    def of(cls, transcript: Transcript, cutter: Cutter = whole) -> NewsGate:
+    def of(
+        cls,
+        transcript: Transcript,
+        cutter: Cutter = whole,
+        logins: Iterable[Credentials | None] | None = None,
+    ) -> NewsGate:
+        assert logins is None, "`held` answers who logs in"
         tls = transcript.url.partition(":")[0] in ("nntps", "snews")
         return cls(transcript.connections, cutter, tls=tls)
 
     @asynccontextmanager
     async def join(
-        self, whom: Hashable, memory: Memory, *, tls: bool, anew: bool
-    ) -> AsyncIterator[MemorySeat]:
-        self.whom.append(whom)
+        self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
+    ) -> AsyncIterator[MemorySlot]:
+        self.keys.append(key)
         async with self.connect(tls=tls) as stream:
             self.streams[-1].peer = self._peer
-            seat = MemorySeat(stream, memory)
+            slot = MemorySlot(stream, state)
             try:
-                yield seat
+                yield slot
             finally:
-                if seat.kept and memory.at_rest:
-                    await stream.send(*memory.farewell)
+                if slot.ended and state.idle:
+                    await stream.send(*state.farewell)
 
-    async def credentials(self, user: bytes | None) -> Credentials | None:
+    def random(self, count: int) -> bytes:
+        raise AssertionError("nobody expects to be unguessable")
+
+    async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         self.asked.append(user)
         return self._held(user)
+
+
+def news_url(text: str) -> NewsUrl | NntpUrl:
+    url = parse(text)
+    assert isinstance(url, NewsUrl | NntpUrl)
+    return url

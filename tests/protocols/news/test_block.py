@@ -9,11 +9,12 @@ from typing import TypeVar
 import pytest
 
 from protocols.errors import Disconnected, LimitExceeded, Truncated
-from protocols.news.block import BlockBody, read_block, skip_block
-from protocols.news.reply import read_status
+from protocols.news.block import Block, Lines, give_block, read_block, skip_block
+from protocols.news.response import read_status
+from protocols.step import Dialogue, hear
 from protocols.wire import Buffer, Reader, run_reader
-from tests.protocols.in_memory import MemorySink
 from tests.protocols.news.captures import said_by
+from tests.protocols.test_body_of_a_dialogue import LINE, WAYS, Pieces, PiecesGate, begun, take
 
 T = TypeVar("T")
 
@@ -149,40 +150,60 @@ def test_the_article_that_nntplib_stumbles_over() -> None:
     assert done.value.value == b"before\n.\n200 fake\nafter\r\n"
 
 
-class Pieces:
-    """As much of a `Stream` as a body needs."""
-
-    def __init__(self, *pieces: bytes, error: Disconnected | None = None) -> None:
-        self._pieces = list(pieces)
-        self._error = error
-
-    async def receive(self) -> bytes:
-        if not self._pieces and self._error is not None:
-            raise self._error
-        return self._pieces.pop(0) if self._pieces else b""
-
-
+@WAYS
 @pytest.mark.parametrize(("sent", "content"), BLOCKS)
-async def test_a_body(sent: bytes, content: bytes) -> None:
-    ended = []
+async def test_a_body(way: str, sent: bytes, content: bytes) -> None:
+    def dialogue() -> Dialogue[bytes]:
+        yield from give_block(Block(), "a block")
+        return (yield from hear(LINE, "the next answer", b""))
 
-    async def at_end() -> None:
-        ended.append(True)
-
-    buffer, sink = Buffer(), MemorySink()
-    buffer.feed(sent[:2])
-    body = BlockBody(Pieces(sent[2:] + b"200 next"), buffer, at_end)  # type: ignore[arg-type]
-    assert await body.drain(sink) == len(content)
-    assert (sink.octets, ended, buffer.take()) == (content, [True], b"200 next")
-    with pytest.raises(StopAsyncIteration):
-        await anext(body)
-    assert ended == [True]
+    gate = PiecesGate(Pieces(sent[:2], sent[2:] + b"200 next\r\n"))
+    assert await take(begun(dialogue()), gate, way) == content
+    assert gate.loans[0].kept == b"200 next"
 
 
+@WAYS
 @pytest.mark.parametrize("error", [None, Disconnected("reset")])
+@pytest.mark.parametrize("given", [0, 3])
 @pytest.mark.parametrize("sent", [b"", b"ab", b"ab\r\n"])
-async def test_a_body_that_is_cut(sent: bytes, error: Disconnected | None) -> None:
-    body = BlockBody(Pieces(*([sent] if sent else []), error=error), Buffer())  # type: ignore[arg-type]
-    with pytest.raises(Truncated) as caught:
-        await body.drain(MemorySink())
-    assert caught.value.received == len(sent.rstrip())
+async def test_a_body_that_is_cut(way: str, sent: bytes, given: int, error: Disconnected | None) -> None:
+    pieces = Pieces(*([sent] if sent else []), error=error)
+    with pytest.raises(Truncated if sent or given else Disconnected) as caught:
+        await take(begun(give_block(Block(), "a block", given)), PiecesGate(pieces), way)
+    if isinstance(caught.value, Truncated):
+        assert caught.value.received == len(sent.rstrip())
+
+
+# -- lines of a listing: only CR LF ends one
+
+LINES = [
+    (b"", []),
+    (b"a\r\n", [b"a"]),
+    (b"a\r\nb", [b"a", b"b"]),
+    (b"\r\n\r\n", [b"", b""]),
+    (b"a\nb\rc\r\n", [b"a\nb\rc"]),
+    (b"a\r\r\nb\n\r\n", [b"a\r", b"b\n"]),
+]
+
+
+@pytest.mark.parametrize(("octets", "expected"), LINES)
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_lines(octets: bytes, expected: list[bytes], size: int) -> None:
+    lines = Lines(100)
+    found = []
+    for start in range(0, len(octets), size):
+        found += lines.feed(octets[start : start + size])
+    assert found + lines.finish() == expected
+    assert lines.finish() == []
+
+
+@pytest.mark.parametrize("pieces", [[b"abcd\r\n"], [b"ab", b"cd"], [b"a\r\nb\r\nabcd"], [b"abcd\r\na\r\n"]])
+def test_a_line_too_long(pieces: list[bytes]) -> None:
+    lines = Lines(3)
+    with pytest.raises(LimitExceeded) as caught:
+        list(map(lines.feed, pieces))
+    assert caught.value.limit == "line"
+
+
+def test_as_long_as_may_be() -> None:
+    assert Lines(3).feed(b"abc\r\nabc\r\n") == [b"abc", b"abc"]

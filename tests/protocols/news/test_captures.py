@@ -8,12 +8,12 @@ import pytest
 
 from fixtures.transcript import Outcome
 from protocols.news.commands import Command, Verb
-from protocols.news.handler import open_news
-from protocols.news.reply import settle_block
+from protocols.news.response import response_to
 from resolver.url import parse
 from tests.protocols.in_memory import Cutter, one_by_one, whole
 from tests.protocols.news.capture_rows import ROWS, Case, Row
 from tests.protocols.news.captures import FOLDER, RecordedGate, RecordedServer, exchanges
+from tests.protocols.opening import open_url
 from tests.protocols.outcome import check, resolve
 
 NAMES = [row.capture for row in ROWS]
@@ -59,7 +59,7 @@ def test_the_command_tells_of_a_block(name: str) -> None:
     for each in exchanges(name):
         verb = next((verb for verb in verbs if each.command.startswith(verb.encode())), None)
         if verb is not None:
-            assert settle_block(Command(verb), each.answer).block == (each.content is not None)
+            assert response_to(Command(verb), each.answer).block == (each.content is not None)
 
 
 def expected(row: Row, case: Case) -> Outcome:
@@ -82,7 +82,7 @@ def expected(row: Row, case: Case) -> Outcome:
 @pytest.mark.parametrize(("row", "case"), CASES, ids=[f"{row.capture}-{case.url}" for row, case in CASES])
 async def test_the_url_resolves(row: Row, case: Case, cutter: Cutter) -> None:
     server = RecordedServer(row.capture, *case.also, ending=case.ending)
-    outcome = await resolve(open_news, parse(case.url), RecordedGate(server, cutter, options=case.options))
+    outcome = await resolve(open_url, parse(case.url), RecordedGate(server, cutter, options=case.options))
     check(outcome, expected(row, case))
     assert len(outcome.entries) == case.entries
     assert not any(first == b"MODE READER" == second for first, second in pairwise(server.said))

@@ -7,33 +7,32 @@ from typing import Literal
 
 import pytest
 
-from protocols.contract import Limits, Options
-from protocols.errors import Declined, Disconnected, InvalidUrl, NotConfigured, Refused, ResolveError
-from protocols.news.block import skip_block
+from protocols.contract import Kind, Limits, Options
+from protocols.errors import Declined, InvalidUrl, NotConfigured, Refused, ResolveError, Truncated
 from protocols.news.commands import Command, Verb
 from protocols.news.dialogue import converse
-from protocols.news.link import WINDOW, Link, is_loopback
+from protocols.news.session import WINDOW, NntpState, is_loopback
 from protocols.news.url import NewsUrl, NntpUrl
-from protocols.news.wishes import Group, Groups, Part
+from protocols.rehearsal import rehearse
 from protocols.step import (
-    AwaitTurn,
-    Dialogue,
-    HandOver,
+    Begin,
+    EndResponse,
     Hear,
-    Join,
     Joined,
-    Keep,
+    JoinPipeline,
     Note,
     Say,
+    StartRequest,
+    StartResponse,
     StartTls,
     Step,
-    TakeFloor,
-    rehearse,
 )
-from protocols.wire import Buffer, Reader
-from resolver.gate.door import Door
+from resolver.gate.network import Network
 from resolver.policy import Policy
 from resolver.url import parse
+from tests.protocols.peer import Opening, Peer
+from tests.protocols.player import Player
+from tests.protocols.scripts import Speech, Values
 
 
 def news(text: str) -> NewsUrl | NntpUrl:
@@ -78,10 +77,10 @@ def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
     steps = rehearse(converse(news(text), Options(), Limits()))
     assert said(steps) == writes
     kinds = [type(step) for step in steps if not isinstance(step, Note)]
-    assert kinds[:3] == [Join, AwaitTurn, Hear], "nothing is said before the greeting"
-    assert TakeFloor not in kinds, "who has connected has the floor"
-    assert kinds[-1] is Keep
-    join = next(step for step in steps if isinstance(step, Join))
+    assert kinds[:3] == [JoinPipeline, StartResponse, Hear], "nothing is said before the greeting"
+    assert StartRequest not in kinds, "who has connected need not wait"
+    assert kinds[-1] is EndResponse
+    join = next(step for step in steps if isinstance(step, JoinPipeline))
     assert (join.tls, join.anew) == (text.startswith(("snews", "nntps")), False)
 
 
@@ -98,7 +97,7 @@ def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
 def test_facts_without_the_body(text: str, writes: list[bytes]) -> None:
     steps = rehearse(converse(news(text), Options(want="facts"), Limits()))
     assert said(steps) == writes
-    assert not any(isinstance(step, HandOver) for step in steps)
+    assert [type(step) for step in steps[-1:]] == [Begin]
 
 
 OTHERWISE = {"try": "the same without TLS", "require": "nothing more is sent"}
@@ -153,92 +152,27 @@ def test_what_is_no_url(text: str, kind: str) -> None:
 )
 def test_nothing_is_said_that_would_be_two_commands(url: NewsUrl | NntpUrl) -> None:
     """Even if neither the parser nor the policy had looked at it."""
-    steps: list[Step] = []
+    player = Player(converse(url, Options(), Limits()), Values())
     with pytest.raises(Refused):
-        drive(converse(url, Options(), Limits()), steps)
-    assert said(steps) == []
-
-
-def drive(dialogue: Dialogue[object], steps: list[Step]) -> None:
-    answer: object = None
-    while True:
-        steps.append(dialogue.send(answer))
-        answer = steps[-1].ideal if isinstance(steps[-1], Hear) else None
+        player.play()
+    assert said(player.steps) == []
 
 
 def test_no_server_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NNTPSERVER", raising=False)
     monkeypatch.setattr("resolver.news_server.SYSTEM_FILE", "/nonexistent/server")
     with pytest.raises(NotConfigured, match="--news-server"):
-        Door(policy=Policy()).admit(parse("news:comp.misc"))
+        Network(policy=Policy()).admit(parse("news:comp.misc"))
 
 
 # -- a connection that others have used
 
 
-class Player:
-    """Performs a dialogue on scripted connections; each is what the server sends, and how it ends."""
-
-    def __init__(self, *connections: bytes, memories: Iterable[Link | None] = ()) -> None:
-        self._connections = list(connections)
-        self._memories = list(memories)
-        self.joins: list[Join] = []
-        self.sent: list[bytes] = []
-        self.kept = False
-        self.floors = 0
-        self._buffer = Buffer()
-
-    def play(self, dialogue: Dialogue[object]) -> object:
-        answer: object = None
-        while True:
-            try:
-                step = dialogue.send(answer)
-                while True:
-                    try:
-                        answer = self._perform(step)
-                        break
-                    except ResolveError as error:
-                        step = dialogue.throw(error)
-            except StopIteration as done:
-                return done.value
-
-    def _perform(self, step: Step) -> object:
-        match step:
-            case Join():
-                return self._join(step)
-            case Say(lines=lines):
-                self.sent.append(b"".join(line.octets for line in lines))
-            case Hear(reader=reader):
-                waiting = reader(self._buffer)
-                while True:
-                    try:
-                        next(waiting)
-                    except StopIteration as done:
-                        return done.value
-                    self._buffer.feed(b"")
-            case Part(octets=None):
-                run_on(skip_block(1000), self._buffer)
-            case Keep():
-                self.kept = True
-            case TakeFloor():
-                self.floors += 1
-        return None
-
-    def _join(self, step: Join) -> Joined:
-        self.joins.append(step)
-        memory = self._memories.pop(0) if self._memories else None
-        self._buffer = Buffer()
-        self._buffer.feed(self._connections.pop(0))
-        self.kept = False
-        assert isinstance(step.memory, Link)
-        return Joined(memory or step.memory, "127.0.0.1")
-
-
-def used(group: bytes | None = None) -> Link:
+def used(group: bytes | None = None) -> NntpState:
     """A connection on which somebody has read something."""
-    link = Link(Limits(), greeted=True, reader=True, group=group)
-    link.private = True
-    return link
+    state = NntpState(Limits(), greeted=True, reader=True, group=group)
+    state.private = True
+    return state
 
 
 HELLO = b"200 ready\r\n"
@@ -246,15 +180,40 @@ ARTICLE = b"220 7 <m@x> article\r\nA: b\r\n\r\n.\r\n"
 GONE = b"423 gone\r\n"
 
 
-def ask(text: str, player: Player) -> object:
-    return player.play(converse(news(text), Options(), Limits()))
+class Talk(Player[None]):
+    """A URL and its server: what that one says on each connection, and what is known of those that others
+    have used."""
+
+    def __init__(
+        self,
+        text: str,
+        *connections: bytes,
+        known: Iterable[NntpState | None] = (),
+        options: Options | None = None,
+    ) -> None:
+        dialogue = converse(news(text), options or Options(), Limits())
+        super().__init__(dialogue, Speech(*connections, known=known))
+
+    @property
+    def joins(self) -> list[JoinPipeline]:
+        return [step for step in self.steps if isinstance(step, JoinPipeline)]
+
+    @property
+    def starts(self) -> int:
+        return sum(isinstance(step, StartRequest) for step in self.steps)
+
+    @property
+    def kept(self) -> bool:
+        """Was the last connection read to the end of its response?"""
+        ends = [step for step in self.steps if isinstance(step, JoinPipeline | EndResponse)]
+        return isinstance(ends[-1], EndResponse)
 
 
 def test_a_used_connection_is_not_greeted_again() -> None:
-    player = Player(b"430 gone\r\n", memories=[used()])
+    player = Talk("news:x@y", b"430 gone\r\n", known=[used()])
     with pytest.raises(Declined):
-        ask("news:x@y", player)
-    assert (player.sent, player.kept, player.floors) == ([b"ARTICLE <x@y>\r\n"], True, 1)
+        player.play()
+    assert (player.sent, player.kept, player.starts) == ([b"ARTICLE <x@y>\r\n"], True, 1)
 
 
 @pytest.mark.parametrize(
@@ -267,22 +226,22 @@ def test_a_used_connection_is_not_greeted_again() -> None:
 )
 def test_a_group_that_is_selected_need_not_be_selected(selected: bytes | None, commands: bytes) -> None:
     answers = ARTICLE if b"GROUP" not in commands else b"211 1 7 7 a.b\r\n" + ARTICLE
-    player = Player(answers, memories=[used(selected)])
-    ask("nntp://h/a.b/7", player)
+    player = Talk("nntp://h/a.b/7", answers, known=[used(selected)])
+    player.play()
     assert (player.sent, player.kept) == ([commands], True)
 
 
 def test_a_listing_selects_its_group_again() -> None:
-    player = Player(b"211 0 0 0 a.b\r\n", memories=[used(b"a.b")])
-    assert isinstance(ask("nntp://h/a.b", player), Group)
+    player = Talk("nntp://h/a.b", b"211 0 0 0 a.b\r\n", known=[used(b"a.b")])
+    assert player.play().kind is Kind.GROUP
     assert player.sent == [b"GROUP a.b\r\n"]
 
 
 @pytest.mark.parametrize("death", [b"", b"400 idle for too long\r\n"])
 def test_a_dead_one_is_replaced_once(death: bytes) -> None:
-    player = Player(death, HELLO + b"430 gone\r\n", memories=[used(), None])
+    player = Talk("news:x@y", death, HELLO + b"430 gone\r\n", known=[used(), None])
     with pytest.raises(Declined) as caught:
-        ask("news:x@y", player)
+        player.play()
     assert caught.value.code == "430"
     assert [join.anew for join in player.joins] == [False, True]
     assert player.sent == [b"ARTICLE <x@y>\r\n"] * 2
@@ -290,58 +249,60 @@ def test_a_dead_one_is_replaced_once(death: bytes) -> None:
 
 @pytest.mark.parametrize(("death", "code"), [(b"", None), (b"400 no\r\n", "400")])
 def test_a_new_one_that_dies_is_not_replaced(death: bytes, code: str | None) -> None:
-    player = Player(b"", HELLO + death, memories=[used(), None])
+    player = Talk("news:x@y", b"", HELLO + death, known=[used(), None])
     with pytest.raises(ResolveError) as caught:
-        ask("news:x@y", player)
+        player.play()
     assert getattr(caught.value, "code", None) == code
     assert len(player.joins) == 2
     assert not player.kept
 
 
 def test_one_that_dies_between_two_answers_is_replaced() -> None:
-    player = Player(b"211 1 7 7 a.b\r\n", HELLO + b"211 1 7 7 a.b\r\n" + ARTICLE, memories=[used(), None])
-    ask("nntp://h/a.b/7", player)
+    player = Talk(
+        "nntp://h/a.b/7", b"211 1 7 7 a.b\r\n", HELLO + b"211 1 7 7 a.b\r\n" + ARTICLE, known=[used(), None]
+    )
+    player.play()
     assert [join.anew for join in player.joins] == [False, True]
 
 
 def test_400_that_is_not_the_first_answer_is_one() -> None:
-    player = Player(b"211 1 7 7 a.b\r\n400 going down\r\n", memories=[used()])
+    player = Talk("nntp://h/a.b/7", b"211 1 7 7 a.b\r\n400 going down\r\n", known=[used()])
     with pytest.raises(Declined) as caught:
-        ask("nntp://h/a.b/7", player)
+        player.play()
     assert (caught.value.code, len(player.joins)) == ("400", 1)
 
 
 def test_one_that_dies_behind_a_part_of_the_body_is_not_replaced() -> None:
-    player = Player(b"215 x\r\na.b 1 1 y\r\n.\r\n", memories=[used()])
-    with pytest.raises(Disconnected):
-        ask("news:*", player)
+    player = Talk("news:*", b"215 x\r\na.b 1 1 y\r\n.\r\n", known=[used()])
+    with pytest.raises(Truncated):
+        player.play()
     assert len(player.joins) == 1
 
 
 def test_a_refused_login_is_not_tried_again_there() -> None:
-    link = used()
+    state = used()
     text = "nntp://u:p@h/a.b"
     with pytest.raises(ResolveError):
-        ask(text, Player(b"480 in\r\n381 p\r\n481 no\r\n", memories=[link]))
-    player = Player(b"480 in\r\n", memories=[link])
+        Talk(text, b"480 in\r\n381 p\r\n481 no\r\n", known=[state]).play()
+    player = Talk(text, b"480 in\r\n", known=[state])
     with pytest.raises(Declined) as caught:
-        ask(text, player)
+        player.play()
     assert type(caught.value).__name__ == "AccessDenied"
     assert player.sent == [b"GROUP a.b\r\n"]
 
 
 def test_after_a_login_the_group_is_selected_anew() -> None:
-    link = used(b"a.b")
+    state = used(b"a.b")
     answers = b"480 in\r\n281 in\r\n211 1 7 7 a.b\r\n" + ARTICLE
-    player = Player(answers, memories=[link])
-    ask("nntp://u:p@h/a.b/7", player)
+    player = Talk("nntp://u:p@h/a.b/7", answers, known=[state])
+    player.play()
     assert player.sent == [b"ARTICLE 7\r\n", b"AUTHINFO USER u\r\n", b"GROUP a.b\r\nARTICLE 7\r\n"]
 
 
 def test_counting_groups() -> None:
     answers = HELLO + b"215 list\r\na.b 1 1 y\r\nc.d 1 1 y\r\n.\r\n"
-    dialogue = converse(news("news://h/a.*"), Options(want="facts"), Limits())
-    assert Player(answers).play(dialogue) == Groups(count=1)
+    reply = Talk("news://h/a.*", answers, options=Options(want="facts")).play()
+    assert (reply.kind, reply.extra) == (Kind.DIRECTORY, {"pattern": "a.*", "count": 1})
 
 
 @pytest.mark.parametrize(
@@ -354,22 +315,24 @@ def test_counting_groups() -> None:
     ],
 )
 def test_how_many_are_listed(most: int | None, command: bytes) -> None:
-    player = Player(HELLO + b"211 9 1 50000 a.b\r\n224 x\r\n.\r\n")
-    found = player.play(converse(news("nntp://h/a.b"), Options(entries=most), Limits()))
+    answers = HELLO + b"211 9 1 50000 a.b\r\n224 x\r\n.\r\n"
+    player = Talk("nntp://h/a.b", answers, options=Options(entries=most))
+    found = player.play()
     assert player.sent[-1] == command
-    assert isinstance(found, Group)
-    assert found.is_cut == (b"-50000" in command and not command.startswith(b"OVER 1-"))
+    assert found.extra is not None
+    assert found.extra["cut"] == (b"-50000" in command and not command.startswith(b"OVER 1-"))
 
 
 def test_heads_are_asked_for_a_window_at_a_time() -> None:
     count = WINDOW + 2
     numbers = b"".join(b"%d\r\n" % number for number in range(1, count + 1))
-    player = Player(
+    player = Talk(
+        "nntp://h/a.b",
         HELLO
         + b"211 %d 1 %d a.b\r\n500 ?\r\n500 ?\r\n211 numbers\r\n%s.\r\n" % (count, count, numbers)
-        + b"221 1 <m@x> head\r\nSubject: x\r\n.\r\n" * count
+        + b"221 1 <m@x> head\r\nSubject: x\r\n.\r\n" * count,
     )
-    ask("nntp://h/a.b", player)
+    player.play()
     heads = [write for write in player.sent if write.startswith(b"HEAD")]
     assert [write.count(b"\r\n") for write in heads] == [WINDOW, 2]
     assert max(map(len, heads)) <= 4096
@@ -379,7 +342,7 @@ def test_heads_are_asked_for_a_window_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("selected", "owed", "certain"),
+    ("selected", "outstanding", "certain"),
     [
         (b"a.b", [], True),
         (None, [], False),
@@ -391,72 +354,72 @@ def test_heads_are_asked_for_a_window_at_a_time() -> None:
         (None, [Command(Verb.GROUP, b"a.b")], False),  # it may fail, and then another one is selected
     ],
 )
-def test_whether_a_group_is_certain(selected: bytes | None, owed: list[Command], certain: bool) -> None:
-    link = used(selected)
-    link.owe(tuple(owed))
-    assert link.selects(b"a.b") is certain
+def test_whether_a_group_is_certain(
+    selected: bytes | None, outstanding: list[Command], certain: bool
+) -> None:
+    state = used(selected)
+    state.sent(tuple(outstanding))
+    assert state.selects(b"a.b") is certain
 
 
 def test_there_is_room_for_a_window() -> None:
-    link = used()
+    state = used()
     for _ in range(WINDOW - 1):
-        link.owed.append(Command(Verb.ARTICLE, b"1"))
-    assert link.has_room
-    link.owed.append(Command(Verb.ARTICLE, b"1"))
-    assert not link.has_room
+        state.outstanding.append(Command(Verb.ARTICLE, b"1"))
+    assert state.has_room
+    state.outstanding.append(Command(Verb.ARTICLE, b"1"))
+    assert not state.has_room
 
 
-@pytest.mark.parametrize(("name", "value"), [("greeted", False), ("open", False), ("closing", True)])
+@pytest.mark.parametrize(("name", "value"), [("greeted", False), ("request_ended", False), ("closing", True)])
 def test_there_is_no_room(name: str, value: bool) -> None:
-    link = used()
-    setattr(link, name, value)
-    assert not link.has_room
+    state = used()
+    setattr(state, name, value)
+    assert not state.has_room
 
 
-def test_two_speak_before_one_is_answered_and_a_hurdle_sends_both_back() -> None:
+def test_two_send_before_one_is_answered_and_a_precondition_has_both_send_again() -> None:
     """The first one's 480 takes along what the second one has said; each says it again, in order."""
-    link, buffer = used(), Buffer()
+    state = used()
+    buffer = state.buffer
     first, second = (
-        converse(news(f"nntp://u:p@h/{group}/7"), Options(), Limits()) for group in ("a.b", "c.d")
+        Player(converse(news(f"nntp://u:p@h/{group}/7"), Options(), Limits()), Shared(state))
+        for group in ("a.b", "c.d")
     )
-    assert until(first, Say, link, buffer) == b"GROUP a.b\r\nARTICLE 7\r\n"
-    assert link.has_room
-    assert until(second, Say, link, buffer) == b"GROUP c.d\r\nARTICLE 7\r\n"
+    assert until(first, Say) == b"GROUP a.b\r\nARTICLE 7\r\n"
+    assert state.has_room
+    assert until(second, Say) == b"GROUP c.d\r\nARTICLE 7\r\n"
     buffer.feed(b"480 in\r\n480 in\r\n211 1 7 7 c.d\r\n220 7 <m@y> article\r\nA: b\r\n\r\n.\r\n")
-    assert until(first, Say, link, buffer) == b"AUTHINFO USER u\r\n"
-    assert (len(buffer), len(link.owed), link.has_room) == (0, 1, False)
+    assert until(first, Say) == b"AUTHINFO USER u\r\n"
+    assert (len(buffer), len(state.outstanding), state.has_room) == (0, 1, False)
     buffer.feed(b"281 in\r\n")
-    assert until(first, Say, link, buffer) == b"GROUP a.b\r\nARTICLE 7\r\n"
-    assert until(second, Say, link, buffer) == b"GROUP c.d\r\nARTICLE 7\r\n"
-    for dialogue, octets in ((first, b"211 1 7 7 a.b\r\n" + ARTICLE), (second, b"411 no\r\n423 gone\r\n")):
+    assert until(first, Say) == b"GROUP a.b\r\nARTICLE 7\r\n"
+    assert until(second, Say) == b"GROUP c.d\r\nARTICLE 7\r\n"
+    for player, octets in ((first, b"211 1 7 7 a.b\r\n" + ARTICLE), (second, b"411 no\r\n423 gone\r\n")):
         buffer.feed(octets)
-        assert until(dialogue, Keep, link, buffer) == b""
+        assert until(player, EndResponse) == b""
     with pytest.raises(Declined):
-        next(second)
-    assert (len(link.owed), link.group) == (0, b"a.b")
+        second.play()
+    assert (len(state.outstanding), state.group) == (0, b"a.b")
 
 
-def until(dialogue: Dialogue[object], kind: type, link: Link, buffer: Buffer) -> bytes:
+class Shared(Peer):
+    """A connection that others talk on too: what comes is put into its buffer by the test."""
+
+    def __init__(self, state: NntpState) -> None:
+        self._state = state
+
+    def connect(self, step: Opening) -> Joined:
+        return Joined(self._state, self.address)
+
+    def hear(self, octets: bytes) -> None:
+        """The test compares it."""
+
+
+def until(player: Player[None], kind: type) -> bytes:
     """Perform steps up to one of that kind; the octets it says."""
-    answer: object = None
-    while True:
-        step = dialogue.send(answer)
-        answer = None
-        match step:
-            case Join():
-                answer = Joined(link, "127.0.0.1")
-            case Hear(reader=reader):
-                answer = run_on(reader, buffer)
-            case HandOver():
-                run_on(skip_block(1000), buffer)
-        if isinstance(step, kind):
-            return b"".join(line.octets for line in step.lines) if isinstance(step, Say) else b""
-
-
-def run_on(reader: Reader[object], buffer: Buffer) -> object:
-    with pytest.raises(StopIteration) as done:
-        next(reader(buffer))
-    return done.value.value
+    step = player.advance(kind)
+    return b"".join(line.octets for line in step.lines) if isinstance(step, Say) else b""
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import fnmatch
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from protocols.contract import Entry, Finding, Kind
 from protocols.errors import LimitExceeded, Truncated
-from protocols.news.groups import ActiveLine, GroupReader, count_groups, parse_active, parse_description
+from protocols.news.groups import (
+    ActiveLine,
+    GroupReader,
+    count_groups,
+    matches,
+    parse_active,
+    parse_description,
+)
 from protocols.wire import run_reader
 
 ACTIVE = [
@@ -56,7 +67,7 @@ def read(
 ) -> tuple[list[Entry], list[str]]:
     findings: list[Finding] = []
     reader = GroupReader(pattern, lambda name: f"news:{name.decode('latin-1')}", 1_000, findings, hold)
-    entries = []
+    entries: list[Entry] = []
     for start in range(0, len(octets), size):
         entries += reader.feed(octets[start : start + size])
     entries += reader.finish()
@@ -120,6 +131,17 @@ def test_more_than_may_wait() -> None:
     assert findings == ["nntp:descriptions"]
 
 
+def test_descriptions_without_end_do_not_wait_either() -> None:
+    """One group is enough to wait for, and any number of names may be described."""
+    described = b"".join(b"a.%d\t%s\r\n" % (number, b"x" * 100) for number in range(1_000))
+    findings: list[Finding] = []
+    reader = GroupReader(b"*", lambda name: f"news:{name.decode()}", 1_000, findings, hold=10_000)
+    first = [*reader.feed(b"a.3 1 1 y\r\n.\r\n" + described)]
+    assert [(entry.name, entry.title) for entry in first] == [("a.3", "x" * 100)]
+    assert [*reader.finish()] == []
+    assert [finding.rule for finding in findings] == ["nntp:descriptions"]
+
+
 @pytest.mark.parametrize(("pattern", "count"), [(b"*", 4), (b"b.*", 3), (b"none", 0)])
 @pytest.mark.parametrize("size", [1, 2, 3, 1 << 20])
 def test_counting(pattern: bytes, count: int, size: int) -> None:
@@ -133,3 +155,45 @@ def test_counting_has_limits_and_an_end() -> None:
         run_reader(count_groups(b"*", 10), b"x" * 20)
     with pytest.raises(Truncated):
         run_reader(count_groups(b"*", 10), b"a 1 1 y\r\n")
+
+
+# -- patterns of names: the whole name, case and all
+
+PATTERNS = [
+    (b"*", b"", True),
+    (b"*", b"comp.misc", True),
+    (b"comp.*", b"comp.misc", True),
+    (b"comp.*", b"comp.", True),
+    (b"comp.*", b"comp", False),
+    (b"comp.*", b"x.comp.misc", False),
+    (b"*.misc", b"comp.misc", True),
+    (b"*.misc", b"comp.misc.x", False),
+    (b"c?mp", b"comp", True),
+    (b"c?mp", b"cmp", False),
+    (b"?", b"", False),
+    (b"", b"", True),
+    (b"", b"a", False),
+    (b"comp.misc", b"comp.misc", True),
+    (b"comp.misc", b"comp_misc", False),
+    (b"Comp.*", b"comp.misc", False),
+    (b"a*b*c", b"aXbXbXc", True),
+    (b"a*b*c", b"aXbXbXd", False),
+    (b"**a**", b"bab", True),
+    (b"a.[bc]", b"a.b", False),
+    (b"a.[bc]", b"a.[bc]", True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "name", "expected"), PATTERNS)
+def test_a_pattern(pattern: bytes, name: bytes, expected: bool) -> None:
+    assert matches(pattern, name) is expected
+
+
+@given(st.text("ab*?", max_size=8), st.text("ab", max_size=12))
+def test_as_file_names_are_matched(pattern: str, name: str) -> None:
+    assert matches(pattern.encode(), name.encode()) == fnmatch.fnmatchcase(name, pattern)
+
+
+def test_hostile_patterns_take_no_time() -> None:
+    """A search that goes back for every star would not end in the life of a universe."""
+    assert not matches(b"*a" * 240 + b"b", b"a" * 5_000)

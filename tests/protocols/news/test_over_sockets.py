@@ -11,11 +11,12 @@ import trio
 
 from fixtures.replay import serve_transcript
 from fixtures.transcript import Transcript, transcripts
-from protocols.news.handler import open_news
 from protocols.news.url import NewsUrl, NntpUrl
-from resolver.gate.door import Door
+from resolver.gate.network import Network
 from resolver.policy import Policy, Server
 from resolver.url import parse
+from tests.hang import HANG
+from tests.protocols.opening import open_url
 from tests.protocols.outcome import check, resolve
 
 TRANSCRIPTS = transcripts("nntp")
@@ -33,13 +34,13 @@ async def test_what_the_transcript_says(
     url = parse(transcript.url)
     assert isinstance(url, NewsUrl | NntpUrl)
     tls = server_tls if url.scheme in ("nntps", "snews") else None
-    with trio.fail_after(5):
+    with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             replay = await serve_transcript(nursery, transcript, tls)
             policy = Policy(allow_port={replay.port}, allow_password=True)
-            async with Door(policy=policy, cafile=str(cafile)) as door:
-                passage = door.admit(at_port(url, replay.port), server=Server(PLACE, replay.port))
-                outcome = await resolve(open_news, at_port(url, replay.port), passage)
+            async with Network(policy=policy, cafile=str(cafile)) as network:
+                url_gate = network.admit(at_port(url, replay.port), server=Server(PLACE, replay.port))
+                outcome = await resolve(open_url, at_port(url, replay.port), url_gate)
             expected = transcript.outcome
             here = [(kind, shift(child, replay.port), name) for kind, child, name in expected.entries]
             check(outcome, replace(expected, entries=here))

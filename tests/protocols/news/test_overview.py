@@ -21,7 +21,7 @@ LINE = (
 def read(octets: bytes, size: int = 1 << 20) -> tuple[list[Entry], list[Finding]]:
     findings: list[Finding] = []
     reader = OverviewReader(b"a.b", lambda group, number, message_id: f"{number}", 1_000, findings)
-    entries = []
+    entries: list[Entry] = []
     for start in range(0, len(octets), size):
         entries += reader.feed(octets[start : start + size])
     entries += reader.finish()

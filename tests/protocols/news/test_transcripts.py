@@ -8,12 +8,14 @@ from contextlib import suppress
 import pytest
 
 from fixtures.transcript import Transcript, transcripts
+from protocols.contract import Limits, Options
 from protocols.errors import Truncated
-from protocols.news.handler import open_news
+from protocols.news.dialogue import converse
 from resolver.url import parse
 from tests.protocols.in_memory import CUTTERS, Cutter, MemorySink
-from tests.protocols.news.memory import NewsGate
-from tests.protocols.outcome import check, resolve
+from tests.protocols.news.memory import NewsGate, news_url
+from tests.protocols.opening import open_url
+from tests.protocols.outcome import check, recite, resolve
 
 TRANSCRIPTS = transcripts("nntp")
 NAMES = [transcript.name for transcript in TRANSCRIPTS]
@@ -27,11 +29,17 @@ def test_every_row_of_the_table_has_its_transcript() -> None:
     assert rows == set(ROWS)
 
 
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
+def test_the_dialogue_alone(transcript: Transcript) -> None:
+    dialogue = converse(news_url(transcript.url), Options(), Limits())
+    check(recite(dialogue, transcript), transcript.outcome)
+
+
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
 async def test_the_handler_in_memory(transcript: Transcript, cutter: Cutter) -> None:
     gate = NewsGate.of(transcript, cutter)
-    outcome = await resolve(open_news, parse(transcript.url), gate)
+    outcome = await resolve(open_url, parse(transcript.url), gate)
     check(outcome, transcript.outcome)
     gate.check_finished()
 
@@ -43,8 +51,8 @@ async def test_draining_gives_what_iterating_gives(transcript: Transcript) -> No
     gate, sink = NewsGate.of(transcript), MemorySink()
     moved = None
     with suppress(Truncated):
-        async with open_news(parse(transcript.url), gate) as reply:
+        async with open_url(news_url(transcript.url), gate) as reply:
             moved = await reply.body.drain(sink)
-    assert sink.octets == transcript.outcome.body
+    assert bytes(sink.octets) == transcript.outcome.body
     assert moved == (len(sink.octets) if transcript.outcome.error is None else None)
     gate.check_finished()

@@ -96,6 +96,8 @@ BAD = [
     Bad("news:a→@", "bad-message-id"),
     Bad("news:→@", "bad-message-id"),
     Bad("news:a@b→@c", "bad-message-id"),
+    Bad("news:a@→@b", "bad-message-id"),
+    Bad("snews://h/a@→@b", "bad-message-id"),
     Bad("news:a→%20b@c", "bad-message-id"),
     Bad("news:a→%09b@c", "bad-message-id"),
     Bad("news:a→%7Fb@c", "bad-message-id"),

@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from protocols.connection import Line
+from fixtures import recordings
+from protocols.connection import Action, Line, Redirected, SwitchAddress
 from protocols.contract import Limits
 from protocols.errors import ResolveError
-from protocols.prospero.ardp import Exchange, Turn
+from protocols.prospero.ardp import Exchange
 from protocols.prospero.entries import LinkReader
 from protocols.prospero.reply import Answer, join_packets, parse_reply
 from protocols.prospero.target import Target
 from protocols.prospero.union import Member
 
-FOLDER = Path(__file__).parents[4] / "shared" / "captures" / "prospero"
+FOLDER = recordings.FOLDER / "prospero"
 #: The server of the recordings; the address is made up.
 ADDRESS = "192.0.2.1"
 SERVER = Target("localhost", 15251, b"/asked")
@@ -108,12 +108,13 @@ class Played:
 
     text: bytes | None = None
     error: ResolveError | None = None
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[Redirected] = field(default_factory=list)
     answer: Answer | None = None
 
 
-class Player:
-    """`free`: the recorded client cut its request otherwise, so what is sent is not compared."""
+class Replay:
+    """One exchange of datagrams: no dialogue, but the machine that a `Carry` carries. `free`: the recorded
+    client cut its request otherwise, so what is sent is not compared."""
 
     def __init__(self, packets: list[Recorded], *, free: bool) -> None:
         self._packets = packets
@@ -155,10 +156,12 @@ class Player:
                 sent = sent[:7] + packet.octets[7:9] + sent[9:]
             assert sent == packet.octets
 
-    def _do(self, actions: list[Line | Turn]) -> None:
+    def _do(self, actions: list[Action]) -> None:
         for action in actions:
-            if isinstance(action, Turn):
+            if isinstance(action, Redirected):
                 self.played.turns.append(action)
+                self._peer = action.address
+            elif isinstance(action, SwitchAddress):
                 self._peer = action.address
             else:
                 self._unsent.append(action.octets)

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from fixtures.prospero import Behaviour, Service, Thing, Weather
+from fixtures.prospero import DISTRIBUTED, Behaviour, Flavour, Service, Thing, Weather
 from protocols.connection import Datagram, Line
 from protocols.contract import HostUrl, Limits, Options
 from protocols.errors import Refused, Unreachable
@@ -50,9 +50,10 @@ class Network:
         tree: Mapping[bytes, Thing],
         behaviours: Mapping[bytes | None, Behaviour] | None = None,
         port: int = 1525,
+        flavour: Flavour = DISTRIBUTED,
     ) -> Service:
         name = host if port == 1525 else f"{host}({port})"
-        service = Service(tree, name.encode("ascii"), behaviours)
+        service = Service(tree, name.encode("ascii"), behaviours, flavour=flavour)
         self.hosts[host, port] = Host(f"192.0.2.{len(self.hosts) + 1}", service)
         return service
 
@@ -112,11 +113,11 @@ class Datagrams:
         self._network.now = max(self._network.now, deadline)
         return None
 
-    def aim(self, address: str) -> None:
+    def switch_to(self, address: str) -> None:
         assert address in self.addresses
         self.peer = address
 
-    def turn_to(self, address: str, port: int) -> None:
+    def redirect_to(self, address: str, port: int) -> None:
         self._network.judged.append((f"prospero://{address}:{port}", self._gate.url.text, self._gate.peer))
         if address in self._network.forbidden:
             raise Refused("S08", f"{address} is not to be turned to")
@@ -135,6 +136,7 @@ class Gate:
     options: Options
     peer: str | None = None
     opened: list[Datagrams] = field(default_factory=list)
+    led_to: dict[str, Gate] = field(default_factory=dict)
 
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[Datagrams]:
@@ -149,7 +151,18 @@ class Gate:
         finally:
             datagrams.open = False
 
+    async def stand_by(self) -> NoReturn:
+        raise AssertionError("nobody expects two things at once")
+
+    async def pause(self) -> None:
+        """There is nobody else."""
+
     def elsewhere(self, location: str) -> Gate:
+        if location not in self.led_to:
+            self.led_to[location] = self._judged(location)
+        return self.led_to[location]
+
+    def _judged(self, location: str) -> Gate:
         self.network.judged.append((location, self.url.text, self.peer))
         gate = self.network.gate(location, self.limits, self.options)
         if gate.url.host in self.network.forbidden:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from protocols.location import Kind
-from protocols.prospero.access_method import Way, first_url, kind_of, ways_of
+from protocols.prospero.access_method import AccessMethod, access_methods_of, first_url, kind_of
 from protocols.prospero.attribute import Attribute
+from protocols.prospero.contents import guess_media_type
 from protocols.prospero.link import Pointer, pointer_to
-from protocols.prospero.media_type import guess_media_type
 from protocols.prospero.target import Target
 from resolver.url import parse
 
@@ -16,18 +16,18 @@ ASKED = Target("h.example", 15251, b"AFTP/pub/x")
 LINK = Pointer(b"INTERNET-D", b"ftp.example.org", b"ASCII", b"/pub/x")
 
 
-def ways(*values: tuple[bytes, ...], default: Pointer = LINK) -> list[Way]:
+def methods(*values: tuple[bytes, ...], default: Pointer = LINK) -> list[AccessMethod]:
     attributes = [Attribute(b"CACHED", b"ACCESS-METHOD", b"SEQUENCE", value) for value in values]
-    return ways_of(attributes, default, ASKED)
+    return access_methods_of(attributes, default, ASKED)
 
 
-def way(*value: bytes, default: Pointer = LINK) -> Way:
-    (found,) = ways(value, default=default)
+def method(*value: bytes, default: Pointer = LINK) -> AccessMethod:
+    (found,) = methods(value, default=default)
     return found
 
 
-def named(method: bytes, host: bytes, hsoname: bytes, *arguments: bytes) -> Way:
-    return way(method, b"INTERNET-D", host, b"ASCII", hsoname, *arguments)
+def named(name: bytes, host: bytes, hsoname: bytes, *arguments: bytes) -> AccessMethod:
+    return method(name, b"INTERNET-D", host, b"ASCII", hsoname, *arguments)
 
 
 #: Method, host token, name, argument; the URL, and what the object seems to be (8.2).
@@ -135,14 +135,14 @@ UNUSABLE: list[tuple[tuple[bytes, ...], str]] = [
 
 @pytest.mark.parametrize(("value", "words"), UNUSABLE)
 def test_a_value_that_leads_nowhere_says_why(value: tuple[bytes, ...], words: str) -> None:
-    found = way(*value)
+    found = method(*value)
     assert (found.url, found.target) == (None, None)
     assert words in found.unusable
-    assert words in found.told
+    assert words in found.described
 
 
 def test_unknown_methods_and_short_values_are_passed_over() -> None:
-    found = ways((b"NEW", b"", b"", b"", b""), (b"AFTP", b"", b"", b""), (b"AFTP", b"", b"", b"", b""), ())
+    found = methods((b"NEW", b"", b"", b"", b""), (b"AFTP", b"", b"", b""), (b"AFTP", b"", b"", b"", b""), ())
     assert [each.url for each in found] == ["ftp://ftp.example.org/pub/x"]
 
 
@@ -158,22 +158,22 @@ GAPS: list[tuple[tuple[bytes, bytes, bytes, bytes], str]] = [
 
 @pytest.mark.parametrize(("tokens", "url"), GAPS)
 def test_a_gap_stands_for_the_token_of_the_link(tokens: tuple[bytes, ...], url: str) -> None:
-    assert way(b"AFTP", *tokens).url == url
+    assert method(b"AFTP", *tokens).url == url
 
 
 def test_the_port_goes_with_the_host_and_only_with_it() -> None:
     """Page 11, 11: an empty host takes on host and port; a host of its own has its own default."""
     asked = pointer_to(ASKED)
-    assert way(b"AFTP", b"", b"", b"", b"/y", default=asked).url == "ftp://h.example:15251/y"
-    assert way(b"AFTP", b"", b"H.EXAMPLE", b"", b"/y", default=asked).url == "ftp://h.example/y"
+    assert method(b"AFTP", b"", b"", b"", b"/y", default=asked).url == "ftp://h.example:15251/y"
+    assert method(b"AFTP", b"", b"H.EXAMPLE", b"", b"/y", default=asked).url == "ftp://h.example/y"
 
 
 def test_contents_are_those_of_the_object_asked_for_or_of_another() -> None:
     asked = pointer_to(ASKED)
-    assert way(b"PROSPERO-CONTENTS", b"", b"", b"", b"", default=asked).target is ASKED
-    other = way(b"PROSPERO-CONTENTS", b"", b"b.example", b"", b"y", default=asked).target
+    assert method(b"PROSPERO-CONTENTS", b"", b"", b"", b"", default=asked).target is ASKED
+    other = method(b"PROSPERO-CONTENTS", b"", b"b.example", b"", b"y", default=asked).target
     assert other == Target("b.example", 1525, b"y", via=ASKED)
-    there = way(b"PROSPERO-CONTENTS", b"", b"", b"", b"y", default=asked).target
+    there = method(b"PROSPERO-CONTENTS", b"", b"", b"", b"y", default=asked).target
     assert there is not None
     assert there.url == "prospero://h.example:15251/y"
 
@@ -193,20 +193,20 @@ LOCAL = (b"LOCAL", b"", b"", b"", b"/x")
     ],
 )
 def test_a_session_is_the_last_choice(values: tuple[tuple[bytes, ...], ...], url: str | None) -> None:
-    first = first_url(ways(*values))
+    first = first_url(methods(*values))
     assert (first and first.url) == url
     assert kind_of(None) is Kind.UNKNOWN
 
 
 def test_a_value_for_json_keeps_its_tokens() -> None:
-    found = way(b"AFS", b"D\xff", b"", b"", b"")
+    found = method(b"AFS", b"D\xff", b"", b"", b"")
     assert found.as_json() == {
         "method": "AFS",
         "url": None,
         "tokens": ["AFS", "D\xff", "", "", ""],
         "unusable": "no URL can say this",
     }
-    assert found.told == "AFS Dÿ '' '' '' (no URL can say this)"
+    assert found.described == "AFS Dÿ '' '' '' (no URL can say this)"
     message = named(b"TELNET", b"h", b"", b"as \xfc").lead
     assert message is not None
     assert message.message == "as ü"
@@ -227,4 +227,4 @@ def test_a_value_for_json_keeps_its_tokens() -> None:
 def test_a_media_type_is_guessed(
     values: list[tuple[bytes, ...]], hsoname: bytes, media_type: str | None
 ) -> None:
-    assert guess_media_type(ways(*values), hsoname) == media_type
+    assert guess_media_type(methods(*values), hsoname) == media_type

@@ -13,9 +13,9 @@ from fixtures.prospero.transport import (
     version_packet,
     wait_packet,
 )
-from protocols.connection import Line
+from protocols.connection import Action, Line, Redirected
 from protocols.errors import Declined, LimitExceeded, Refused, ResolveError, TimedOut
-from protocols.prospero.ardp import MOST_REDIRECTS, Exchange, Timing, Turn
+from protocols.prospero.ardp import MOST_REDIRECTS, Exchange, Timing
 
 PEER = "192.0.2.1"
 ID = 0x1234
@@ -39,7 +39,7 @@ def begun(request: bytes = b"x", *, patience: float = 100.0, most: int = 1_000_0
     return machine
 
 
-def octets(actions: list[Line | Turn]) -> list[bytes]:
+def octets(actions: list[Action]) -> list[bytes]:
     return [action.octets for action in actions if isinstance(action, Line)]
 
 
@@ -73,6 +73,15 @@ def test_a_long_request_is_cut_and_numbered() -> None:
     assert [packet[:9].hex() for packet in packets] == [f"091234{number:04x}00030000" for number in (1, 2, 3)]
     assert [len(packet) - 9 for packet in packets] == [1250, 1250, 60]
     assert b"".join(packet[9:] for packet in packets) == request
+
+
+def test_a_plan_shows_the_packets_that_leave() -> None:
+    for size in (1, 1250, 1251, 16 * 1250):
+        machine = exchange(bytes(size))
+        assert octets(machine.begin(0.0)) == [packet.octets for packet in machine.packets]
+    assert [packet.octets[3:7].hex() for packet in exchange(bytes(40 * 1250)).packets] == [
+        f"{number:04x}0028" for number in range(1, 41)
+    ]
 
 
 def test_nothing_is_sent_beyond_the_window_before_it_is_acknowledged() -> None:
@@ -229,7 +238,7 @@ def test_a_server_may_refuse(packet: bytes, error: type[ResolveError], words: st
 def test_a_redirect_is_followed_with_the_same_packets() -> None:
     machine = begun()
     turn, *packets = machine.take(control(redirect_packet("192.0.2.9", 1600)), PEER, 1.0)
-    assert turn == Turn("192.0.2.9", 1600, lasting=False)
+    assert turn == Redirected("192.0.2.9", 1600, lasting=False)
     assert octets(packets) == [REQUEST]
     assert machine.deadline == 5.0
     assert machine.take(SINGLE, PEER, 1.0) == []
@@ -240,7 +249,7 @@ def test_a_redirect_is_followed_with_the_same_packets() -> None:
 
 def test_a_lasting_redirect_says_so() -> None:
     actions = begun().take(control(redirect_packet("192.0.2.9", 1600, lasting=True)), PEER, 1.0)
-    assert actions[0] == Turn("192.0.2.9", 1600, lasting=True)
+    assert actions[0] == Redirected("192.0.2.9", 1600, lasting=True)
 
 
 def test_only_what_is_not_acknowledged_goes_to_the_new_place() -> None:

@@ -6,11 +6,17 @@ import pytest
 
 import resolver
 from protocols.errors import Declined
+from protocols.options import Limits, Options
+from protocols.prospero.ardp import Timing
 from protocols.prospero.dialogue import converse
+from protocols.prospero.question import Inquiry, request_links
+from protocols.prospero.target import Target
 from protocols.prospero.url import ProsperoUrl
-from protocols.step import Connect, Hear, Note, Say, rehearse
-from protocols.wire import run_reader
+from protocols.rehearsal import rehearse
+from protocols.step import Carried, Carry, Note, OpenDatagrams, Opened, Step
 from resolver.url import parse
+from tests.protocols.player import Player
+from tests.protocols.scripts import Values
 
 
 def url(text: str) -> ProsperoUrl:
@@ -19,18 +25,22 @@ def url(text: str) -> ProsperoUrl:
     return parsed
 
 
+def said(steps: list[Step]) -> list[bytes]:
+    """Each packet that is sent."""
+    return [packet.octets for step in steps if isinstance(step, Carry) for packet in step.exchange.packets]
+
+
 HEAD = b"VERSION 5 url-resolver\nAUTHENTICATE '' UNAUTHENTICATED anonymous\n"
 
 
 def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
     steps = rehearse(converse(url("prospero://h//pub/x")))
-    said = [step.lines[0].octets for step in steps if isinstance(step, Say)]
-    assert said == [
+    assert said(steps) == [
         bytes.fromhex("09 0000 0001 0001 0000") + HEAD + b"GET-OBJECT-INFO " + asked + b" ASCII '/pub/x' 0\n"
-        for asked in (b"ACCESS-METHOD", b"CONTENTS")
+        for asked in (b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES", b"CONTENTS")
     ]
-    assert sum(isinstance(step, Connect) for step in steps) == 2
-    assert [step.what for step in steps if isinstance(step, Hear)] == [
+    assert sum(isinstance(step, OpenDatagrams) for step in steps) == 2
+    assert [step.what for step in steps if isinstance(step, Carry)] == [
         "the access methods of the object",
         "the contents of the object",
     ]
@@ -41,21 +51,25 @@ def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
 
 
 def test_for_facts_the_contents_are_not_asked_for() -> None:
-    steps = rehearse(converse(url("prospero://h//pub/x"), "facts"))
-    (asked,) = (step.lines[0].octets for step in steps if isinstance(step, Say))
-    assert b"GET-OBJECT-INFO ACCESS-METHOD ASCII '/pub/x' 0\n" in asked
+    steps = rehearse(converse(url("prospero://h//pub/x"), Options(want="facts")))
+    (asked,) = said(steps)
+    assert b"GET-OBJECT-INFO ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES ASCII '/pub/x' 0\n" in asked
 
 
 def test_an_answer_is_read_when_it_is_whole() -> None:
-    steps = rehearse(converse(url("prospero://h/x")))
-    hear = next(step for step in steps if isinstance(step, Hear))
-    assert run_reader(hear.reader, b"NONE-", b"FOUND\n").none_found
+    """Wherever its packets end."""
+    opened, carried = Opened(("192.0.2.1",), 7), Carried((b"NONE-", b"FOUND\n"), "192.0.2.1")
+    server = Values(lambda step: {OpenDatagrams: opened, Carry: carried}.get(type(step)))
+    player = Player(Inquiry(Limits(), Timing()).request(request_links(Target("h", 1525, b"x"))), server)
+    player.advance()
+    assert [type(step) for step in player.steps] == [OpenDatagrams, Note, Carry]
+    assert player.result is not None
+    assert player.result.none_found
 
 
 def test_a_long_question_is_several_packets() -> None:
     steps = rehearse(converse(url("prospero://h/" + "x" * 3000)))
-    said = [step.lines[0].octets for step in steps if isinstance(step, Say)]
-    assert [octets[3:7].hex() for octets in said] == ["00010003", "00020003", "00030003"] * 2
+    assert [octets[3:7].hex() for octets in said(steps)] == ["00010003", "00020003", "00030003"] * 2
 
 
 def test_a_url_that_nothing_can_be_asked_for_ends_the_plan() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import resolver
 from fixtures.prospero import Behaviour, Moved, ProsperoServer, Thing, Weather, file, method, serve
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, Link, intrinsic
 from protocols.contract import Limits
+from protocols.conversation import hold
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -29,32 +29,26 @@ from protocols.errors import (
     ResolveError,
     TimedOut,
     Truncated,
+    Unreachable,
     UnsupportedScheme,
 )
 from protocols.prospero.ardp import Timing
-from protocols.prospero.handler import open_prospero
+from protocols.prospero.dialogue import converse
 from protocols.prospero.url import ProsperoUrl
 from resolver.events import Event, Sent
-from resolver.gate import Door
+from resolver.gate import Network
 from resolver.policy import Policy
+from resolver.retrieval.retry import Patience
 from resolver.url import parse
+from tests.hang import HANG
+from tests.ipv6 import HAS_IPV6
+from tests.protocols.command import command
+from tests.protocols.opening import open_url
 
-CHECKOUT = Path(__file__).parents[3]
 SAME = (b"", b"", b"", b"")
+PATIENT = Patience(tries=3, delay=0)
+CONTENTS_OF = "GET-OBJECT-INFO CONTENTS ASCII"
 ABOUT = b"A text of two lines.\nThe second one.\n"
-
-
-async def command(*arguments: str, folder: Path | None = None) -> tuple[int, bytes, bytes]:
-    """One run of the command: status, standard output, standard error."""
-    done = await trio.run_process(
-        [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()", *arguments],
-        capture_stdout=True,
-        capture_stderr=True,
-        check=False,
-        cwd=folder,
-        env={"PYTHONPATH": str(CHECKOUT), "PATH": ""},
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 def allowing(*ports: int, **more: Any) -> Policy:
@@ -146,7 +140,7 @@ async def test_time_ends_and_the_server_is_told(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
     with pytest.raises(TimedOut, match="in all"):
         await resolver.fetch(server.url("x"), limits=Limits(total=0.2))
-    with trio.fail_after(5):
+    with trio.fail_after(HANG):
         while not server.service.cancelled:
             await trio.lowlevel.checkpoint()
 
@@ -190,7 +184,7 @@ async def test_ids_and_ports_cannot_be_foreseen(nursery: trio.Nursery) -> None:
     for _ in range(10):
         await resolver.fetch(server.url("AFTP/pub/hello.txt"))
     keys = list(server.service._transport._exchanges)
-    assert len({source for source, _ in keys}) > 15  # type: ignore[misc]
+    assert len({source for source, _ in keys}) > 15
     ids = [number for _, number in keys]
     assert len(set(ids)) > 15
     assert max(ids) - min(ids) > 10_000
@@ -202,9 +196,10 @@ async def test_a_third_of_all_datagrams_lost_still_delivers(nursery: trio.Nurser
     server = await serve(nursery, weather=weather)
     url = parse(server.url("/example/long"))
     assert isinstance(url, ProsperoUrl)
-    async with Door(policy=Policy()) as door:
-        gate = door.admit(url)
-        async with open_prospero(url, gate, Timing(first=0.01, retries=12)) as reply:
+    async with Network(policy=Policy()) as network:
+        gate = network.admit(url)
+        schedule = Timing(first=0.01, retries=12)
+        async with hold(converse(url, gate.options, gate.limits, schedule), gate) as reply:
             content = b"".join([octets async for octets in reply.body])
     assert len(content) == 52_000
     assert content.endswith(b"line 01999 of a long file\n")
@@ -222,12 +217,12 @@ async def test_a_host_whose_first_address_is_silent_is_asked_at_the_next(nursery
     events: list[Event] = []
     url = parse(server.url("AFTP/pub/hello.txt").replace("127.0.0.1", "h.example"))
     assert isinstance(url, ProsperoUrl)
-    door = Door(policy=Policy(), lookup=look_up, on_event=events.append)
-    async with door, open_prospero(url, door.admit(url)) as reply:
+    network = Network(policy=Policy(), lookup=look_up, on_event=events.append)
+    async with network, open_url(url, network.admit(url)) as reply:
         content = b"".join([octets async for octets in reply.body])
     assert (content, reply.peer) == (b"hello prospero\n", "127.0.0.1")
     sent = [event.octets[-60:] for event in events if isinstance(event, Sent)]
-    assert [b"CONTENTS" in octets for octets in sent] == [False, False, True]
+    assert [b"CONTENTS" in octets for octets in sent] == [False] * (1 + HAS_IPV6) + [True]
     assert server.violations == []
 
 
@@ -436,6 +431,54 @@ async def test_contents_may_be_the_next_way(nursery: trio.Nursery) -> None:
     assert response.media_type == "text/plain"
 
 
+#: Contents that nobody gives, although their server answered before.
+UNANSWERED = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"y")
+
+
+async def mute(nursery: trio.Nursery, *ways: Any) -> ProsperoServer:
+    silent: dict[bytes | None, Behaviour] = {b"y": Behaviour(silent=True)}
+    return await serve(nursery, {**objects(*ways), b"y": file(b"never")}, silent)
+
+
+async def test_contents_that_nobody_gives_cost_one_wait_before_the_next_way(nursery: trio.Nursery) -> None:
+    gopher = await fixtures.gopher.serve(nursery)
+    server = await mute(nursery, UNANSWERED, way(b"GOPHER", gopher.port, b"0/about"))
+    async with resolver.Resolver(
+        policy=allowing(server.port, gopher.port), limits=Limits(idle=0.2), patience=PATIENT
+    ) as session:
+        response = await session.fetch(server.url("x"))
+    assert (response.content.replace(b"\r\n", b"\n"), response.url) == (ABOUT, gopher.url("00/about"))
+    (finding,) = (each for each in response.findings if each.rule == "prospero:failed")
+    assert "nothing came" in finding.detail
+    assert [asked for asked in server.service.asked if "CONTENTS" in asked] == [f"{CONTENTS_OF} y 0"]
+
+
+@pytest.mark.parametrize(
+    ("order", "error"),
+    [("contents", TimedOut), ("contents ftp", TimedOut), ("ftp contents", Unreachable)],
+)
+async def test_contents_that_nobody_gives_are_not_asked_for_at_every_try(
+    order: str, error: type[ResolveError], nursery: trio.Nursery
+) -> None:
+    closed = closed_port()
+    ways = {"contents": UNANSWERED, "ftp": way(b"AFTP", closed, b"/x", b"BINARY")}
+    server = await mute(nursery, *(ways[name] for name in order.split()))
+    policy = allowing(server.port, closed)
+    async with resolver.Resolver(policy=policy, limits=Limits(idle=0.2), patience=PATIENT) as session:
+        with pytest.raises(error) as raised:
+            await session.fetch(server.url("x"))
+    assert (type(raised.value), raised.value.attempts) == (error, 1)
+    assert [asked for asked in server.service.asked if "CONTENTS" in asked] == [f"{CONTENTS_OF} y 0"]
+
+
+async def test_a_server_that_is_silent_from_the_first_is_tried_again(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
+    async with resolver.Resolver(limits=Limits(idle=0.2), patience=PATIENT) as session:
+        with pytest.raises(TimedOut) as raised:
+            await session.fetch(server.url("x"))
+    assert (raised.value.attempts, len(server.requests)) == (3, 3)
+
+
 async def test_where_all_ways_fail_the_first_says_why(nursery: trio.Nursery) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     ways = (way(b"GOPHER", gopher.port, b"0/missing"), way(b"AFTP", closed_port(), b"/x"), CONTENTS)
@@ -476,7 +519,8 @@ async def test_a_way_without_a_handler_is_passed_by(
     from protocols import wais
     from resolver import registry
 
-    monkeypatch.setattr(wais, "WAIS", wais.WAIS._replace(open=None))
+    monkeypatch.setattr(registry, "_attribute", registry._attribute.__wrapped__)
+    monkeypatch.setattr(wais, "WAIS", wais.WAIS._replace(converse=None))
     assert registry.find("wais") is not None
     hopeless = method(b"WAIS", b"", b"", b"", b"WAIS-GW/127.0.0.1/TEXT/db/1")
     server = await serve(nursery, objects(hopeless, CONTENTS, contents=b"here"))
@@ -516,7 +560,7 @@ async def test_get_tells_what_became_of_each(
 ) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     leading = await serve(nursery, refused_object(b"GOPHER", gopher.port))
-    urls = [server.url(path) for path in ("AFTP/pub/hello.txt", "nope", "/private/y", "a%0Ab", "x;a=%0D")]
+    urls = [server.url(path) for path in ("AFTP/pub/hello.txt", "nope", "/private/y", "a%0Ab", "z;a=%0D")]
     status, out, _ = await command("get", "--json", "-q", *urls, leading.url("x"), folder=tmp_path)
     found = {record["url"]: record for record in map(json.loads, out.splitlines())}
     outcomes = [
@@ -552,6 +596,8 @@ async def test_info_tells_facts(server: ProsperoServer) -> None:
     record = json.loads(out)
     assert (status, record["kind"], record["size"]) == (0, "document", 15)
     assert record["modified"] == "1994-03-01T12:00:00Z"
+    status, out, _ = await command("info", "-q", server.url("nope"))
+    assert (status, out) == (8, b"")  # and not "directory"
 
 
 async def test_explain_and_a_refusal_send_nothing(server: ProsperoServer) -> None:
@@ -560,7 +606,8 @@ async def test_explain_and_a_refusal_send_nothing(server: ProsperoServer) -> Non
     steps = json.loads(out)["steps"]
     assert (status, steps[0]["transport"], steps[0]["port"]) == (0, "udp", server.port)
     sent = [step["octets"] for step in steps if step["action"] == "send"]
-    assert sent[0].endswith("\nGET-OBJECT-INFO ACCESS-METHOD ASCII AFTP'/pub/hello.txt' 0\n")
+    asked = "GET-OBJECT-INFO ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES ASCII AFTP'/pub/hello.txt' 0"
+    assert sent[0].endswith(f"\n{asked}\n")
     status, out, err = await command("cat", "--policy", "cautious", url)
     assert (status, out, server.received) == (9, b"", 0)
     assert b"S04" in err

@@ -19,17 +19,21 @@ from protocols.errors import (
     ResolveError,
     TimedOut,
 )
-from protocols.prospero.access_method import ways_of
-from protocols.prospero.ardp import Exchange, Turn
+from protocols.prospero.access_method import access_methods_of
+from protocols.prospero.ardp import Exchange, Timing
 from protocols.prospero.contents import join_contents
 from protocols.prospero.entries import LinkReader, name_lines
 from protocols.prospero.link import pointer_to
+from protocols.prospero.question import Inquiry
 from protocols.prospero.reply import Answer, join_packets, parse_reply
-from protocols.prospero.resolution import Resolution, resolve
+from protocols.prospero.resolution import Directory, resolve
 from protocols.prospero.target import Target
 from protocols.prospero.union import Member, splice
+from protocols.step import Carried, Carry, Dialogue, OpenDatagrams, Opened, Step
 from resolver.url import parse
+from tests.protocols.player import Player
 from tests.protocols.prospero.captures import exchanges, names, reply_of
+from tests.protocols.scripts import Values
 
 ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "800"))
 LIMITS = Limits(line=2_500, lines=30)
@@ -77,16 +81,16 @@ def some_reply(chance: random.Random) -> bytes:
 def use(answer: Answer) -> None:
     """Everything that is made of an answer; what is a URL parses."""
     members = [Member(link, ASKED) for link in answer.links]
-    body = name_lines(members)
+    body = b"".join(name_lines(members))
     entries = list(LinkReader(members, {}).feed(body))
     assert len(entries) == len(members) == body.count(b"\n")
     for entry in entries:
         if entry.url is not None:
             assert parse(entry.url).scheme in ("prospero", "ftp", "gopher", "wais", "telnet")
-    for way in ways_of(answer.attributes, pointer_to(ASKED), ASKED):
-        assert (way.lead is not None) + (way.target is not None) + bool(way.unusable) == 1
-        if way.url is not None:
-            parse(way.url)
+    for method in access_methods_of(answer.attributes, pointer_to(ASKED), ASKED):
+        assert (method.lead is not None) + (method.target is not None) + bool(method.unusable) == 1
+        if method.url is not None:
+            parse(method.url)
     join_contents(answer.attributes)
 
 
@@ -110,32 +114,32 @@ def test_any_server() -> None:
     for number in range(ROUNDS):
         chance = random.Random(number)
         try:
-            found = _carry(resolve(ASKED, chance.choice(("content", "content", "facts"))), chance)
-            listing = getattr(found, "listing", None)
-            if listing is not None:
-                _carry(splice(found), chance)  # type: ignore[arg-type]
+            inquiry = Inquiry(LIMITS, Timing())
+            found = _answer(resolve(inquiry, ASKED, chance.choice(("content", "content", "facts"))), chance)
+            if isinstance(found, Directory) and found.listing is not None:
+                _answer(splice(inquiry, found), chance)
             outcome = type(found).__name__
         except ResolveError as error:
             outcome = type(error).__name__
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    assert {"Document", "Directory", "Leads", "NotFound", "ProtocolError"} <= set(outcomes)
+    assert {"Document", "Directory", "Alternatives", "NotFound", "ProtocolError"} <= set(outcomes)
 
 
-def _carry(resolution: Resolution[object], chance: random.Random) -> object:
-    """Answer every question; their number is bounded by the resolution itself."""
-    advance = resolution.send
-    answer: Answer = None  # type: ignore[assignment]
-    for _ in range(1000):
-        try:
-            advance(answer)
-        except StopIteration as done:
-            return done.value
-        try:
-            answer = parse_reply(some_reply(chance), LIMITS)
-            advance = resolution.send
-        except ProtocolError as error:
-            answer, advance = error, resolution.throw  # type: ignore[assignment]
-    raise AssertionError("the questions do not end")
+def _answer(dialogue: Dialogue[object], chance: random.Random) -> object:
+    """Answer every question; their number is bounded by the dialogue itself."""
+
+    def answer(step: Step) -> object:
+        assert len(player.steps) < 10_000, "the questions do not end"
+        match step:
+            case OpenDatagrams():
+                return Opened((PEER,), 1)
+            case Carry():
+                return Carried((some_reply(chance),), PEER)
+        return None
+
+    player = Player(dialogue, Values(answer))
+    player.advance()
+    return player.result
 
 
 def some_datagrams(chance: random.Random, honest: list[bytes]) -> list[bytes]:
@@ -176,7 +180,7 @@ def _play(chance: random.Random, reply: bytes) -> str:
         while not machine.complete:
             turns += 1
             assert turns < MOST_TURNS, "it does not end"
-            out = [each.octets for each in actions if not isinstance(each, Turn)]
+            out = [each.octets for each in actions if isinstance(each, Line)]
             actions = []
             back = [each for packet in out for each in server.receive(packet, "us")]
             for datagram in some_datagrams(chance, back):

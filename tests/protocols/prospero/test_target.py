@@ -6,9 +6,8 @@ import pytest
 
 from protocols.errors import Declined, InvalidUrl, Refused
 from protocols.prospero.link import Pointer, parse_pointer, pointer_to
-from protocols.prospero.place import Place, parse_place
-from protocols.prospero.request import ask_attributes, ask_listing, verify_directory
-from protocols.prospero.target import Target, read_version, target_of
+from protocols.prospero.question import request_attributes, request_listing
+from protocols.prospero.target import Place, Target, parse_place, read_version, target_of
 from protocols.prospero.url import ProsperoUrl
 from resolver.url import parse
 
@@ -62,17 +61,16 @@ ASKED: list[tuple[str, bytes]] = [
 
 @pytest.mark.parametrize(("url", "asked"), ASKED)
 def test_what_is_asked_for_a_url(url: str, asked: bytes) -> None:
-    message = ask_attributes(target(url), b"ACCESS-METHOD").octets
+    message = request_attributes(target(url), b"ACCESS-METHOD").octets
     assert message == HEAD + b"GET-OBJECT-INFO ACCESS-METHOD " + asked
     assert b"VERSION 1" not in message
 
 
 def test_a_listing_is_asked_for_with_what_narrows_behind_the_directory() -> None:
     asked = target("prospero://h//d;ID=REMOTE%209")
-    assert ask_listing(asked).octets == HEAD + (
+    assert request_listing(asked).octets == HEAD + (
         b"DIRECTORY ASCII '/d' 0\nSELECT OBJECT FIELD ID SEQUENCE REMOTE 9\nLIST ATTRIBUTES COMPONENTS\n"
     )
-    assert verify_directory(asked).octets.endswith(b"LIST VERIFY COMPONENTS\n")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,7 @@ def test_a_url_that_nothing_can_be_asked_for_is_declined(url: str, code: str) ->
 def test_octets_that_would_end_a_command_are_never_written(name: str, where: str) -> None:
     """The second fence of rule S02: the policy refuses them before."""
     with pytest.raises(Refused) as raised:
-        ask_attributes(target(f"prospero://h/{where.format(name)}"), b"ACCESS-METHOD")
+        request_attributes(target(f"prospero://h/{where.format(name)}"), b"ACCESS-METHOD")
     assert raised.value.rule == "S02"
 
 

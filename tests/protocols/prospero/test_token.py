@@ -72,6 +72,17 @@ def test_lines_are_read_in_one_pass(text: bytes, lines: list[list[bytes]]) -> No
     assert [list(words.tokens) for words in read_lines(text)] == lines
 
 
+@pytest.mark.parametrize("count", [1, 511, 512, 513, 1024, 1025, 70_000])
+def test_a_token_has_any_number_of_quotes(count: int) -> None:
+    """A file in one token has two for each of its own."""
+    bare = quote(b"'" * count) + b"a' \n'" * count
+    lines = [words.tokens for words in read_lines(b"A 'b' " + bare + b" c\nD " + bare + b"\nE")]
+    token = b"'" * count + b"a \n" * count
+    assert lines == [(b"A", b"b", token, b"c"), (b"D", token), (b"E",)]
+    with pytest.raises(ProtocolError, match="inside quotes"):
+        list(read_lines(b"A " + bare + b"'"))
+
+
 def test_a_line_is_kept_as_it_came() -> None:
     text = b"LINK  L 'a\nb' \r\n\n  X y"
     assert [words.raw for words in read_lines(text)] == [b"LINK  L 'a\nb' ", b"X y"]

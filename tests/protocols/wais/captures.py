@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
+from fixtures import recordings
 from fixtures.wais import Database, Document, Implementation, Search, World
 from fixtures.wais.coding import HEADER_LENGTH
 from fixtures.wais.request import read_request
@@ -15,7 +15,7 @@ from protocols.wais.apdu import parse_search_response
 from protocols.wais.document_id import parse_fields
 from protocols.wais.record import Header, Records, parse_records
 
-FOLDER = Path(__file__).parents[4] / "shared" / "captures" / "wais"
+FOLDER = recordings.FOLDER / "wais"
 
 #: How the recorded server called itself.
 RECORDED = Implementation(b"LS6", b"University of Dortmund Informatik VI", b"2.0 PL 65 string")

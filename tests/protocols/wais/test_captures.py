@@ -14,12 +14,12 @@ from protocols.wais.apdu import encode_init, encode_retrieval, encode_word_searc
 from protocols.wais.document_id import write_opaque
 from protocols.wais.entries import HitReader
 from protocols.wais.exchange import read_init_response, read_records
-from protocols.wais.handler import open_wais
 from protocols.wais.message import LARGEST, read_message
 from protocols.wais.record import Records
 from protocols.wais.url import WaisUrl
 from protocols.wire import encode_message
 from tests.protocols.in_memory import Cutter, MemoryGate, oddly, one_by_one, whole
+from tests.protocols.opening import open_url
 from tests.protocols.outcome import resolve
 from tests.protocols.wais.captures import (
     RECORDED,
@@ -202,7 +202,7 @@ async def test_a_search_from_connect_to_entries(
     url = WaisUrl(scheme="wais", host="h", database=asked.database, search=asked.words)
     for cutter in CUTTERS:
         gate = MemoryGate([Connection(tuple(turns), "left")], cutter)
-        found = await resolve(open_wais, url, gate)
+        found = await resolve(open_url, url, gate)
         gate.check_finished()
         if isinstance(outcome, str):
             assert found.error == outcome
@@ -244,7 +244,7 @@ async def test_a_document_from_connect_to_its_true_end(name: str, cutter: Cutter
     ]
     gate = MemoryGate([scripted(name, [encode_message(each).octets for each in requests])], cutter)
     url = WaisUrl(scheme="wais", host="h", database=database, wtype=wtype, wpath=write_opaque(document_id))
-    found = await resolve(open_wais, url, gate)
+    found = await resolve(open_url, url, gate)
     gate.check_finished()
     assert found.error is None
     assert found.body is not None

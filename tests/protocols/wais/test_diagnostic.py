@@ -70,19 +70,12 @@ def test_refusals(codes: list[str], kind: type[Declined], code: str, status: int
     assert error.retryable == (kind is TryLater)
 
 
-@pytest.mark.parametrize(
-    ("text", "guess"),
-    [
-        ("Request out of range", "or it is empty"),
-        ("Missing DocID in request", "no such document"),
-        ("", "no"),
-    ],
-)
-def test_a_document_that_is_not_there(text: str, guess: str) -> None:
+@pytest.mark.parametrize("text", ["Missing DocID in request", ""])
+def test_a_document_that_is_not_there(text: str) -> None:
     error = missing(Diagnostic("SF", text, True), "the document")
     assert type(error) is NotFound
     assert (error.code, error.text, error.exit_code) == ("SF", text, 8)
-    assert guess in error.message
+    assert "no such document" in error.message
 
 
 def test_who_tells_the_end() -> None:
@@ -91,5 +84,5 @@ def test_who_tells_the_end() -> None:
         Diagnostic("SF", "Missing"),
         Diagnostic("S1", "out of range"),
     ]
-    assert [each.tells_the_end for each in said] == [True, False, False]
+    assert [each.reports_the_end for each in said] == [True, False, False]
     assert [each.is_out_of_range for each in said] == [True, True, False]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from fixtures.wais import Init, Request, Search
 from fixtures.wais.request import read_request
 from fixtures.wais.strictness import violations_of, violations_of_head
-from protocols.errors import Refused
-from protocols.step import Connect, HandOver, Hear, Note, Say, Step, rehearse
-from protocols.wais.dialogue import Found, converse, count_of, document_of
-from protocols.wais.retrieval import Chunk, Document
+from protocols.errors import InvalidUrl, Refused
+from protocols.options import Options
+from protocols.rehearsal import rehearse
+from protocols.step import Begin, Connect, Give, Hear, Note, Say, Step
+from protocols.wais.dialogue import converse, count_of, document_of
+from protocols.wais.retrieval import Document
 from protocols.wais.url import WaisUrl
 from resolver.url import parse
 
@@ -25,7 +29,7 @@ def plan(text: str) -> list[Step]:
     return rehearse(converse(wais(text)))
 
 
-def requests(steps: list[Step]) -> list[Request]:
+def requests(steps: Iterable[Step]) -> list[Request]:
     """What is sent; all of it as a strict server wants it."""
     found: list[Request] = []
     for step in steps:
@@ -40,10 +44,10 @@ def requests(steps: list[Step]) -> list[Request]:
 
 
 PLANS: list[tuple[str, list[type[Step]]]] = [
-    ("wais://h/db?two words".replace(" ", "%20"), [Connect, Say, Hear, Say, Hear, Found]),
-    ("wais://h/db?", [Connect, Say, Hear, Say, Hear, Found]),
-    ("wais://h/db/TEXT/%02%01x", [Connect, Say, Hear, Note, Say, Hear, Chunk]),
-    ("wais://h/db", [Connect, Say, Hear, Say, Hear, Found, Note, Note, Say, Hear, Chunk]),
+    ("wais://h/db?two words".replace(" ", "%20"), [Connect, Say, Hear, Say, Hear, Begin, Give]),
+    ("wais://h/db?", [Connect, Say, Hear, Say, Hear, Begin, Give]),
+    ("wais://h/db/TEXT/%02%01x", [Connect, Say, Hear, Note, Say, Hear, Begin, Give]),
+    ("wais://h/db", [Connect, Say, Hear, Say, Hear, Begin, Give, Note, Note, Say, Hear, Give]),
 ]
 
 
@@ -103,7 +107,7 @@ def test_documents(path: str, document_id: bytes, wtype: bytes) -> None:
 @pytest.mark.parametrize(("hits", "most"), [(None, 40), (1, 1), (200, 200), (0, 1_000), (5_000, 1_000)])
 def test_how_many_hits(hits: int | None, most: int) -> None:
     assert count_of(hits) == most
-    (_, search) = requests(rehearse(converse(wais("wais://h/db?x"), hits=hits)))
+    (_, search) = requests(rehearse(converse(wais("wais://h/db?x"), Options(entries=hits))))
     assert isinstance(search, Search)
     assert search.most == most
 
@@ -128,8 +132,21 @@ def test_what_may_not_be_sent_is_refused_before_anything_is_done(path: str) -> N
     assert caught.value.rule == "S02"
 
 
+@pytest.mark.parametrize("path", ["db/TEXT/", "db//", "/TEXT/"])
+def test_a_document_without_an_id_is_refused_before_anything_is_done(path: str) -> None:
+    """The grammar lets it be empty; the real server hangs up on it (wais page, section 6)."""
+    text = f"wais://h/{path}"
+    with pytest.raises(InvalidUrl) as caught:
+        next(converse(wais(text)))
+    assert (caught.value.kind, caught.value.position, caught.value.exit_code) == (
+        "missing-path",
+        len(text),
+        12,
+    )
+
+
 def test_a_plan_says_what_is_received() -> None:
-    assert [step.what for step in plan("wais://h/db/TEXT/x") if isinstance(step, Hear | HandOver)] == [
+    assert [step.what for step in plan("wais://h/db/TEXT/x") if isinstance(step, Hear | Give)] == [
         "Init-Response: the size that messages may have",
         "Search-Response: octets 0 to 9999 of the document",
         "the document from octet 0 on",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,14 @@ import resolver
 from fixtures.wais import EXAMPLE, Behaviour, serve
 from protocols.errors import AccessDenied, LimitExceeded, NotFound, Refused
 from resolver.policy import Policy
+from tests.protocols.command import command
 from tests.protocols.wais.test_over_sockets import LOGBOOK, QUAY, path_of
 
-CHECKOUT = Path(__file__).parents[3]
 DEMO = EXAMPLE.databases[b"demo"]
 QUAY_TEXT, LOGBOOK_TEXT = (
     next(each.text for each in DEMO.documents if each.headline == name)
     for name in (b"Quay notes", b"Logbook")
 )
-
-
-async def command(*arguments: str, folder: Path | None = None) -> tuple[int, bytes, bytes]:
-    """One run of the command: status, standard output, standard error."""
-    done = await trio.run_process(
-        [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()", *arguments],
-        capture_stdout=True,
-        capture_stderr=True,
-        check=False,
-        cwd=folder,
-        env={"PYTHONPATH": str(CHECKOUT), "PATH": ""},
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 def saved(folder: Path) -> list[bytes]:
@@ -210,7 +196,8 @@ STATUSES = [
     ("private?x", 6),
     ("nowhere?x", 8),
     ("demo/TEXT/0000000001WJ", 8),
-    ("demo/TEXT/", 4),  # hung up without an answer
+    ("demo/TEXT/%03%01x", 4),  # hung up without an answer
+    ("demo/TEXT/", 12),  # no document id: the real server would hang up
     ("demo%40other?x", 9),
     ("demo/TEXT", 12),
 ]

@@ -206,6 +206,18 @@ def test_a_headline_that_is_a_url(headline: bytes, offered: bool) -> None:
     assert only.extra["libwww_url"] is None
 
 
+def test_the_type_url_is_never_retrieved_wherever_it_stands() -> None:
+    headline = b"http://www.example/x"
+    (first,) = entries(hit(types=types(b"url", b"TEXT"), headline=headline))
+    (second,) = entries(hit(types=types(b"TEXT", b"URL"), headline=headline))
+    assert first.extra is not None
+    assert second.extra is not None
+    assert (first.kind, first.url) == (Kind.LINK, "http://www.example/x")
+    assert first.extra["other_types"] == [f"{HOST}/demo/TEXT/an%20id"]
+    assert (second.kind, second.url) == (Kind.DOCUMENT, f"{HOST}/demo/TEXT/an%20id")
+    assert second.extra["other_types"] == ["http://www.example/x"]
+
+
 DATES = [
     (b"941220", (1994, 12, 20)),
     (b"691231", (2069, 12, 31)),

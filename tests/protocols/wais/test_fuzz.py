@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import cast
 
-from protocols.contract import Entry, Kind
+from protocols.contract import Entry, Kind, Options
 from protocols.errors import InvalidUrl, LimitExceeded, NotFound, ProtocolError, ResolveError
-from protocols.step import Hear, Say
-from protocols.wais.dialogue import Found, converse
+from protocols.step import Begin, Give, Say, Step
+from protocols.wais.dialogue import converse
 from protocols.wais.entries import HitReader
-from protocols.wais.handler import describe
 from protocols.wais.message import LARGEST
 from protocols.wais.record import parse_records
-from protocols.wais.retrieval import LARGEST_CHUNK, Chunk, Ending
+from protocols.wais.retrieval import LARGEST_CHUNK
 from protocols.wais.url import WaisUrl
-from protocols.wire import Buffer
 from resolver.url import parse
+from tests.protocols.peer import Spoken
+from tests.protocols.player import Player
+from tests.protocols.scripts import Speech
 from tests.protocols.wais.captures import capture, names
 
 DIALOGUES = int(os.environ.get("WAIS_FUZZ", "1000"))
@@ -91,75 +92,53 @@ def pieces(octets: bytes, dice: random.Random) -> Iterator[bytes]:
     return (octets[start : start + step] for start in range(0, len(octets), step))
 
 
-class Listener:
+class Listener(Player[object]):
     """Performs a dialogue with octets for a server, and watches over its limits."""
 
-    def __init__(self, octets: bytes, dice: random.Random) -> None:
-        self._pieces = pieces(octets, dice)
-        self._buffer = Buffer()
-        self._said = 0
-        self._heard = 0
+    def __init__(self, url: WaisUrl, start: int, cut: Iterable[bytes]) -> None:
+        super().__init__(converse(url, Options(start=start)), Speech(cut))
+        self._url = url
         self.entries: list[Entry] = []
         self.received = 0
-        self.ending: Ending | None = None
 
-    def run(self, url: WaisUrl, start: int) -> None:
-        dialogue = converse(url, start=start)
-        answer: object = None
-        while True:
-            try:
-                step = dialogue.send(answer)
-            except StopIteration:
-                return
-            match step:
-                case Say():
-                    assert self._said == self._heard, "said more before the answer"
-                    self._said += 1
-                    answer = None
-                case Hear(reader=reader):
-                    self._heard += 1
-                    answer = self._hear(reader)
-                case Found():
-                    self._list(step, url)
-                    answer = None
-                case Chunk():
-                    self._take(step)
-                    answer = None
-                case _:
-                    answer = None
+    def perform(self, step: Step) -> object:
+        if isinstance(step, Say):
+            assert len(self.sent) == len(self.heard), "said more before the answer"
+        answer = super().perform(step)
+        if isinstance(step, Begin) and step.reply.records is not None:
+            self._list(step.reply.records, self._url)
+        if isinstance(step, Give):
+            self._take_octets(step.octets, self._url)
+        return answer
 
-    def _hear(self, reader: Callable[[Buffer], Iterator[None]]) -> object:
-        waiting = reader(self._buffer)
-        while True:
-            assert len(self._buffer) <= LARGEST + HEADER + 100_000, "read on without a limit"
-            try:
-                next(waiting)
-            except StopIteration as done:
-                return done.value
-            assert not self._buffer.at_end, "asked for more after the end"
-            self._buffer.feed(next(self._pieces, b""))
+    def receive(self) -> Spoken:
+        assert len(self.buffer) <= LARGEST + HEADER + 100_000, "read on without a limit"
+        return super().receive()
 
-    def _list(self, found: Found, url: WaisUrl) -> None:
+    def _list(self, records: bytes, url: WaisUrl) -> None:
         reader = HitReader(url)
-        self.entries = [*reader.feed(found.records.octets), *reader.finish()]
-        assert len(self.entries) in (len(found.records.headers), 0)
+        self.entries = [*reader.feed(records), *reader.finish()]
+        assert self.reply.extra is not None
+        assert len(self.entries) in (self.reply.extra.get("records", self.reply.extra.get("hits")), 0)
         for entry in self.entries:
             assert entry.url is None or entry.kind is Kind.LINK or parse(entry.url).scheme == "wais"
 
-    def _take(self, chunk: Chunk) -> None:
-        assert self.ending is None
-        assert len(chunk.octets) <= LARGEST_CHUNK
-        self.received += len(chunk.octets)
-        self.ending = chunk.ending
-        describe(chunk)
+    def _take_octets(self, octets: bytes, url: WaisUrl) -> None:
+        if self.reply.kind is Kind.DIRECTORY:
+            self._list(octets, url)
+            return
+        assert not self.reply.verified, "something came behind the end"
+        assert len(octets) <= LARGEST_CHUNK
+        self.received += len(octets)
 
 
 def play(seed: int) -> str:
     """One dialogue; what came of it in a word."""
     dice = random.Random(seed)
-    listener = Listener(session(dice), dice)
+    cut = pieces(session(dice), dice)
+    url, start = dice.choice(URLS), dice.choice((0, 0, 0, 1, 107))
     try:
-        listener.run(dice.choice(URLS), dice.choice((0, 0, 0, 1, 107)))
+        Listener(url, start, cut).play(surplus=None)
     except LimitExceeded:
         raise AssertionError("a limit of the caller's, who has none here") from None
     except InvalidUrl:

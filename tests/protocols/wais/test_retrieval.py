@@ -10,11 +10,16 @@ import pytest
 from fixtures.wais import Search
 from fixtures.wais.request import read_request
 from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, ResolveError
-from protocols.step import Hear, Note, Say, rehearse
+from protocols.location import Kind
+from protocols.rehearsal import rehearse
+from protocols.reply import Reply
+from protocols.step import Begin, Dialogue, Give, Hear, Note, Say, Step
 from protocols.wais.diagnostic import Diagnostic
 from protocols.wais.message import LARGEST
 from protocols.wais.record import Records
-from protocols.wais.retrieval import Chunk, Document, Ending, chunk_size, retrieve
+from protocols.wais.retrieval import Document, Ending, Ranges, chunk_size, give
+from tests.protocols.peer import UNSCRIPTED, Peer
+from tests.protocols.player import Player
 
 DOCUMENT = Document(b"demo", b"an id", b"TEXT")
 BEYOND = Diagnostic("SF", "Request out of range", True)
@@ -53,29 +58,38 @@ class Run:
     error: type[ResolveError] | None = None
 
 
+class Ranged(Peer):
+    """A server that gives ranges of a document; those that were asked for are kept."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.ranges: list[tuple[int, int]] = []
+
+    def hear(self, octets: bytes) -> None:
+        self.ranges.append(_range(octets))
+
+    def answer(self, step: Step) -> object:
+        return _records(self._server(*self.ranges[-1])) if isinstance(step, Hear) else UNSCRIPTED
+
+
 def run(server: Server, *, agreed: int = LARGEST, start: int = 0, document: Document = DOCUMENT) -> Run:
     """Drive the machine; a server that is asked a hundred times has been asked too often."""
     result = Run()
-    dialogue = retrieve(document, agreed, start)
-    answer: object = None
+    peer = Ranged(server)
+    player = Player(_as_body(_retrieve(document, agreed, start, result)), peer)
     try:
-        while len(result.ranges) < 100:
-            match step := dialogue.send(answer):
-                case Say(lines=(line,)):
-                    result.ranges.append(_range(line.octets))
-                    answer = None
-                case Hear():
-                    answer = _records(server(*result.ranges[-1]))
-                case Chunk():
-                    _take(step, result)
-                    answer = None
-                case _:
-                    assert isinstance(step, Note)
-    except StopIteration:
-        assert result.ending is not None
+        while len(peer.ranges) < 100 and player.advance(Say) is not None:
+            pass
+        assert player.over == (result.ending is not None)
     except ResolveError as error:
         result.error = type(error)
+    result.ranges, result.body = peer.ranges, player.body
     return result
+
+
+def _as_body(retrieving: Dialogue[None]) -> Dialogue[None]:
+    yield Begin(Reply(kind=Kind.DOCUMENT))
+    yield from retrieving
 
 
 def _range(octets: bytes) -> tuple[int, int]:
@@ -90,13 +104,15 @@ def _records(answer: tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None) ->
     return None if answer is None else Records(b"", (), *answer)
 
 
-def _take(chunk: Chunk, result: Run) -> None:
-    assert result.ending is None, "something came behind the end"
-    if result.begins is None:
-        result.begins = chunk.at
-    assert chunk.at == result.begins + len(result.body)
-    result.body += chunk.octets
-    result.ending = chunk.ending
+def _retrieve(document: Document, agreed: int, start: int, result: Run) -> Dialogue[None]:
+    ranges = Ranges(document, agreed, start)
+    first = yield from ranges.first()
+    result.begins = first.at
+    reply = Reply(kind=Kind.DOCUMENT)
+    yield from give(ranges, first, reply)
+    told = [Ending.TOLD] if "terminator" in reply.verified else []
+    told += [each for each in Ending for found in reply.findings if found.detail.startswith(each.value)]
+    (result.ending,) = told
 
 
 @pytest.mark.parametrize("length", [0, 1, 107, 9_999, 10_000, 10_001, 20_000, 25_000])
@@ -133,7 +149,7 @@ def test_the_end_as_each_case_of_the_page_tells_it() -> None:
 #: An answer to the first range, and what it is.
 FAILURES = [
     (((), (MISSING,)), NotFound),
-    (((), (BEYOND,)), NotFound),
+    (((), (MISSING, OTHER)), NotFound),
     (((), (OTHER,)), NotFound),
     (((), (DENIED,)), AccessDenied),
     (((), (BEYOND, DENIED)), AccessDenied),
@@ -161,6 +177,15 @@ def test_a_text_with_another_diagnostic_is_delivered_and_then_fails(diagnostics:
 def test_a_later_failure_keeps_what_came() -> None:
     result = run(lambda start, end: ((octets(start, end),), ()) if start < 20_000 else ((), (DENIED,)))
     assert (result.body, result.error) == (octets(0, 20_000), AccessDenied)
+
+
+@pytest.mark.parametrize("texts", [(), (b"",)])
+@pytest.mark.parametrize("start", [0, 1, 25_000])
+def test_a_document_of_no_octets_is_a_document(texts: tuple[bytes, ...], start: int) -> None:
+    """The real server says `Request out of range` of it, alone or with a text, and other words of one that is
+    missing. What was held of a longer one before is void."""
+    result = run(lambda first, end: (texts, (BEYOND,)), start=start)
+    assert (result.body, result.begins, result.ending, result.error) == (b"", 0, Ending.TOLD, None)
 
 
 # -- sizes
@@ -234,5 +259,5 @@ def test_a_document_that_is_gone_is_not_taken_for_complete() -> None:
 
 def test_the_plan() -> None:
     """As with a document that is shorter than a range."""
-    steps = [type(step) for step in rehearse(retrieve(DOCUMENT, LARGEST))]
-    assert steps == [Note, Say, Hear, Chunk]
+    steps = [type(step) for step in rehearse(_retrieve(DOCUMENT, LARGEST, 0, Run()))]
+    assert steps == [Note, Say, Hear, Give]

@@ -1,4 +1,4 @@
-"""Every wais transcript drives the handler on streams in memory, and on a socket through the real gate."""
+"""Every wais transcript drives the dialogue alone, on streams in memory, and on a socket behind the gate."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import trio
 from fixtures.replay import serve_transcript
 from fixtures.transcript import Transcript, transcripts
 from protocols.contract import Limits
-from protocols.wais.handler import open_wais
+from protocols.wais.dialogue import converse
 from protocols.wais.url import WaisUrl
-from resolver.gate.door import Door
+from resolver.gate.network import Network
 from resolver.policy import Policy
 from resolver.url import parse
+from tests.hang import HANG
 from tests.protocols.in_memory import CUTTERS, MemoryGate
-from tests.protocols.outcome import check, resolve
+from tests.protocols.opening import open_url
+from tests.protocols.outcome import check, recite, resolve
+from tests.protocols.typed_url import parse_as
 
 TRANSCRIPTS = transcripts("wais")
 PLACE = "127.0.0.1"
@@ -27,10 +30,15 @@ def test_there_are_some() -> None:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
+def test_the_dialogue_alone(transcript: Transcript) -> None:
+    check(recite(converse(parse_as(WaisUrl, transcript.url)), transcript), transcript.outcome)
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
 async def test_the_handler_in_memory(transcript: Transcript) -> None:
     for cutter in CUTTERS:
         gate = MemoryGate.of(transcript, cutter)
-        check(await resolve(open_wais, parse(transcript.url), gate), transcript.outcome)
+        check(await resolve(open_url, parse(transcript.url), gate), transcript.outcome)
         gate.check_finished()
 
 
@@ -38,13 +46,13 @@ async def test_the_handler_in_memory(transcript: Transcript) -> None:
 async def test_on_a_socket(transcript: Transcript) -> None:
     url = parse(transcript.url)
     assert isinstance(url, WaisUrl)
-    with trio.fail_after(5):
+    with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             replay = await serve_transcript(nursery, transcript)
             here = replace(url, host=PLACE, port=replay.port)
             policy = Policy(allow_port={replay.port})
-            async with Door(policy=policy, limits=Limits(idle=0.2)) as door:
-                outcome = await resolve(open_wais, here, door.admit(here))
+            async with Network(policy=policy, limits=Limits(idle=0.2)) as network:
+                outcome = await resolve(open_url, here, network.admit(here))
             while replay.served < len(transcript.connections) and not replay.complaints:
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()

@@ -14,11 +14,11 @@ import trustme
 
 from protocols.contract import Limits
 from resolver.events import Event
-from resolver.gate import Door, Passage
+from resolver.gate import Network, UrlGate
 from resolver.policy import Policy
 from resolver.url import parse
 
-Serve: TypeAlias = Callable[[trio.SocketStream], Awaitable[None]]
+Serve: TypeAlias = Callable[[trio.SocketStream], Awaitable[object]]
 ServeTls: TypeAlias = Callable[["trio.SSLStream[trio.SocketStream]"], Awaitable[None]]
 
 
@@ -79,16 +79,16 @@ def admit(
     connect: float = 5.0,
     events: list[Event] | None = None,
     cafile: str | None = None,
-) -> Passage:
-    """A passage through a door of its own that looks no name up."""
-    door = Door(
+) -> UrlGate:
+    """A gate of a network of its own that looks no name up."""
+    network = Network(
         policy=Policy.default() if policy is None else policy,
         limits=Limits(idle=idle, connect=connect),
         on_event=None if events is None else events.append,
         cafile=cafile,
         lookup=no_lookup,
     )
-    return door.admit(parse(url))
+    return network.admit(parse(url))
 
 
 async def no_lookup(host: str, port: int) -> list[str]:

@@ -20,6 +20,7 @@ from protocols.errors import Disconnected, TimedOut
 from resolver.gate import stream as stream_module
 from resolver.gate.bulk import SPLICE_FROM, Pipe, spliceable
 from resolver.gate.stream import Stream
+from tests.hang import HANG
 from tests.resolver.gate.peers import admit, reset, start, start_tls
 from tests.resolver.gate.transfers import FileSink, file_sink
 
@@ -198,6 +199,7 @@ async def test_moving_can_be_cancelled(mover, tmp_path: Path) -> None:  # type: 
         assert scope.cancelled_caught
 
 
+@pytest.mark.slow
 async def test_64_mib_need_less_than_two(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     """The peak of what Python allocates while they pass; the peer's octets are there before."""
     connect, flags = mover
@@ -220,8 +222,8 @@ FULL_DISK = """
     from functools import partial
     from protocols.contract import Limits
     from protocols.errors import LocalError
-    from resolver.gate import Door, stream as stream_module
-    from resolver.gate.sink import Sink
+    from resolver.gate import Network, stream as stream_module
+    from resolver.disk.partial_file import PartialFile
     from resolver.policy import Policy
     from resolver.url import parse
 
@@ -234,9 +236,9 @@ FULL_DISK = """
             send = lambda stream: give(stream)
             listeners = await nursery.start(partial(trio.serve_tcp, send, 0, host="127.0.0.1"))
             port = listeners[0].socket.getsockname()[1]
-            door = Door(policy=Policy.default())
-            async with door.admit(parse(f"http://127.0.0.1:{port}/")).connect(tls=False) as stream:
-                async with Sink(path) as sink:
+            network = Network(policy=Policy.default())
+            async with network.admit(parse(f"http://127.0.0.1:{port}/")).connect(tls=False) as stream:
+                async with PartialFile(path) as sink:
                     resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, -1))
                     try:
                         await stream.move(sink, None)
@@ -259,7 +261,9 @@ def test_a_full_disk_is_a_local_error(way: str, tmp_path: Path) -> None:
     """A file size limit stands in for the full disk: the same call fails at the same place."""
     path = tmp_path / "big"
     command = [sys.executable, "-c", textwrap.dedent(FULL_DISK), way, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[3])
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=HANG, cwd=Path(__file__).parents[3]
+    )
     assert done.stderr == ""
     position, _, message = done.stdout.partition(" ")
     assert int(position) == 1_500_000
@@ -267,7 +271,13 @@ def test_a_full_disk_is_a_local_error(way: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stream_is_what_the_contract_says() -> None:
+async def test_a_stream_is_what_the_contract_says(nursery: trio.Nursery) -> None:
     from protocols.contract import Stream as Contract
 
-    assert {name for name in vars(Contract) if not name.startswith("_")} <= set(dir(Stream))
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+
+    port = await start(nursery, serve)
+    async with admit(f"gopher://127.0.0.1:{port}/").connect(tls=False) as stream:
+        assert type(stream) is Stream
+        assert {name for name in vars(Contract) if not name.startswith("_")} <= set(dir(stream))

@@ -17,7 +17,20 @@ from protocols.errors import (
     TimedOut,
     TlsError,
 )
-from resolver.gate.faults import connection_fault, object_fault, reason, refusal, tls_fault, writing_fault
+from resolver.disk.faults import object_fault, reason, writing_fault
+from resolver.gate.faults import connection_fault, is_cut, tls_fault
+from resolver.policy.verdict import refusal
+
+
+def openssl(kind: type[ssl.SSLError], reason: str) -> ssl.SSLError:
+    """As the module `ssl` raises it: `reason` is OpenSSL's word."""
+    error = kind(1, f"[SSL: {reason}] (_ssl.c:1)")
+    error.reason = reason
+    return error
+
+
+#: Python 3.11.3 and before; then since.
+CUT = [openssl(kind, "UNEXPECTED_EOF_WHILE_READING") for kind in (ssl.SSLError, ssl.SSLEOFError)]
 
 
 def system(code: int) -> OSError:
@@ -74,6 +87,7 @@ def test_what_cannot_be_written_says_what_and_where(code: int) -> None:
     ("error", "words"),
     [
         (ssl.SSLEOFError(8, "EOF occurred in violation of protocol"), "ended the connection during"),
+        *((error, "ended the connection during") for error in CUT),
         (ssl.SSLZeroReturnError(6, "TLS/SSL connection has been closed"), "ended the connection during"),
         (ssl.SSLError(1, "[SSL] something (_ssl.c:1)"), "TLS with h.example failed"),
     ],
@@ -98,3 +112,13 @@ def test_a_refusal_names_its_rule_and_the_flag() -> None:
 def test_a_reason_is_words_alone() -> None:
     assert reason(system(errno.ECONNREFUSED)) == "connection refused"
     assert reason(OSError("no number")) == "no number"
+
+
+def test_an_end_without_close_notify_is_known_in_every_python() -> None:
+    assert all(map(is_cut, CUT))
+    others = [
+        openssl(ssl.SSLError, "WRONG_VERSION_NUMBER"),
+        ssl.SSLEOFError(8, "EOF occurred"),
+        ssl.SSLError(1),
+    ]
+    assert not any(map(is_cut, others))

@@ -100,11 +100,17 @@ async def test_the_system_gets_the_name_as_octets() -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
-    [socket.gaierror(socket.EAI_NONAME, "Name or service not known"), UnicodeError("label too long")],
+    ("error", "lasting"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), True),
+        (socket.gaierror(socket.EAI_AGAIN, "Name server is not there"), False),
+        (socket.gaierror(socket.EAI_FAIL, "Name server has trouble"), False),
+        (UnicodeError("label too long"), True),
+    ],
 )
-async def test_what_the_system_does_not_know_is_unreachable(error: Exception) -> None:
+async def test_what_the_system_does_not_know_is_unreachable(error: Exception, lasting: bool) -> None:
     trio.socket.set_custom_hostname_resolver(FakeResolver(error))
     with pytest.raises(Unreachable, match=r"no address for no\.example: (Name|label)") as raised:
         await look_up("no.example", 70)
     assert raised.value.__cause__ is error
+    assert raised.value.lasting == lasting  # only who nobody knows will not be known in a minute

@@ -11,10 +11,11 @@ import trustme
 from protocols.connection import Line
 from protocols.contract import Referrer
 from protocols.errors import Refused
-from resolver.gate import Door, Passage
+from resolver.gate import Network, UrlGate
 from resolver.gate.pool import CAPACITY, LIFETIME, Pool
 from resolver.policy import Policy
 from resolver.url import parse
+from tests.protocols.in_memory import MemorySink
 from tests.resolver.gate.peers import reset, start, start_tls
 
 LINE = Line(b"hello", b"hello")
@@ -39,22 +40,22 @@ class Echo:
             await trio.lowlevel.checkpoint()
 
 
-async def lend(passage: Passage, whom: str = "me", memory: object = "m") -> tuple[object, object]:
+async def lend(url_gate: UrlGate, pool_key: str = "me", state: object = "m") -> tuple[object, object]:
     """Borrow a connection and leave it in order: its stream, and what was remembered of it."""
-    async with passage.borrow(whom, tls=False) as loan:
-        loan.keep(memory)
-        return loan.stream, loan.memory
+    async with url_gate.acquire(pool_key, tls=False) as pooled:
+        pooled.keep(state)
+        return pooled.stream, pooled.state
 
 
 async def test_what_is_left_in_order_serves_again(nursery: trio.Nursery) -> None:
     echo = Echo()
     port = await start(nursery, echo.serve)
-    async with Door(policy=Policy.default()) as door:
-        stream, memory = await lend(door.admit(parse(f"http://127.0.0.1:{port}/a")))
-        again, remembered = await lend(door.admit(parse(f"http://127.0.0.1:{port}/b")), memory="n")
-        assert (memory, remembered) == (None, "m")
+    async with Network(policy=Policy.default()) as network:
+        stream, state = await lend(network.admit(parse(f"http://127.0.0.1:{port}/a")))
+        again, remembered = await lend(network.admit(parse(f"http://127.0.0.1:{port}/b")), state="n")
+        assert (state, remembered) == (None, "m")
         assert again is stream
-        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/c"))))[1] == "n"
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/c"))))[1] == "n"
     await echo.until_ended(1)
     assert len(echo.streams) == 1
 
@@ -62,13 +63,13 @@ async def test_what_is_left_in_order_serves_again(nursery: trio.Nursery) -> None
 async def test_nothing_is_kept_outside_the_door(nursery: trio.Nursery) -> None:
     echo = Echo()
     port = await start(nursery, echo.serve)
-    door = Door(policy=Policy.default())
+    network = Network(policy=Policy.default())
     for _ in range(2):
-        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
     await echo.until_ended(2)
-    async with door:
-        await lend(door.admit(parse(f"http://127.0.0.1:{port}/")))
-    assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+    async with network:
+        await lend(network.admit(parse(f"http://127.0.0.1:{port}/")))
+    assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
     await echo.until_ended(4)
 
 
@@ -76,12 +77,14 @@ async def test_nothing_is_kept_outside_the_door(nursery: trio.Nursery) -> None:
 async def test_what_is_not_in_order_is_closed(how: str, nursery: trio.Nursery) -> None:
     echo = Echo()
     port = await start(nursery, echo.serve)
-    async with Door(policy=Policy.default()) as door:
+    async with Network(policy=Policy.default()) as network:
         with trio.CancelScope() as scope:
             try:
-                async with door.admit(parse(f"http://127.0.0.1:{port}/")).borrow("me", tls=False) as loan:
+                async with network.admit(parse(f"http://127.0.0.1:{port}/")).acquire(
+                    "me", tls=False
+                ) as pooled:
                     if how != "unsaid":
-                        loan.keep("m")
+                        pooled.keep("m")
                     if how == "raised":
                         raise ValueError
                     if how == "cancelled":
@@ -90,11 +93,11 @@ async def test_what_is_not_in_order_is_closed(how: str, nursery: trio.Nursery) -
             except ValueError:
                 pass
         await echo.until_ended(1)
-        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
 
 
 @pytest.mark.parametrize(
-    ("url", "whom"),
+    ("url", "pool_key"),
     [
         ("http://127.0.0.1:{port}/", "you"),  # S11: sessions of different people share nothing
         ("gopher://127.0.0.1:{port}/", "me"),
@@ -102,13 +105,13 @@ async def test_what_is_not_in_order_is_closed(how: str, nursery: trio.Nursery) -
         ("http://127.0.0.1:{other}/", "me"),
     ],
 )
-async def test_another_key_is_another_connection(url: str, whom: str, nursery: trio.Nursery) -> None:
+async def test_another_key_is_another_connection(url: str, pool_key: str, nursery: trio.Nursery) -> None:
     echo = Echo()
     port, other = await start(nursery, echo.serve), await start(nursery, echo.serve)
-    async with Door(policy=Policy(allow_port={port, other})) as door:
-        await lend(door.admit(parse(f"http://127.0.0.1:{port}/")))
-        assert (await lend(door.admit(parse(url.format(port=port, other=other))), whom))[1] is None
-        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] == "m"
+    async with Network(policy=Policy(allow_port={port, other})) as network:
+        await lend(network.admit(parse(f"http://127.0.0.1:{port}/")))
+        assert (await lend(network.admit(parse(url.format(port=port, other=other))), pool_key))[1] is None
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] == "m"
 
 
 async def say_and_end(stream: trio.SocketStream) -> None:
@@ -134,15 +137,15 @@ async def test_a_connection_on_which_anything_came_is_not_used(
         await trio.sleep_forever()
 
     port = await start(nursery, serve)
-    async with Door(policy=Policy.default()) as door:
-        passage = door.admit(parse(f"http://127.0.0.1:{port}/"))
-        stream, _ = await lend(passage)
+    async with Network(policy=Policy.default()) as network:
+        url_gate = network.admit(parse(f"http://127.0.0.1:{port}/"))
+        stream, _ = await lend(url_gate)
         while not first:
             await trio.lowlevel.checkpoint()
         await surprise(first[0])
         while stream.quiet:  # type: ignore[attr-defined]
             await trio.lowlevel.checkpoint()
-        assert (await lend(door.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
         while len(first) < 2:
             await trio.lowlevel.checkpoint()
 
@@ -158,16 +161,41 @@ async def test_inside_tls_too(nursery: trio.Nursery, tmp_path: object) -> None:
 
     port = await start_tls(nursery, authority.issue_cert("127.0.0.1"), serve)
     with authority.cert_pem.tempfile() as cafile:
-        async with Door(policy=Policy.default(), cafile=cafile) as door:
+        async with Network(policy=Policy.default(), cafile=cafile) as network:
             for turn in range(3):
-                passage = door.admit(parse(f"https://127.0.0.1:{port}/"))
-                async with passage.borrow(None, tls=True) as loan:
-                    assert loan.stream.secured
-                    assert (loan.memory is None) == (turn == 0)
-                    await loan.stream.send(LINE)
-                    assert await loan.stream.receive() == LINE.octets
-                    loan.keep(turn)
+                url_gate = network.admit(parse(f"https://127.0.0.1:{port}/"))
+                async with url_gate.acquire(None, tls=True) as pooled:
+                    assert pooled.stream.secured
+                    assert (pooled.state is None) == (turn == 0)
+                    await pooled.stream.send(LINE)
+                    assert await pooled.stream.receive() == LINE.octets
+                    pooled.keep(turn)
     assert len(served) == 1
+
+
+async def test_what_tls_holds_unread_makes_it_unfit(nursery: trio.Nursery) -> None:
+    """The octets have left the socket: only OpenSSL knows of them."""
+    authority = trustme.CA()
+    served: list[object] = []
+
+    async def serve(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        served.append(stream)
+        await stream.send_all(b"hello and more")
+        await trio.sleep_forever()
+
+    port = await start_tls(nursery, authority.issue_cert("127.0.0.1"), serve)
+    with authority.cert_pem.tempfile() as cafile:
+        async with Network(policy=Policy.default(), cafile=cafile) as network:
+            for _ in range(2):
+                async with network.admit(parse(f"https://127.0.0.1:{port}/")).acquire(
+                    None, tls=True
+                ) as pooled:
+                    assert pooled.state is None
+                    sink = MemorySink()
+                    assert await pooled.stream.move(sink, 5) == 5
+                    assert sink.octets == b"hello"
+                    pooled.keep("in order")
+    assert len(served) == 2
 
 
 async def test_each_use_is_judged_anew(nursery: trio.Nursery) -> None:
@@ -178,15 +206,15 @@ async def test_each_use_is_judged_anew(nursery: trio.Nursery) -> None:
     async def look_up(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    async with Door(policy=Policy.default(), lookup=look_up) as door:
+    async with Network(policy=Policy.default(), lookup=look_up) as network:
         url = parse(f"http://h.example:{port}/")
-        await lend(door.admit(url))
+        await lend(network.admit(url))
         outside = Referrer("http://other.example/", "198.51.100.1")
-        derived = door.admit(url, origin="derived", referrer=outside)
+        derived = network.admit(url, origin="derived", referrer=outside)
         with pytest.raises(Refused) as caught:
             await lend(derived)
         assert caught.value.rule == "S08"
-        assert (await lend(door.admit(url)))[1] == "m"
+        assert (await lend(network.admit(url)))[1] == "m"
     await echo.until_ended(1)
     assert len(echo.streams) == 1
 
@@ -210,7 +238,7 @@ async def test_the_last_one_used_comes_first() -> None:
     for number, fake in enumerate(fakes):
         await pool.put("k", fake, number)  # type: ignore[arg-type]
     taken = [await pool.take("k", "a") for _ in range(4)]
-    assert [kept and kept.memory for kept in taken] == [2, 1, 0, None]
+    assert [kept and kept.state for kept in taken] == [2, 1, 0, None]
 
 
 async def test_it_waits_no_longer_than_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:

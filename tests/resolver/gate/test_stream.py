@@ -75,7 +75,7 @@ async def test_a_request_larger_than_the_system_takes_at_once_arrives_whole(nurs
 async def test_silence_is_timed_out(nursery: trio.Nursery, tmp_path: Path) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
-        with pytest.raises(TimedOut, match=r"^nothing from 127\.0\.0\.1 for 0\.2 s$"):
+        with pytest.raises(TimedOut, match=r"^timed out: nothing from 127\.0\.0\.1 for 0\.2 s"):
             await stream.receive()
         with file_sink(tmp_path / "nothing") as sink, pytest.raises(TimedOut):
             await stream.move(sink, None)
@@ -177,14 +177,14 @@ async def test_closing_is_idempotent_and_wakes_who_waits(nursery: trio.Nursery) 
 
 async def trio_gather(waiting, closing) -> None:  # type: ignore[no-untyped-def]
     """Close once the other waits: its error comes bare through `first_of`."""
-    passage = admit("http://127.0.0.1:1024/")
+    url_gate = admit("http://127.0.0.1:1024/")
 
     async def close_and_stay() -> None:
         await trio.testing.wait_all_tasks_blocked()
         await closing()
         await trio.sleep_forever()
 
-    await passage.first_of(waiting, close_and_stay)
+    await url_gate.first_of(waiting, close_and_stay)
 
 
 async def test_the_connection_ends_with_its_context(nursery: trio.Nursery) -> None:
@@ -230,13 +230,13 @@ async def test_a_password_in_clear_is_judged_before_it_leaves(
 
     port = await start(nursery, serve)
     secret = encode_line(b"PASS", Secret(b"hunter2"))
-    passage = admit(f"http://127.0.0.1:{port}/", policy=Policy.cautious())
-    async with passage.connect(tls=False) as stream:
-        monkeypatch.setattr(stream, "_peer", "192.0.2.1")
+    url_gate = admit(f"http://127.0.0.1:{port}/", policy=Policy.cautious())
+    async with url_gate.connect(tls=False) as stream:
+        monkeypatch.setattr(stream, "peer", "192.0.2.1")
         with pytest.raises(Refused) as raised:
             await stream.send(secret)
         assert raised.value.rule == "S06"
-        monkeypatch.setattr(stream, "_peer", "127.0.0.1")
+        monkeypatch.setattr(stream, "peer", "127.0.0.1")
         await stream.send(secret)
     await trio.testing.wait_all_tasks_blocked()
     assert heard == [b"PASS hunter2\r\n"]
@@ -250,11 +250,12 @@ async def test_acknowledgements_are_not_delayed(
     port = await start(nursery, echo)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         set_again = 0
-        wait = stream._wait  # type: ignore[attr-defined]
+        wait = stream._wait
 
         async def watch(kind):  # type: ignore[no-untyped-def]
             nonlocal set_again
-            set_again += stream._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)  # type: ignore[attr-defined]
+            assert isinstance(stream._sock, socket.socket)
+            set_again += stream._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)
             await wait(kind)
 
         monkeypatch.setattr(stream, "_wait", watch)
@@ -272,8 +273,8 @@ async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, aut
     plain = await start(nursery, echo)
     secure = await start_tls(nursery, authority.issue_cert("127.0.0.1"), serve)
     for port, tls in ((plain, False), (secure, True)):
-        passage = admit(f"https://127.0.0.1:{port}/", cafile=cafile)
-        async with passage.connect(tls=tls) as stream:
+        url_gate = admit(f"https://127.0.0.1:{port}/", cafile=cafile)
+        async with url_gate.connect(tls=tls) as stream:
             line = encode_line(bytes([66]) * 3_000_000)
             received = 0
 
@@ -287,7 +288,7 @@ async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, aut
                 await stream.send(line)
                 await trio.sleep_forever()
 
-            assert await passage.first_of(take, give) == (Came(3_000_002), None)
+            assert await url_gate.first_of(take, give) == (Came(3_000_002), None)
 
 
 async def test_a_reset_before_the_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
@@ -299,8 +300,8 @@ async def test_a_reset_before_the_handshake_is_disconnected(nursery: trio.Nurser
         done.set()
 
     port = await start(nursery, serve)
-    passage = admit(f"https://127.0.0.1:{port}/", cafile=cafile)
-    async with passage.connect(tls=False) as stream:
+    url_gate = admit(f"https://127.0.0.1:{port}/", cafile=cafile)
+    async with url_gate.connect(tls=False) as stream:
         await done.wait()
         with pytest.raises(Disconnected):
             await stream.start_tls()

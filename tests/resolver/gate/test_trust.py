@@ -10,12 +10,15 @@ import pytest
 import trio
 import trio.testing
 import trustme
+from cryptography.hazmat.primitives import serialization
 
 from protocols.errors import Disconnected, NotConfigured, TimedOut, TlsError
+from protocols.location import Referrer
 from protocols.wire import encode_line
 from resolver.events import Connected, Event
-from resolver.gate import Door
-from resolver.gate.trust import Trust
+from resolver.gate import Network
+from resolver.gate.faults import tls_fault
+from resolver.gate.trust import Trust, is_locked
 from resolver.policy import Policy
 from resolver.url import parse
 from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
@@ -234,11 +237,11 @@ async def test_a_data_connection_takes_up_the_session_of_the_first(
             pass
 
     port = await start(nursery, serve)
-    passage = admit(f"ftp://localhost:{port}/", cafile=cafile)
-    async with passage.connect(tls=True) as control:
+    url_gate = admit(f"ftp://localhost:{port}/", cafile=cafile)
+    async with url_gate.connect(tls=True) as control:
         assert await control.receive() == b"220"
         for _ in range(2):
-            async with passage.connect_data(port) as data:
+            async with url_gate.connect_data(port) as data:
                 await data.start_tls()
                 assert await data.receive() == b"220"
                 assert data.session_reused
@@ -248,33 +251,114 @@ async def test_a_data_connection_takes_up_the_session_of_the_first(
 @pytest.mark.parametrize("option", ["cafile", "certfile"])
 def test_a_file_that_cannot_be_used_is_not_configured(option: str, tmp_path: Path) -> None:
     for path, words in ((tmp_path / "none", "No such file"), (Path(__file__), "")):
-        trust = Trust(**{option: str(path)})
+        trust = Trust(str(path)) if option == "cafile" else Trust(certfile=str(path))
         with pytest.raises(NotConfigured, match=f"--ca?cert|--cert.*{words}"):
             trust.context()
 
 
-async def test_a_certificate_of_our_own_is_shown(
-    nursery: trio.Nursery, authority: trustme.CA, cafile: str, tmp_path: Path
-) -> None:
-    ours = tmp_path / "ours.pem"
-    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(ours))
+@pytest.fixture
+def ours(authority: trustme.CA, tmp_path: Path) -> str:
+    """A certificate of our own, and its key."""
+    path = tmp_path / "ours.pem"
+    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(path))
+    return str(path)
+
+
+async def start_asking(
+    nursery: trio.Nursery, authority: trustme.CA, mode: ssl.VerifyMode
+) -> tuple[int, list[dict[str, object] | None]]:
+    """The port of a server that asks for a certificate, and what it was shown."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_mode = mode
     authority.issue_cert("localhost").configure_cert(context)
     authority.configure_trust(context)
-    shown = []
+    shown: list[dict[str, object] | None] = []
 
     async def serve(stream: trio.SocketStream) -> None:
         secured = trio.SSLStream(stream, context, server_side=True)
         await secured.do_handshake()
-        shown.append(secured.getpeercert()["subjectAltName"])
+        shown.append(secured.getpeercert())
         await greet(secured)
 
-    port = await start(nursery, serve)
-    door = Door(policy=Policy.default(), cafile=cafile, certfile=str(ours))
-    async with door.admit(parse(f"https://localhost:{port}/")).connect(tls=True) as stream:
+    return await start(nursery, serve), shown
+
+
+async def test_a_certificate_of_our_own_is_shown(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str
+) -> None:
+    port, shown = await start_asking(nursery, authority, ssl.CERT_REQUIRED)
+    network = Network(policy=Policy.default(), cafile=cafile, certfile=ours)
+    async with network.admit(parse(f"https://localhost:{port}/")).connect(tls=True) as stream:
         assert await stream.receive() == b"hello"
-    assert shown == [(("email", "me@here.example"),)]
+    assert [each and each["subjectAltName"] for each in shown] == [(("email", "me@here.example"),)]
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_certificate_of_our_own_is_for_the_places_that_a_person_named(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, named: bool
+) -> None:
+    """A redirect to a place that nobody named is not told who we are; one to a place that was named is."""
+    port, shown = await start_asking(nursery, authority, ssl.CERT_OPTIONAL)
+    network = Network(policy=Policy.default(), cafile=cafile, certfile=ours)
+    url = parse(f"https://localhost:{port}/")
+    if named:
+        network.admit(url)
+    led = network.admit(url, origin="derived", referrer=Referrer("https://localhost/", "127.0.0.1"))
+    async with led.connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+    assert [bool(each) for each in shown] == [named]
+
+
+async def test_a_certificate_that_cannot_be_used_is_told_before_anything_is_done(tmp_path: Path) -> None:
+    network = Network(policy=Policy.default(), certfile=str(tmp_path / "none"))
+    with pytest.raises(NotConfigured, match="--cert"):
+        await network.__aenter__()
+
+
+async def test_certificate_and_key_may_be_two_files(authority: trustme.CA, tmp_path: Path) -> None:
+    issued = authority.issue_cert("me@here.example")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(str(certificate))
+    issued.private_key_pem.write_to_path(str(key))
+    assert Trust(certfile=f"{certificate},{key}").context().post_handshake_auth
+    with pytest.raises(NotConfigured, match="--cert"):
+        Trust(certfile=str(certificate)).context()
+
+
+LOCKS = serialization.BestAvailableEncryption(b"open sesame")
+
+
+def lock(issued: trustme.LeafCert, path: Path) -> None:
+    """A certificate and its key, which has a password."""
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    form, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    path.write_bytes(key.private_bytes(form, kind, LOCKS) + issued.cert_chain_pems[0].bytes())
+
+
+def test_a_key_that_has_a_password(authority: trustme.CA, tmp_path: Path) -> None:
+    """Nobody is asked for it here, and no error repeats what was given."""
+    locked, plain = tmp_path / "locked.pem", tmp_path / "plain.pem"
+    issued = authority.issue_cert("me@here.example")
+    lock(issued, locked)
+    issued.private_key_and_cert_chain_pem.write_to_path(str(plain))
+    assert (is_locked(str(locked)), is_locked(str(plain))) == (True, False)
+    assert Trust(certfile=str(locked), password=b"open sesame").context().post_handshake_auth
+    assert Trust(certfile=str(plain), password=b"open sesame").context().post_handshake_auth
+    for password, words in (
+        (None, "its key has a password$"),
+        (b"", "its key has another password"),
+        (b"wr0ng", "its key has another password"),
+    ):
+        with pytest.raises(NotConfigured, match=f"--cert .*{words}") as caught:
+            Trust(certfile=str(locked), password=password).context()
+        assert "wr0ng" not in str(caught.value)
+
+
+def test_a_server_that_wants_a_certificate_says_so() -> None:
+    """With TLS 1.3 the handshake succeeds, and the alert comes with what is read first."""
+    error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")
+    error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    assert tls_fault(error, "h.example").message == "h.example wants a certificate of ours (--cert FILE)"
 
 
 def test_one_context_serves_a_whole_run() -> None:

@@ -11,6 +11,7 @@ import trio
 from fixtures.http import ABOUT, DATA, Behaviour, serve
 from protocols.contract import Limits
 from resolver import HttpxTransport
+from tests.hang import HANG
 from tests.resolver.gate.peers import silent_listener, start, stay_silent
 
 
@@ -22,6 +23,11 @@ async def pieces() -> AsyncIterator[bytes]:
     for number in range(5):
         yield b"%d" % number * 1000
         yield b""
+
+
+async def endless() -> AsyncIterator[bytes]:
+    while True:
+        yield bytes(65_536)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +190,24 @@ async def test_silence(
 
 @pytest.mark.parametrize(
     ("patience", "limits"),
+    [(httpx.Timeout(5.0, write=0.2), Limits()), (None, Limits(idle=0.2))],
+    ids=["the client's", "the limit's"],
+)
+@pytest.mark.parametrize("content", [bytes(24 * 1_048_576), endless])
+async def test_a_peer_that_takes_nothing(
+    content: bytes | Callable[[], AsyncIterator[bytes]],
+    patience: httpx.Timeout | None,
+    limits: Limits,
+    nursery: trio.Nursery,
+) -> None:
+    port = await start(nursery, stay_silent)
+    async with client(limits, patience) as plain:
+        with pytest.raises(httpx.WriteTimeout):
+            await plain.post(f"http://127.0.0.1:{port}/", content=content() if callable(content) else content)
+
+
+@pytest.mark.parametrize(
+    ("patience", "limits"),
     [(httpx.Timeout(5.0, connect=0.2), Limits()), (None, Limits(connect=0.2))],
     ids=["the client's", "the limit's"],
 )
@@ -217,7 +241,7 @@ async def test_a_cancel_closes_the_connection(nursery: trio.Nursery) -> None:
         with trio.CancelScope() as scope:
             await plain.get(f"http://127.0.0.1:{port}/")
         assert scope.cancelled_caught
-        with trio.fail_after(2):
+        with trio.fail_after(HANG):
             await ended.wait()
 
 
@@ -235,5 +259,5 @@ async def test_closing_the_client_closes_what_was_kept(nursery: trio.Nursery) ->
     await plain.get(f"http://127.0.0.1:{port}/")
     assert not ended.is_set()
     await plain.aclose()
-    with trio.fail_after(2):
+    with trio.fail_after(HANG):
         await ended.wait()

@@ -308,10 +308,16 @@ async def test_only_codings_that_can_be_undone_are_asked_for(
     assert server.requests[0].values("accept-encoding") == [sent]
 
 
-def test_another_event_loop_is_refused_in_words() -> None:
+def test_another_run_of_a_loop_is_refused_in_words() -> None:
+    """One client serves one run: its connections are there."""
+    plain = client()
+
     async def main() -> None:
-        async with client() as plain:
-            with pytest.raises(RuntimeError, match="trio"):
-                await plain.get("http://127.0.0.1/")
+        with pytest.raises(resolver.Refused):
+            await plain.get("http://127.0.0.1:1/")
 
     asyncio.run(main())
+    with pytest.raises(RuntimeError, match="entered in another run of an event loop"):
+        asyncio.run(main())
+    with pytest.raises(RuntimeError, match="entered in another run of an event loop"):
+        trio.run(main)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.contract import Origin, Referrer
 from protocols.errors import Refused
-from resolver.policy import Policy, Reach, check, classify, judge_addresses, literal_addresses
+from resolver.policy import (
+    Policy,
+    Reach,
+    check,
+    classify,
+    judge_addresses,
+    judge_credentials,
+    literal_addresses,
+)
 from resolver.url import parse
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PUBLIC, UNTRUSTED, Row
 
@@ -29,13 +39,14 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
         "198.17.255.255",
         "198.20.0.0",
         "223.255.255.255",
-        "2001:db8::1",
+        "2001:200::1",
         "2606:4700::1111",
+        "3ffe:ffff::1",
         "::ffff:1.1.1.1",
+        "::ffff:0:1.1.1.1",
         "2002:0101:0101::",
         "64:ff9b::1.1.1.1",
-        "64:ff9c::7f00:1",
-        "fe00::1",
+        "2606:4700::5efe:101:101",  # ISATAP
     ),
     Reach.PRIVATE: (
         "10.0.0.0",
@@ -55,6 +66,30 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
         "2002:0a00:0001::1",
         "64:ff9b::c0a8:101",
         "fd00:ec2::255",
+        # Of no scope that is public: what IANA keeps for special purposes, and what is given to nobody.
+        "192.0.0.1",
+        "192.0.0.193",
+        "192.0.2.1",
+        "192.88.99.1",
+        "198.51.100.1",
+        "203.0.113.255",
+        "::ffff:192.0.2.1",
+        "100::1",
+        "2001:1::1",
+        "2001:2::1",
+        "2001:1ff:ffff::1",
+        "2001:db8::1",
+        "2620:4f:8000::1",
+        "3fff:fff::1",
+        "4000::1",
+        "5f00::1",
+        "64:ff9c::7f00:1",
+        "fe00::1",
+        "64:ff9b:1::1.1.1.1",  # a translator of one's own
+        "64:ff9b:1::",
+        "2001:0:1:1::fefe:fefe",  # Teredo, of 1.1.1.1
+        "2606:4700::200:5efe:10.0.0.1",
+        "::ffff:0:192.168.0.1",
     ),
     Reach.LINK_LOCAL: (
         "169.254.169.254",
@@ -67,6 +102,13 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
         "::ffff:169.254.169.254",
         "2002:a9fe:a9fe::",
         "64:ff9b::100.100.100.200",
+        "168.63.129.16",
+        "192.0.0.192",
+        "::ffff:168.63.129.16",
+        "64:ff9b:1::a9fe:a9fe",
+        "2001:0:1:1::5601:5601",  # Teredo, of 169.254.169.254
+        "2606:4700::5efe:169.254.169.254",
+        "::ffff:0:169.254.169.254",
     ),
     Reach.LOOPBACK: (
         "127.0.0.1",
@@ -77,6 +119,14 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
         "::127.0.0.1",
         "2002:7f00:1::",
         "64:ff9b::127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "64:ff9b:1::7f00:1",
+        "64:ff9b:1:7f00:0:100::",  # the prefix as it is (RFC 6052 2.2)
+        "64:ff9b:1:7f:0:1::",  # … and of 56, of 64 bits
+        "64:ff9b:1:0:7f:0:100:0",
+        "2001:0:1:1::80ff:fffe",  # Teredo
+        "2606:4700::5efe:7f00:1",  # ISATAP
+        "2606:4700::200:5efe:127.0.0.1",
     ),
     Reach.NEVER: (
         "0.0.0.0",
@@ -118,6 +168,26 @@ def verdict_on(
 @pytest.mark.parametrize(("address", "reach"), EACH)
 def test_classes(address: str, reach: Reach) -> None:
     assert classify(address) is reach
+
+
+#: Addresses that anybody may have, and what is in their last bits as they choose.
+CHOSEN = ("2606:4700::5efe:127.0.0.1", "2002:7f00:1::1", "2002:a00:1::1", "2001:0:1:1::80ff:fffe")
+
+
+@pytest.mark.parametrize("address", CHOSEN)
+def test_nobody_is_inside_by_an_address_that_says_so(address: str) -> None:
+    """It leads inside, for who would go there; who comes from there is led no farther in by that."""
+    for there in ("127.0.0.1", "169.254.169.254", "::1"):
+        assert verdict_on(there, origin="derived", came_from=address) == "refuse"
+    assert judge_credentials(URL, address, CAUTIOUS, tls=False).action == "refuse"
+
+
+@given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6, network="2000::/3"), st.ip_addresses(v=6)))
+def test_what_python_knows_to_be_no_public_address_is_none(address: IPv4Address | IPv6Address) -> None:
+    """Python's tables are others, and are of the time of the Python."""
+    embedded = address.version == 6 and address.packed[:2] in (b"\0\0", b"\0\x64", b"\x20\x02")
+    if classify(str(address)) is Reach.PUBLIC and not embedded:
+        assert address.is_global
 
 
 @given(st.text())

@@ -25,7 +25,11 @@ PARENT = ("file:///srv/data/", None)
         Row("file:/etc/motd", "allow"),
         Row("file://localhost", "allow"),
         Row("file://h.example/etc/motd", "refuse", ("S12",)),
-        Row("file://127.0.0.1/etc/motd", "refuse", ("S12",)),
+        Row("file://127.0.0.1/etc/motd", "allow"),
+        Row("file://[::1]/etc/motd", "allow"),
+        Row("file://127.0.0.2/etc/motd", "refuse", ("S12",)),
+        Row("file://[::ffff:127.0.0.1]/etc/motd", "refuse", ("S12",)),
+        Row("file://x.localhost/etc/motd", "refuse", ("S12",)),
         Row("file://localhost./etc/motd", "refuse", ("S12",)),
         Row("file:///a%00b", "refuse", ("S12",)),
         Row("file:///a%2Fb", "refuse", ("S12",)),
@@ -78,7 +82,7 @@ def test_root_given_relative_counts_from_here(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     policy = Policy(file_root="data")
     assert policy.file_root == str(tmp_path / "data")
-    assert check(f"file://{tmp_path}/data/x", policy=policy).action == "allow"
+    assert check(f"{tmp_path.as_uri()}/data/x", policy=policy).action == "allow"
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_anything_else_with_a_line_end_is_refused(string: str, policy: Policy) -
     assert verdict.action == "refuse"
     assert "S03" in verdict.rules
     first = min(string.find(escape) for escape in ("%00", "%09", "%0D", "%0A") if escape in string)
-    assert verdict.rulings[-1].position == len(HEAD) + first
+    assert verdict.decisions[-1].position == len(HEAD) + first
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_refusals_name_their_flags() -> None:
     menu = check(HEAD + FORM, origin="chosen", referrer=MENU).error()
     assert isinstance(menu, Refused)
     assert (menu.rule, menu.flag, menu.position) == ("S05", "--allow-form", len(HEAD))
-    assert check(HEAD + "+%0D").rulings[0].flag is None
+    assert check(HEAD + "+%0D").decisions[0].flag is None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import pkgutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,10 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import resolver.policy
 from protocols.contract import Origin
 from protocols.errors import InvalidUrl, UnsupportedScheme
-from resolver.policy import Server, check, judge
+from resolver.policy import Server, check, judge, judgement, subject_of
+from resolver.policy.credentials import judge_user_information
+from resolver.policy.hops import judge_hop, judge_session
+from resolver.policy.names import judge_name
+from resolver.policy.octets import judge_octets
+from resolver.policy.ports import judge_port
 from resolver.url import parse
+from tests.fresh import environment
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PAGE, PUBLIC, UNTRUSTED, Row
 
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
@@ -59,7 +69,7 @@ def test_text_that_is_no_url_raises_what_the_parser_raised() -> None:
     error = verdict.error()
     assert isinstance(error, InvalidUrl)
     assert (error.kind, error.position) == ("bad-char", 18)
-    assert verdict.rulings[0].position == 18
+    assert verdict.decisions[0].position == 18
     assert "ss" not in check("ftp://u:p@ss@host/").findings[0].detail
 
 
@@ -84,7 +94,7 @@ def test_url_of_a_gateway_passes_the_rules() -> None:
     assert check("x-in:x", gateways=GATEWAYS, policy=UNTRUSTED).rules == ("S08",)
     elsewhere = check("x-foo:x", gateways={"x-foo": "gopher://gw.example:25/0"})
     assert elsewhere.rules == ("S04",)
-    assert elsewhere.rulings[0].position is None  # the port is not in the text that was given
+    assert elsewhere.decisions[0].position is None  # the port is not in the text that was given
     assert check("x-foo:x", gateways={"x-foo": "dict://gw.example/"}).rules == ("S19",)
     assert check("x-foo:x", gateways={"x-foo": "x-foo://gw/"}).rules == ("S19",)  # no gateway for a gateway
     assert check("x-foo:x", gateways=GATEWAYS, origin="derived", referrer=PAGE).rules == ("S10",)
@@ -237,5 +247,43 @@ def test_policy_imports_nothing_heavy() -> None:
         "import sys; from resolver.policy import Policy, check; check('gopher://h.example/'); "
         "print(sorted({'trio', 'httpx', 'ssl', 'socket', 'asyncio', 'ipaddress', 'idna'} & set(sys.modules)))"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def rules() -> set[object]:
+    """What the modules of the policy call a rule: a generator of decisions on a subject."""
+    names = (found.name for found in pkgutil.iter_modules(resolver.policy.__path__, "resolver.policy."))
+    return {
+        value
+        for module in map(importlib.import_module, names)
+        for name, value in vars(module).items()
+        if name.startswith("judge_") and inspect.isgeneratorfunction(value)
+        if next(iter(inspect.signature(value).parameters.values())).annotation == "Subject"
+    }
+
+
+#: URLs, and who chose them.
+OF_ALL_SORTS: tuple[tuple[str, Origin], ...] = (
+    ("gopher://h.example/0a%09%09+", "chosen"),
+    ("http://h.example/", "derived"),
+    ("file:///a", "user"),
+    ("telnet://h.example/", "user"),
+)
+
+
+def test_every_rule_is_asked_of_what_it_is_about() -> None:
+    asked: set[object] = set()
+    for text, origin in OF_ALL_SORTS:
+        subject = subject_of(parse(text), DEFAULT, origin, None, variables={"http_proxy": "http://p/"})
+        asked |= {rule for rule, _ in judgement._rules_on(subject)}
+    assert asked == rules()
+
+
+@pytest.mark.parametrize("text", ["x-unheard-of://-h.example/", "finger://-h.example/"])
+def test_of_a_scheme_that_nobody_thought_of_all_that_it_can_concern_is_asked(text: str) -> None:
+    asked = [rule for rule, _ in judgement._rules_on(subject_of(parse(text), DEFAULT, "derived", None))]
+    assert {judge_hop, judge_session, judge_octets, judge_port, judge_user_information, judge_name} == {
+        *asked
+    }

@@ -96,6 +96,16 @@ def test_dressed_up_labels_are_named(label: str, words: str) -> None:
         Row(f"http://www.{APPLE}/", "warn", ("S07",), Policy(allow_name={APPLE})),  # the host, not a domain
         Row("http://xn-not-one.example/", "allow"),
         Row(f"file:///{APPLE}", "allow"),
+        # A host with escapes is another one to who reads it otherwise, and filtered before us.
+        Row("http://%65vil.example/", "allow"),
+        Row("http://%65vil.example/", "allow", (), CAUTIOUS),
+        Row("http://%65vil.example/", "refuse", ("S07",), UNTRUSTED),
+        Row("ftp://u@h%2Eexample:2121/", "refuse", ("S04", "S07"), UNTRUSTED),
+        Row("news://%65vil.example/a.b", "refuse", ("S07",), UNTRUSTED),
+        Row("news:1@%68.example", "allow", (), UNTRUSTED),  # no host, but half a name
+        Row("file://local%68ost/srv", "refuse", ("S07",), Policy(name="untrusted", file_root="/srv")),
+        Row("http://%65vil.example/", "allow", (), Policy(name="untrusted", allow_name={"evil.example"})),
+        Row("http://h.example/%65", "allow", (), UNTRUSTED),
     ],
     ids=str,
 )

@@ -53,7 +53,7 @@ def test_every_octet_in_every_component(
         if octet == 0x09 and component in ("selector", "search"):
             continue  # a delimiter there: it cannot be in the component at all
         text = template.format(f"%{octet:02X}")
-        rulings = [r for r in check(text, policy=Policy(allow_password=True)).rulings if r.rule == "S02"]
+        decisions = [r for r in check(text, policy=Policy(allow_password=True)).decisions if r.rule == "S02"]
         if octet in refused:
             expected = "refuse"
         elif octet in warned:
@@ -62,11 +62,11 @@ def test_every_octet_in_every_component(
             continue
         else:
             expected = None
-        assert [r.action for r in rulings] == ([] if expected is None else [expected]), (octet, text)
-        for ruling in rulings:
-            assert ruling.position == text.index(f"%{octet:02X}")
-            assert f"octet {octet:02X} in {component}," in ruling.detail
-            assert f"position {ruling.position} of the URL" in ruling.detail
+        assert [r.action for r in decisions] == ([] if expected is None else [expected]), (octet, text)
+        for decision in decisions:
+            assert decision.position == text.index(f"%{octet:02X}")
+            assert f"octet {octet:02X} in {component}," in decision.detail
+            assert f"position {decision.position} of the URL" in decision.detail
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_attacks_and_circumstances(row: Row) -> None:
 
 def test_no_override_touches_it() -> None:
     policy = Policy(
-        allow_port=range(1, 65536),
+        allow_port=set(range(1, 65536)),
         allow_address={"0.0.0.0/0"},
         allow_form=True,
         allow_password=True,
@@ -119,8 +119,8 @@ def test_refusal_points_at_the_escape() -> None:
 
 def test_a_header_of_a_mail_is_pointed_at() -> None:
     text = "mailto:a@b?body=x%0Ay&cc=c@d%0D"
-    (ruling,) = check(text).rulings
-    assert (ruling.position, "headers[1].value" in ruling.detail) == (text.index("%0D"), True)
+    (decision,) = check(text).decisions
+    assert (decision.position, "headers[1].value" in decision.detail) == (text.index("%0D"), True)
 
 
 def test_password_is_not_quoted() -> None:
@@ -143,7 +143,7 @@ def test_urls_that_were_never_parsed_are_judged_too() -> None:
         changed = replace(parse(text), places=(), **change)  # type: ignore[arg-type]
         verdict = judge(changed, Policy.default())
         assert (verdict.action, verdict.rules) == ("refuse", ("S02",)), change
-        assert verdict.rulings[0].position is None
+        assert verdict.decisions[0].position is None
 
 
 @pytest.mark.parametrize(

@@ -6,42 +6,49 @@ import pytest
 
 from protocols.contract import Action
 from protocols.errors import InvalidUrl, Refused, UnsupportedScheme
-from resolver.policy import Policy, Ruling, check, strictest
-from resolver.policy.verdict import hardened
+from protocols.location import Origin
+from resolver.policy import Decision, Policy, check, strictest
+from resolver.policy.verdict import escalated
 from resolver.url import parse
 
 
-def ruling(action: Action, rule: str = "S04", flag: str | None = None) -> Ruling:
-    return Ruling(rule=rule, action=action, detail="because", flag=flag)
+def decision(action: Action, rule: str = "S04", flag: str | None = None) -> Decision:
+    return Decision(rule=rule, action=action, detail="because", flag=flag)
 
 
 def test_strictest_wins_and_keeps_its_level_in_order() -> None:
     assert (strictest([]).action, strictest([]).findings) == ("allow", ())
-    mixed = [ruling("warn", "S06"), ruling("refuse", "S04"), ruling("warn", "S07"), ruling("refuse", "S08")]
+    mixed = [
+        decision("warn", "S06"),
+        decision("refuse", "S04"),
+        decision("warn", "S07"),
+        decision("refuse", "S08"),
+    ]
     verdict = strictest(mixed)
     assert (verdict.action, verdict.rules) == ("refuse", ("S04", "S08"))
     assert strictest(mixed[::2]).rules == ("S06", "S07")
 
 
 def test_warnings_harden_where_nobody_reads_them() -> None:
-    for policy, origin, action in (
+    rows: tuple[tuple[Policy, Origin, str], ...] = (
         (Policy.default(), "user", "warn"),
         (Policy.default(), "chosen", "warn"),
         (Policy.default(), "derived", "refuse"),
         (Policy.cautious(), "user", "refuse"),
         (Policy.untrusted(), "user", "refuse"),
-    ):
-        assert [r.action for r in hardened([ruling("warn")], policy, origin)] == [action]
+    )
+    for policy, origin, action in rows:
+        assert [r.action for r in escalated([decision("warn")], policy, origin)] == [action]
 
 
 def test_refusal_says_how_to_lift_it_and_a_warning_does_not() -> None:
-    refused = strictest([ruling("refuse", flag="--allow-port 25")])
+    refused = strictest([decision("refuse", flag="--allow-port 25")])
     error = refused.error()
     assert isinstance(error, Refused)
     assert str(error) == "S04: because; --allow-port 25 would allow it"
     assert refused.findings[0].detail == "because; --allow-port 25 would allow it"
-    assert strictest([ruling("warn", flag="--allow-port 25")]).findings[0].detail == "because"
-    assert str(strictest([ruling("refuse")]).error()) == "S04: because"
+    assert strictest([decision("warn", flag="--allow-port 25")]).findings[0].detail == "because"
+    assert str(strictest([decision("refuse")]).error()) == "S04: because"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,192 @@
+"""The one driver of dialogues: it performs their steps on connections that the gate opens.
+
+The steps, and what a dialogue is, stand in `protocols.step`. A conversation goes as far as the `Begin`; what
+the dialogue does behind it is done as the body is read, step by step, and nothing is done that nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+
+from protocols.contract import Gate, Reply, Sink
+from protocols.conversation.passing import Given, Passing
+from protocols.conversation.performer import Performer
+from protocols.errors import Disconnected, LocalError, ResolveError
+from protocols.step import (
+    Begin,
+    CloseData,
+    Dialogue,
+    Give,
+    Hear,
+    Note,
+    Pass,
+    Peek,
+    StartRequest,
+    StartResponse,
+    Step,
+)
+from protocols.wire import Rest
+
+#: What waits for something, or may be done twice.
+_REPEATABLE = (Hear, Peek, StartResponse, StartRequest, CloseData, Note, Rest)
+#: What is not done but taken.
+_OF_THE_BODY = (Begin, Give, Pass)
+
+
+def hold(dialogue: Dialogue[object], gate: Gate) -> AbstractAsyncContextManager[Reply]:
+    """The reply that a dialogue begins, with the rest of the dialogue as its body. On leaving, everything
+    that was opened is closed, or kept where the dialogue came to its end and said so."""
+    return Conversation(dialogue, gate)
+
+
+class Conversation:
+    """One dialogue performed on connections that the gate opens.
+
+    Entering it goes to the `Begin`; then it is the body: it is iterated, or drained into a file. What a
+    reader of the body was cancelled in goes on with the next read where nothing is lost by that, and is
+    `Disconnected` otherwise. Leaving it closes everything opened.
+    """
+
+    def __init__(self, dialogue: Dialogue[object], gate: Gate) -> None:
+        self._dialogue = dialogue
+        self._next: Step | None = None
+        self._broken_off: Step | None = None
+        self._part: Given | Passing | None = None
+        self._failure: ResolveError | None = None
+        self._performer = Performer(gate)
+
+    async def __aenter__(self) -> Reply:
+        """Perform steps up to the `Begin`; its reply, with this conversation as its body. A dialogue that has
+        nothing more to do is over then, also where nobody reads its body."""
+        try:
+            step = await self._advance(partial(self._dialogue.send, None))
+            while isinstance(step, Pass):
+                step = await self._advance(await self._take_in(step))
+            assert isinstance(step, Begin), "a dialogue begins a body"
+            self._begin_body()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return replace(step.reply, body=self)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._dialogue.close()
+        await self._performer.aclose()
+
+    async def _take_in(self, step: Pass) -> Callable[[], Step]:
+        part = Passing(step, *self._performer.source_of(step))
+        try:
+            octets = await part.next()
+        except ResolveError as error:
+            return partial(self._dialogue.throw, error)
+        assert not octets, "before the body begins, a filter keeps what comes"
+        return partial(self._dialogue.send, part.answer)
+
+    def _begin_body(self) -> None:
+        """What the dialogue does first behind its `Begin` waits for a reader, also where it fails."""
+        try:
+            self._take_up(self._dialogue.send(None))
+        except StopIteration as done:
+            if done.value is not None:
+                self._performer.keep(done.value)
+        except ResolveError as error:
+            self._failure = error
+
+    def __aiter__(self) -> Conversation:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """The next octets of the body."""
+        while (part := self._part or await self._next_part()) is not None:
+            try:
+                octets = await part.next()
+            except ResolveError as error:
+                await self._go_on(partial(self._dialogue.throw, error))
+                continue
+            if octets:
+                return octets
+            await self._go_on(partial(self._dialogue.send, part.answer))
+        raise StopAsyncIteration
+
+    async def drain(self, sink: Sink) -> int:
+        """What is left of the body into `sink`, in bulk where the octets are taken as they are."""
+        count = 0
+        while (part := self._part or await self._next_part()) is not None:
+            before = part.delivered
+            try:
+                await part.drain(sink)
+                advance = partial(self._dialogue.send, part.answer)
+            except LocalError:
+                raise
+            except ResolveError as error:
+                advance = partial(self._dialogue.throw, error)
+            count += part.delivered - before
+            await self._go_on(advance)
+        return count
+
+    async def _next_part(self) -> Given | Passing | None:
+        """What the body is made of next; None at its end. What broke it breaks it again."""
+        if self._failure is not None:
+            raise self._failure
+        if (step := self._next) is not None:
+            self._next = None
+            await self._go_on(lambda: step)
+        elif self._broken_off is not None:
+            await self._go_on(self._again(self._broken_off))
+        return self._part
+
+    async def _go_on(self, advance: Callable[[], Step]) -> None:
+        """To the next part. Between two that the dialogue puts together others have their turn (S16)."""
+        before, self._part = self._part, None
+        try:
+            step = await self._advance(advance)
+        except ResolveError as error:
+            self._broken_off, self._failure = None, error
+            raise
+        if step is not None:
+            self._take_up(step)
+        if isinstance(before, Given) and isinstance(self._part, Given):
+            await self._performer.rest()
+
+    def _take_up(self, step: Step) -> None:
+        match step:
+            case Give():
+                self._part = Given(step)
+            case Pass():
+                self._part = Passing(step, *self._performer.source_of(step))
+            case _:
+                self._next = step
+
+    def _again(self, step: Step) -> Callable[[], Step]:
+        """What was being done when the reader of the body was cancelled. Waiting can be taken up again; what
+        changes something may have been done by half."""
+        if isinstance(step, _REPEATABLE):
+            return lambda: step
+        return partial(self._dialogue.throw, Disconnected("a cancel came in the middle of the dialogue"))
+
+    async def _advance(self, advance: Callable[[], Step]) -> Step | None:
+        """Perform steps until one is the body's business; None at the end of the dialogue."""
+        while True:
+            try:
+                step = advance()
+            except StopIteration as done:
+                if done.value is not None:
+                    self._performer.keep(done.value)
+                return None
+            if isinstance(step, _OF_THE_BODY):
+                return step
+            self._broken_off = step
+            try:
+                advance = partial(self._dialogue.send, await self._performer.perform(step))
+            except ResolveError as error:
+                advance = partial(self._dialogue.throw, error)
+            self._broken_off = None

@@ -1,0 +1,344 @@
+"""The steps of a dialogue done on connections and files that the gate opens, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Hashable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TypeVar, cast
+
+from protocols.contract import Came, Gate, LocalFile, PooledConnection, Slot, Stream
+from protocols.conversation.data import DataConnection
+from protocols.conversation.datagrams import Exchanges
+from protocols.conversation.passing import FileSource, Source
+from protocols.errors import Disconnected, ProtocolError, ResolveError, TimedOut
+from protocols.step import (
+    Acquire,
+    AwaitData,
+    Begin,
+    Begun,
+    Carry,
+    CloseData,
+    Connect,
+    EndResponse,
+    Give,
+    Hear,
+    Joined,
+    JoinPipeline,
+    Keep,
+    OpenData,
+    OpenDatagrams,
+    OpenFile,
+    Pace,
+    Pass,
+    Peek,
+    Random,
+    ReadNames,
+    RequestAgreed,
+    RequestCredentials,
+    RequestPeer,
+    Say,
+    Skim,
+    StartRequest,
+    StartResponse,
+    StartTls,
+    Step,
+    Unless,
+    Upload,
+)
+from protocols.wire import REST, Buffer, Reader, Rest
+
+T = TypeVar("T")
+
+
+class Performer:
+    """What a dialogue has opened: `stream` is the connection it talks on, `buffer` what was read ahead there,
+    `data` its data connection."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._opened = AsyncExitStack()
+        self._stream: Stream | None = None
+        self._pooled: PooledConnection | None = None
+        self._slot: Slot | None = None
+        self._file: LocalFile | None = None
+        self._waiting: Generator[Rest | None, None, object] | None = None
+        self._early: Came[object] | None = None
+        self.buffer = Buffer()
+        self._data: DataConnection | None = None
+        self._exchanges: Exchanges | None = None
+
+    @property
+    def stream(self) -> Stream:
+        assert self._stream is not None, "the dialogue has not connected"
+        return self._stream
+
+    @property
+    def slot(self) -> Slot:
+        """Its place in the pipeline that it joined."""
+        assert self._slot is not None, "the dialogue has joined no pipeline"
+        return self._slot
+
+    @property
+    def file(self) -> LocalFile:
+        assert self._file is not None, "the dialogue has not opened a file"
+        return self._file
+
+    @property
+    def data(self) -> DataConnection:
+        if self._data is None:
+            self._data = DataConnection(self._gate)
+        return self._data
+
+    @property
+    def exchanges(self) -> Exchanges:
+        if self._exchanges is None:
+            self._exchanges = Exchanges(self._gate)
+        return self._exchanges
+
+    async def aclose(self) -> None:
+        """The data connection first: a peer that is still sending then hears of it there."""
+        try:
+            if self._data is not None:
+                await self._data.aclose()
+        finally:
+            if self._exchanges is not None:
+                await self._exchanges.aclose()
+            await self._opened.aclose()
+
+    async def perform(self, step: Step) -> object:
+        """Do what one step asks for; its answer. What breaks is raised."""
+        match step:
+            case Hear(reader=reader):
+                return await self._hear(reader)
+            case Say(lines=lines, unless=None):
+                await self.stream.send(*lines)
+            case Say(lines=lines, unless=unless):
+                return await self._speak(partial(self.stream.send, *lines), unless)
+            case Upload(unless=unless):
+                return await self._speak(partial(self._upload, step), unless)
+            case Rest():
+                await self.rest()
+            case Connect(tls=tls):
+                await self._connect(tls)
+            case RequestPeer():
+                return self.stream.peer
+            case RequestAgreed():
+                return self.stream.agreed
+            case Acquire(pool_key=pool_key, tls=tls):
+                return await self._acquire(pool_key, tls)
+            case JoinPipeline():
+                return await self._join(step)
+            case StartRequest():
+                await self.slot.start_request()
+            case StartResponse():
+                await self.slot.start_response()
+            case EndResponse():
+                self.slot.end_response()
+            case Keep(state=state):
+                self.keep(state)
+            case OpenFile(segments=segments):
+                self._file = await self._opened.enter_async_context(self._gate.open_file(segments))
+                return self._file
+            case ReadNames():
+                return await self.file.names()
+            case Peek(reader=reader):
+                return await self._peek(reader)
+            case Skim(reader=reader):
+                return self._skim(reader)
+            case StartTls():
+                await self._start_tls()
+            case RequestCredentials(user=user, challenged=challenged):
+                return await self._gate.credentials(user, challenged=challenged)
+            case Random(octets=count):
+                return self._gate.random(count)
+            case OpenData(port=port, tls=tls):
+                await self.data.connect(port, tls=tls)
+            case AwaitData():
+                return await self._await_data(step)
+            case CloseData():
+                await self.data.aclose()
+            case OpenDatagrams(route=route):
+                return await self.exchanges.open_datagrams(route)
+            case Carry(exchange=exchange):
+                return await self.exchanges.carry(exchange)
+            case Begin() | Give() | Pass():
+                raise AssertionError("the body is taken, not performed")
+        return None
+
+    async def _connect(self, tls: bool) -> None:
+        """In place of an earlier connection."""
+        if self._stream is not None:
+            await self._begin_anew()
+        self._stream = await self._opened.enter_async_context(self._gate.connect(tls=tls))
+
+    async def _acquire(self, pool_key: Hashable, tls: bool) -> object | None:
+        if self._stream is not None:
+            await self._begin_anew()
+        self._pooled = await self._opened.enter_async_context(self._gate.acquire(pool_key, tls=tls))
+        self._stream = self._pooled.stream
+        return self._pooled.state
+
+    async def _join(self, step: JoinPipeline) -> Joined:
+        if self._stream is not None:
+            await self._begin_anew()
+        slot = self._gate.join(step.key, step.state, tls=step.tls, anew=step.anew)
+        self._slot = await self._opened.enter_async_context(slot)
+        self._stream = self._slot.stream
+        state = self._slot.state
+        assert isinstance(state.buffer, Buffer)
+        self.buffer = state.buffer
+        return Joined(state, self._stream.peer)
+
+    async def _begin_anew(self) -> None:
+        await self.aclose()
+        self.buffer = Buffer()
+        self._waiting = None
+        self._early = None
+        self._pooled = None
+        self._slot = None
+
+    def source_of(self, step: Pass) -> tuple[Source, Buffer]:
+        """Where the octets of a `Pass` come from, and what of them was read ahead."""
+        match step.source:
+            case "connection":
+                return self.stream, self.buffer
+            case "data":
+                return self.data.stream, self.data.buffer
+            case "file":
+                return FileSource(self.file, step.begin), Buffer()
+
+    def keep(self, state: object) -> None:
+        """The connection is in order: one that was acquired is kept on leaving, unless something came on it
+        that nobody read."""
+        if self._pooled is not None and not self.buffer and not self.buffer.at_end:
+            self._pooled.keep(state)
+
+    def _skim(self, reader: Reader[T]) -> T | None:
+        try:
+            next(reader(self.buffer))
+        except StopIteration as done:
+            return cast(T, done.value)
+        return None
+
+    async def _start_tls(self) -> None:
+        if self.buffer:
+            raise ProtocolError(f"{len(self.buffer)} octets came in the clear where TLS had to begin")
+        await self.stream.start_tls()
+
+    async def _speak(
+        self, speak: Callable[[], Awaitable[None]], unless: Unless[object] | None
+    ) -> object | None:
+        if unless is None or self._early is not None:
+            await speak()
+            return None
+        said, heard = await self._gate.first_of(speak, partial(self._heed, unless))
+        if heard is not None and isinstance(heard.value, ResolveError):
+            raise heard.value
+        if said is not None:
+            self._early = heard or self._early
+            return None
+        return None if heard is None else heard.value
+
+    async def _heed(self, unless: Unless[object]) -> object:
+        """What ends the saying: a value, or what the answer breaks by, which would be lost if it were raised
+        as the last octets leave. As long as there is something to say, silence is no fault."""
+        while self._early is None:
+            try:
+                value = await self._hear(unless.reader)
+            except TimedOut:
+                continue
+            except ResolveError as error:
+                return error
+            if unless.ends(value):
+                return value
+            self._early = Came(value)
+        await self._gate.stand_by()
+
+    async def _upload(self, step: Upload) -> None:
+        lines = step.lines
+        while octets := await step.source():
+            await self.stream.send(*lines, step.encode(octets))
+            lines = ()
+        await self.stream.send(*lines, step.encode(b""))
+
+    async def _hear(self, reader: Reader[T]) -> T:
+        if self._early is not None:
+            early, self._early = self._early, None
+            if isinstance(early.value, ProtocolError):
+                raise early.value
+            return cast(T, early.value)
+        if self._waiting is None:
+            self._waiting = reader(self.buffer)
+        while True:
+            try:
+                needs = next(self._waiting)
+            except StopIteration as done:
+                self._waiting = None
+                return cast(T, done.value)
+            except ResolveError:
+                self._waiting = None
+                raise
+            await self._go_for(needs)
+
+    async def _peek(self, reader: Reader[T]) -> T:
+        looking = reader(self.buffer)
+        while True:
+            try:
+                needs = next(looking)
+            except StopIteration as done:
+                return cast(T, done.value)
+            assert needs is REST or not self.buffer.is_all, "a reader looks for more behind all that comes"
+            try:
+                await self._go_for(needs)
+            except (Disconnected, TimedOut) as error:
+                self.buffer.broken = error
+
+    async def _go_for(self, needs: Rest | None) -> None:
+        if needs is REST:
+            await self.rest()
+        elif self.buffer.broken is not None:
+            raise self.buffer.broken
+        else:
+            self.buffer.feed(await self.stream.receive())
+
+    async def rest(self) -> None:
+        """Where much is done and nothing waited for, others have their turn all the same (S16)."""
+        await self._gate.pause()
+
+    async def _await_data(self, step: AwaitData[T]) -> Begun[T]:
+        values: list[T] = []
+
+        async def hear() -> Pace:
+            try:
+                while (pace := await self._hear_one(step, values)) is Pace.MORE:
+                    pass
+            except ProtocolError as error:  # which would be lost where octets come in the same turn
+                self._early = Came(error)
+                return Pace.OVER
+            if pace is Pace.LAST:
+                await self._await_more()
+            return pace
+
+        heard, received = await self._gate.first_of(hear, self.data.receive)
+        if received is None and self._early is not None:
+            await self._hear(step.reader)
+        broken = None
+        if received is not None:
+            broken = received.value
+        elif heard is not None and heard.value is Pace.LAST:
+            broken = await self.data.receive()
+        elif heard is not None and heard.value is Pace.BROKEN:
+            broken = await self.data.take()
+        return Begun(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
+
+    async def _hear_one(self, step: AwaitData[T], values: list[T]) -> Pace:
+        values.append(await self._hear(step.reader))
+        return step.weigh(values)
+
+    async def _await_more(self) -> None:
+        """In silence, for as long as data needs: all has been said, also for a peer that leaves now."""
+        try:
+            self.buffer.feed(await self.stream.receive())
+        except Disconnected:
+            self.buffer.feed(b"")

@@ -1,0 +1,96 @@
+"""One URL on one control connection: how to get to its directory, and what may be asked there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocols.ftp.control import Control, refusal, shown_command
+from protocols.ftp.facts import parse_path, parse_size, parse_time
+from protocols.ftp.login import log_in
+from protocols.ftp.reply import ControlReply
+from protocols.ftp.reuse import Route, SessionState
+from protocols.ftp.url import FtpUrl
+from protocols.options import Options
+from protocols.step import Dialogue
+
+if TYPE_CHECKING:  # a plan has no dates
+    from datetime import datetime
+
+_ABSOLUTE = "an empty segment is a CWD without argument; an absolute path is written %2F"
+
+
+class NotReusable(Exception):
+    """A kept connection does not get to where the URL begins."""
+
+
+class Session(NamedTuple):
+    """One URL on one control connection."""
+
+    control: Control
+    url: FtpUrl
+    options: Options
+
+    @property
+    def name(self) -> bytes:
+        return self.url.name or b""
+
+    @property
+    def state(self) -> SessionState:
+        return self.control.state
+
+
+def arrive(session: Session) -> Dialogue[None]:
+    """Log in on a new connection, and go where the URL's directory is."""
+    control = session.control
+    yield from log_in(control, session.url, session.options)
+    if session.options.keep:
+        reply = yield from control.command(b"PWD", ideal=(257, b'"/"'))
+        session.state.home = parse_path(reply) if reply.code == 257 else None
+    yield from change_directory(control, session.url.cwds)
+
+
+def return_to(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
+    """On a kept connection, through the login directory if it stands elsewhere."""
+    state = control.state
+    route = state.route(cwds)
+    if route is Route.ANEW:
+        raise NotReusable
+    if route is Route.STAY:
+        return
+    home, state.cwds = state.home, None
+    assert home is not None
+    moved = yield from control.command(b"CWD", home, ideal=(250, b"OK"))
+    reply = yield from control.command(b"PWD", ideal=(257, b'"/"'))
+    if not moved.good or reply.code != 257 or parse_path(reply) != home:
+        raise NotReusable
+    yield from change_directory(control, cwds)
+
+
+def change_directory(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
+    for cwd in cwds:
+        control.state.cwds = None
+        yield from control.demand(b"CWD", cwd, ideal=(250, b"OK"), hint="" if cwd else _ABSOLUTE)
+    control.state.cwds = cwds
+
+
+def enter(session: Session) -> Dialogue[ControlReply]:
+    """CWD to the name itself: is it a directory?"""
+    session.state.cwds = None
+    return (yield from session.control.command(b"CWD", session.name, ideal=(250, b"OK")))
+
+
+def request_size(session: Session) -> Dialogue[int | None]:
+    reply = yield from request_fact(session, b"SIZE", b"0")
+    return parse_size(reply) if reply.code == 213 else None
+
+
+def request_time(session: Session) -> Dialogue[datetime | None]:
+    reply = yield from request_fact(session, b"MDTM", b"-")
+    return parse_time(reply.octets) if reply.code == 213 else None
+
+
+def request_fact(session: Session, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
+    reply = yield from session.control.command(verb, session.name, ideal=(213, ideal))
+    if reply.good or reply.refused:
+        return reply
+    raise refusal(reply, shown_command(verb, session.name))

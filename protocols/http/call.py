@@ -1,0 +1,137 @@
+"""A request put to a server, and the head of its answer, in the version that the connection speaks.
+
+The connection may be one that served before. If the server gives up such a connection without a word, the
+request is sent once more on a new one, where that does no harm (RFC 9110 9.2.2, RFC 9112 9.3.1). An answer
+may come while the request still goes out: one that says no makes the rest of it pointless (RFC 9112 9.5),
+while who sends a good one may still want it.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from protocols.connection import Line
+from protocols.errors import Disconnected, LoginRequired
+from protocols.http.answer import Answer
+from protocols.http.exchange import AT_ONCE, Exchange
+from protocols.http.framed_exchange import FramedExchange, header_section
+from protocols.http.head import Head
+from protocols.http.request import Request
+from protocols.options import Frames, Limits, Options, Via
+from protocols.step import Acquire, Connect, Dialogue, Keep, Random, RequestAgreed, Say, Unless, Upload, hear
+
+_IDEAL = Head(200, "OK", ())
+#: From this status on nobody waits for the rest of a request.
+_NOT_WANTED = 300
+#: A proxy's (RFC 9110 15.5.8).
+_LOGIN_WANTED = 407
+#: Octets that its login may be made with.
+_UNGUESSABLE = 16
+
+
+def perform(request: Request, options: Options, limits: Limits, *, tls: bool) -> Dialogue[Answer]:
+    """Raises `Refused` (S02) for what cannot be sent, before anything is opened."""
+    if options.via is None:
+        return (yield from _perform(request, options, limits, tls=tls))
+    return (yield from _perform_by_proxy(request, options.via, options, limits))
+
+
+def _perform_by_proxy(request: Request, via: Via, options: Options, limits: Limits) -> Dialogue[Answer]:
+    """The proxy, which may want a login first: it gets one once, and anew where its nonce was too old."""
+    while True:
+        whole = request.through(via.place)
+        sent = via.login.fields(whole.method, whole.target)
+        answer = yield from _perform(whole.telling(sent), options, limits, tls=False)
+        if answer.head.status != _LOGIN_WANTED:
+            return answer
+        yield from answer.pass_over([])
+        unguessable = cast(bytes, (yield Random(_UNGUESSABLE)))
+        via.login.heed(answer.head.values("proxy-authenticate"), sent, unguessable)
+        if not isinstance(request.body, bytes):
+            raise LoginRequired("the proxy wanted a login, and the body cannot be sent twice", code="407")
+
+
+def _perform(request: Request, options: Options, limits: Limits, *, tls: bool) -> Dialogue[Answer]:
+    call = _Call(request, limits)
+    used = yield from _acquire(request, options, tls)
+    try:
+        return (yield from _exchange(call, request, options, limits, used, tls))
+    except Disconnected:
+        if used is None or not request.repeatable:
+            raise
+    yield Connect(tls=tls)
+    return (yield from _exchange(_Call(request, limits), request, options, limits, None, tls))
+
+
+def _acquire(request: Request, options: Options, tls: bool) -> Dialogue[object | None]:
+    """One that speaks in frames goes back to those who do, where nobody is to speak so."""
+    used = yield Acquire(request.pool_key, tls=tls)
+    if options.http2 is None and _frames_of(used) is not None:
+        yield Keep(used)
+        used = yield Acquire((request.pool_key, "not in frames"), tls=tls)
+    return used
+
+
+def _frames_of(used: object | None) -> Frames | None:
+    return None if used is None or used is True else cast(Frames, used)
+
+
+def _exchange(
+    call: _Call, request: Request, options: Options, limits: Limits, used: object | None, secured: bool
+) -> Dialogue[Answer]:
+    """Ask and hear the head, in frames where the peer chose them or did so when it was asked first."""
+    frames = _frames_of(used)
+    if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
+        frames = options.http2(header_section(limits))
+    if frames is None:
+        return Answer(call.exchange, (yield from call.hear_head()), secured)
+    exchange = FramedExchange(request, limits, frames)
+    return Answer(exchange, (yield from _hear_head(exchange)), secured)
+
+
+class _Call:
+    """A request as HTTP/1.1 has it, ready to be sent."""
+
+    def __init__(self, request: Request, limits: Limits) -> None:
+        self.exchange = exchange = Exchange(request, limits)
+        self._body = request.body
+        self._lines: tuple[Line, ...] = (exchange.line,)
+        if isinstance(request.body, bytes):
+            pieces = (request.body, b"") if request.body else (b"",)
+            encoded = [exchange.encode_piece(octets) for octets in pieces]
+            self._lines += tuple(line for line in encoded if line.octets)
+
+    def hear_head(self) -> Dialogue[Head]:
+        early = yield from self._say()
+        return early or (yield from hear(self.exchange.read_head, "status line and headers", _IDEAL))
+
+    def _say(self) -> Dialogue[Head | None]:
+        """Send the request. The head of an answer that came before all of it was gone and made the rest
+        pointless: the peer may leave without reading that."""
+        unless = Unless(self.exchange.read_head, _says_no)
+        early: object | None = None
+        try:
+            if not isinstance(self._body, bytes):
+                early = yield Upload(self._lines, self._body, self.exchange.encode_piece, unless)
+            elif sum(len(line.octets) for line in self._lines) > AT_ONCE:
+                early = yield Say(self._lines, unless)
+            else:
+                yield Say(self._lines)
+        except Disconnected:
+            self.exchange.cut_off()  # it may have said why before it went
+        if early is not None:
+            self.exchange.cut_off()
+        return cast("Head | None", early)
+
+
+def _says_no(head: Head) -> bool:
+    return head.status >= _NOT_WANTED
+
+
+def _hear_head(exchange: FramedExchange) -> Dialogue[Head]:
+    heard: Head | None = None
+    while heard is None:
+        if (line := exchange.unsent()) is not None:
+            yield Say((line,))
+        heard = yield from hear(exchange.read_head, "status and headers", None)
+    return heard

@@ -1,0 +1,250 @@
+"""Cookies of one run (RFC 6265bis): what servers set, and what of it goes with which request.
+
+Stricter than the standard where S11 is: the ports 80 of http and 443 of https are one place, any other port
+is one of its own. What lasts longer than a run lasts as long as the run, unless a file keeps the jar,
+which then has a clock. There is none here: whether a date has passed, the answer's own Date says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from protocols.http.head import Head
+from protocols.http.url import HttpUrl
+
+if TYPE_CHECKING:  # a plan has no dates
+    from datetime import datetime
+
+#: Octets of a name with its value, of the value of an attribute, and of the field that is sent.
+LONGEST_PAIR = 4_096
+_LONGEST_ATTRIBUTE = 1_024
+_LONGEST_FIELD = 16_384
+#: Cookies of one answer that are read; of one host; of a run.
+_MOST_SET, _MOST_OF_HOST, _MOST = 64, 50, 3_000
+_LONGEST_LIFE = 400 * 86_400
+
+CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+#: The public suffix of a name (RFC 6265bis 5.5): the part that anybody can register a name below.
+SuffixOf = Callable[[str], str]
+
+#: Under which name the jar of a run stands in its memory.
+MEMORY = "http cookies"
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """`host` is what a request's host has to be, or with `subdomains` to end in. `port` is None for those of
+    the schemes. `expires` is when it ends, in seconds since 1970, None with the session or where nobody keeps
+    it; `http_only` is for the files of others."""
+
+    name: str
+    value: str
+    host: str
+    port: int | None
+    path: str
+    subdomains: bool
+    secure: bool
+    serial: int
+    expires: int | None = None
+    http_only: bool = False
+
+    def is_over(self, now: float) -> bool:
+        return self.expires is not None and self.expires <= now
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (self.name, self.host, self.port, self.path, self.subdomains)
+
+
+@dataclass(slots=True)
+class Jar:
+    """All cookies of a run, the oldest first. `revision` counts what servers changed. One that is kept has a
+    `clock`, and its cookies may end."""
+
+    cookies: dict[tuple[object, ...], Cookie] = field(default_factory=dict)
+    revision: int = 0
+    clock: Callable[[], datetime] | None = None
+
+    @property
+    def now(self) -> float:
+        return 0 if self.clock is None else self.clock().timestamp()
+
+    def header(self, url: HttpUrl) -> bytes:
+        """The value of the field Cookie for a request; empty for none. The longer path goes first, then what
+        was set first."""
+        now = self.now
+        fitting = [each for each in self.cookies.values() if _fits(each, url) and not each.is_over(now)]
+        value = ""
+        for cookie in sorted(fitting, key=lambda each: (-len(each.path), each.serial)):
+            longer = f"{value}; {cookie.name}={cookie.value}" if value else f"{cookie.name}={cookie.value}"
+            if len(longer) > _LONGEST_FIELD:
+                break
+            value = longer
+        return value.encode("latin-1")
+
+    def take(self, head: Head, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
+        """What an answer sets. Without `suffix_of` no cookie is for more than one host."""
+        fields = head.values("set-cookie")[:_MOST_SET]
+        if not fields:
+            return
+        now = "".join(head.values("date")[:1])
+        for text in fields:
+            self._set(text, url, suffix_of, now)
+
+    def _set(self, text: str, url: HttpUrl, suffix_of: SuffixOf | None, now: str) -> None:
+        if (pair := _read_pair(text)) is None:
+            return
+        attributes = dict(_attributes_of(text))
+        place = _domain_of(attributes.get("domain", ""), url.host.lower(), suffix_of)
+        if place is None:
+            return
+        path = attributes.get("path", "")
+        cookie = Cookie(
+            *pair,
+            *(place[0], _port_of(url)),
+            path=path if path.startswith("/") else _default_path(url),
+            subdomains=place[1],
+            secure="secure" in attributes,
+            serial=self.revision,
+            expires=None if self.clock is None else _expires(attributes, now, self.now),
+            http_only="httponly" in attributes,
+        )
+        if _keeps_its_word(cookie, attributes, url) and not self._would_displace(cookie, url):
+            self._keep(cookie, lives=_lives(attributes, now))
+
+    def _would_displace(self, cookie: Cookie, url: HttpUrl) -> bool:
+        """Nobody on the way may replace what was set with TLS."""
+        same = (each for each in self.cookies.values() if each.name == cookie.name and each.secure)
+        return not url.secured and any(_overlap(each.host, cookie.host) for each in same)
+
+    def _keep(self, cookie: Cookie, *, lives: bool) -> None:
+        earlier = self.cookies.get(cookie.key)
+        if not lives:
+            self.revision += self.cookies.pop(cookie.key, None) is not None
+            return
+        if earlier is not None and (earlier.value, earlier.secure) == (cookie.value, cookie.secure):
+            self.cookies[cookie.key] = replace(earlier, expires=cookie.expires, http_only=cookie.http_only)
+            return
+        self.revision += 1
+        if earlier is None:
+            self._make_room(cookie.host)
+        self.cookies[cookie.key] = cookie
+
+    def _make_room(self, host: str) -> None:
+        of_host = [key for key, each in self.cookies.items() if each.host == host]
+        if len(of_host) >= _MOST_OF_HOST:
+            del self.cookies[of_host[0]]
+        elif len(self.cookies) >= _MOST:
+            del self.cookies[next(iter(self.cookies))]
+
+
+def _read_pair(text: str) -> tuple[str, str] | None:
+    """Name and value. None for what has no name, holds a control, or is too long."""
+    name, equals, value = text.partition(";")[0].partition("=")
+    name, value = name.strip(" \t"), value.strip(" \t")
+    if not (equals and name) or CONTROLS.search(text) or len(name) + len(value) > LONGEST_PAIR:
+        return None
+    return name, value
+
+
+def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
+    """In lower case; the last of a name counts. One that is too long is none."""
+    for each in text.split(";")[1:]:
+        name, _, value = each.partition("=")
+        if len(value) <= _LONGEST_ATTRIBUTE:
+            yield name.strip(" \t").lower(), value.strip(" \t")
+
+
+def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str, bool] | None:
+    """For which host, and its subdomains too? None where the server may not say so."""
+    domain = domain.removeprefix(".").lower()
+    if domain in ("", host):
+        alone = not domain or suffix_of is None or is_alone(host) or suffix_of(host) == host
+        return host, not alone
+    if is_alone(host) or suffix_of is None or not host.endswith(f".{domain}") or suffix_of(domain) == domain:
+        return None
+    return domain, True
+
+
+def is_alone(host: str) -> bool:
+    """An address, or a name of one label."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return "." not in host.removesuffix(".")
+    return True
+
+
+def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) -> bool:
+    """Secure only by TLS; and what the name promises (RFC 6265bis 4.1.3)."""
+    name = cookie.name.lower()
+    if cookie.secure and not url.secured:
+        return False
+    if name.startswith("__secure-"):
+        return cookie.secure
+    if name.startswith("__host-"):
+        return cookie.secure and not attributes.get("domain") and attributes.get("path") == "/"
+    return True
+
+
+def _lives(attributes: dict[str, str], now: str) -> bool:
+    """Is it set, or ended, when the answer has this Date? Max-Age counts before Expires; what cannot be read
+    is not there."""
+    if re.fullmatch(r"-?[0-9]+", attributes.get("max-age", "")):
+        return not re.fullmatch(r"-.*|0+", attributes["max-age"])
+    if "expires" not in attributes:
+        return True
+    from protocols.http.cookie_dates import has_passed  # a plan has no dates
+
+    return not has_passed(attributes["expires"], now)
+
+
+def _expires(attributes: dict[str, str], date: str, now: float) -> int | None:
+    """When it ends, by our own clock: at most 400 days from now (RFC 6265bis 5.5). The answer's Date tells
+    how far an Expires is."""
+    if re.fullmatch(r"[0-9]+", attributes.get("max-age", "")):
+        return int(now + min(int(attributes["max-age"][:18]), _LONGEST_LIFE))
+    if "expires" not in attributes:
+        return None
+    from protocols.http.cookie_dates import parse_cookie_date  # as above
+
+    end = parse_cookie_date(attributes["expires"])
+    if end is None:
+        return None
+    begin = parse_cookie_date(date)
+    life = end.timestamp() - (now if begin is None else begin.timestamp())
+    return int(now + min(life, _LONGEST_LIFE))
+
+
+def _default_path(url: HttpUrl) -> str:
+    """RFC 6265bis 5.1.4: up to the last slash, without it."""
+    return f"/{url.path or ''}".rpartition("/")[0] or "/"
+
+
+def _port_of(url: HttpUrl) -> int | None:
+    return None if url.effective_port == url.default_port else url.effective_port
+
+
+def _fits(cookie: Cookie, url: HttpUrl) -> bool:
+    host, path = url.host.lower(), f"/{url.path or ''}"
+    if cookie.port != _port_of(url) or (cookie.secure and not url.secured):
+        return False
+    if host != cookie.host and not (cookie.subdomains and host.endswith(f".{cookie.host}")):
+        return False
+    return path == cookie.path or path.startswith(cookie.path.removesuffix("/") + "/")
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
+
+
+def jar_of(memory: dict[str, object]) -> Jar:
+    """The run's own."""
+    held = memory.setdefault(MEMORY, Jar())
+    assert isinstance(held, Jar)
+    return held

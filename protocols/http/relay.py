@@ -1,0 +1,48 @@
+"""A request that a program made itself, and its answer as it is: no status is judged, no redirect followed.
+
+Of the answer nothing is changed but a content coding, which is undone here, within the bounds of S16; the
+fields that speak of it are left out.
+"""
+
+from __future__ import annotations
+
+from protocols.http.answer import Answer
+from protocols.http.call import perform
+from protocols.http.codings import ALWAYS, Decoding, choose
+from protocols.http.head import Framing
+from protocols.http.request import Request
+from protocols.location import Kind
+from protocols.options import Limits, Options
+from protocols.reply import Reply
+from protocols.step import Begin, Dialogue
+
+_OF_THE_CODING = ("content-encoding", "content-length")
+
+
+def relay(request: Request, options: Options, limits: Limits, *, tls: bool) -> Dialogue[None]:
+    """The reply's `extra` has the status, the reason and the version. Where there is no body the connection
+    may serve again at once."""
+    answer = yield from perform(request, options, limits, tls=tls)
+    bodiless = answer.head.framing is Framing.NONE
+    decoding = None if bodiless else _decoding(answer, options, limits)
+    reply = _describe(answer, coded=decoding is not None)
+    if bodiless:
+        yield from answer.pass_over(reply.findings)
+    yield Begin(reply)
+    if not bodiless:
+        yield from answer.give(reply, decoding)
+
+
+def _decoding(answer: Answer, options: Options, limits: Limits) -> Decoding | None:
+    unpacking = choose(answer.head.codings, {**ALWAYS, **options.codings})
+    return None if unpacking is None else Decoding(unpacking, limits.ratio, options.most)
+
+
+def _describe(answer: Answer, *, coded: bool) -> Reply:
+    head = answer.head
+    left_out = _OF_THE_CODING if coded else ()
+    return Reply(
+        kind=Kind.DOCUMENT,
+        meta=tuple(field for field in head.fields if field[0] not in left_out),
+        extra={"status": head.status, "reason": head.reason, "version": answer.exchange.version},
+    )

@@ -1,0 +1,83 @@
+"""A connection through an http proxy: CONNECT (RFC 9110 9.3.6).
+
+Any 2xx opens it, and every octet behind the head of that answer is the tunnel's, whatever the head says of a
+length. Nothing of what goes through is said to the proxy but the place.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    Disconnected,
+    LimitExceeded,
+    ProtocolError,
+    ResolveError,
+    TimedOut,
+    TryLater,
+    Unreachable,
+)
+from protocols.http.exchange import Exchange
+from protocols.http.head import Head
+from protocols.http.proxy_login import UNGUESSABLE, ProxyLogin
+from protocols.http.request import prepare
+from protocols.options import Limits
+from protocols.step import Dialogue, Random, Say, hear
+
+#: A proxy has a line or two to say. Squid's heads have 1 KiB.
+_LIMITS = Limits(line=16_384, lines=100)
+
+#: tinyproxy says 401 of a login that is wrong, though it is the proxy's own.
+_LOGIN_WANTED = frozenset({401, 407})
+_NOT_ALLOWED = frozenset({403, 405, 501})
+_NOT_REACHED = frozenset({500, 502, 503})
+_NOT_NOW = frozenset({421, 429})
+_TOO_SLOW = 504
+_IDEAL = Head(200, "Connection established", ())
+
+
+def open_tunnel(host: str, port: int, login: ProxyLogin) -> Dialogue[bool]:
+    """Is it open? If not the proxy wants a login, which a new connection to it will bring. Raises what the
+    proxy says no with."""
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    target = place.encode("ascii")
+    sent = login.fields(b"CONNECT", target)
+    exchange = Exchange(prepare(b"CONNECT", target, [(b"Host", target), *sent]), _LIMITS)
+    exchange.encode_end()  # there is no body, as its machine wants to be told
+    yield Say((exchange.line,))
+    head = yield from _hear_head(exchange, login.proxy)
+    if 200 <= head.status < 300:
+        return True
+    if head.status in _LOGIN_WANTED:
+        login.heed(head.values("proxy-authenticate"), sent, cast(bytes, (yield Random(UNGUESSABLE))))
+        return False
+    raise _refusal(head, port, f"the proxy {login.proxy}")
+
+
+def _hear_head(exchange: Exchange, proxy: str) -> Dialogue[Head]:
+    try:
+        return (yield from hear(exchange.read_head, "the answer of the proxy", _IDEAL))
+    except Disconnected as error:
+        raise Disconnected(f"the proxy {proxy} ended the connection before its answer was whole") from error
+    except LimitExceeded:
+        raise
+    except ProtocolError as error:
+        raise ProtocolError(f"{proxy}: no HTTP proxy there: {error.message}") from error
+
+
+def _refusal(head: Head, port: int, proxy: str) -> ResolveError:
+    """The body of such an answer is the proxy's page, and nobody's document."""
+    code, said = str(head.status), f"{proxy} answers {head.shown}"
+    if head.status in _NOT_ALLOWED:
+        return AccessDenied(f"{proxy} does not let through to port {port} ({head.shown})", code=code)
+    if head.status in _NOT_REACHED:  # Squid 503 for a closed port and 500 for an unknown name, tinyproxy 500
+        return Unreachable(f"{said}: it cannot connect to port {port} there", retryable=False)
+    if head.status == _TOO_SLOW:
+        return TimedOut(f"{said}: it got no connection in time")
+    if head.status in _NOT_NOW:
+        return TryLater(said, code=code, text=head.reason)
+    if head.status < 400:
+        return ProtocolError(f"{said} to CONNECT: a tunnel is never redirected")
+    return Declined(said, code=code, text=head.reason)

@@ -1,0 +1,237 @@
+"""mailto: RFC 1738 3.5, with the header fields and several addresses of RFC 6068.
+
+A mailto URL names no object: it gives an address, and perhaps a mail that could be sent there. Its draft is
+written as text (RFC 822; RFC 2047 and 2045 where it is not ASCII). Nothing is sent, no program is started.
+
+Who wrote the URL chose its header fields, so only those that do no more than a person would expect become
+part of the draft (RFC 6068 section 4). A value that would end its field is refused by `wire`.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import b2a_base64
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from protocols.connection import Line
+from protocols.errors import InvalidUrl
+from protocols.location import Finding, Kind, Place, Url, UrlText
+from protocols.options import Limits, Options
+from protocols.reply import Reply
+from protocols.scheme import Scheme
+from protocols.step import Begin, Dialogue, Give, Note
+from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take
+from protocols.wire import encode_line
+
+_ADDRESS_DATA = ";/:@&="
+_HEADER_DATA = ";/:@"
+_CONTROLS = frozenset([*range(0x20), 0x7F])
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[@,]', re.DOTALL)
+
+_BODY = b"body"
+#: Fields whose value is free text, and what they are called in a draft; then those of addresses or ids.
+_TEXTS = {b"subject": b"Subject", b"keywords": b"Keywords"}
+_OTHERS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
+_ORDER = (b"to", b"cc", b"subject", b"keywords", b"in-reply-to")
+#: Fields of which a mail has one: the first in the URL.
+_ONCE = frozenset({b"subject", b"in-reply-to", _BODY})
+#: Octets that fit into an encoded word of at most 75 characters in base64.
+_ROOM = 45
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MailtoUrl(Url):
+    """`addr_spec` is one address, or several with commas; `headers` are names and values in order.
+
+    Examples:
+        >>> resolver.parse("mailto:me@h.example").addr_spec
+        b'me@h.example'
+    """
+
+    addr_spec: bytes = b""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def parse(text: UrlText) -> MailtoUrl:
+    """No character is reserved; everything up to `?` is the address, slashes too."""
+    end = find(text, "?", text.start)
+    note_characters(text, text.start, end, RESERVED)
+    addr_spec = take(text, "addr_spec", text.start, end)
+    if any(octet in _CONTROLS for octet in addr_spec):
+        position = position_of(text.text, Place("addr_spec", text.start, end), _CONTROLS)
+        raise invalid(text.text, "bad-address", "mail address with a control octet", position)
+    count = len(split_addresses(addr_spec))
+    if not count:
+        raise invalid(text.text, "bad-address", "mail address without one @ amidst", text.start)
+    if count > 1:
+        text.note("mailto-multiple", text.start)
+    return MailtoUrl(scheme=text.scheme, addr_spec=addr_spec, headers=_parse_headers(text, end))
+
+
+def split_addresses(octets: bytes) -> tuple[bytes, ...]:
+    """The addresses between unquoted commas; none if one of them is no address."""
+    found: list[bytes] = []
+    start, signs = 0, list[int]()
+    for token in _TOKEN.finditer(octets + b","):
+        if token[0] == b"@":
+            signs.append(token.start())
+        elif token[0] == b",":
+            if len(signs) != 1 or signs[0] in (start, token.start() - 1):
+                return ()
+            found.append(octets[start : token.start()])
+            start, signs = token.end(), []
+    return tuple(found)
+
+
+def _parse_headers(text: UrlText, question: int) -> tuple[tuple[bytes, bytes], ...]:
+    headers: list[tuple[bytes, bytes]] = []
+    if question < text.end:
+        text.note("mailto-headers", question)
+        note_characters(text, question + 1, text.end, RESERVED)
+    while question < text.end:
+        start, question = question + 1, find(text, "&", question + 1)
+        if start == question:
+            continue
+        equals = find(text, "=", start, question)
+        name = take(text, f"headers[{len(headers)}].name", start, equals)
+        value = take(text, f"headers[{len(headers)}].value", min(equals + 1, question), question)
+        headers.append((name, value))
+    return tuple(headers)
+
+
+def build(url: MailtoUrl) -> str:
+    """The URL as text. Raises `InvalidUrl` for what is no mail address."""
+    if not split_addresses(url.addr_spec) or any(octet in _CONTROLS for octet in url.addr_spec):
+        raise InvalidUrl("bad-address", 0, f"bad-address: {url.addr_spec.decode('latin-1')!r}")
+    fields = (f"{encode(name, _HEADER_DATA)}={encode(value, _HEADER_DATA)}" for name, value in url.headers)
+    mark = "?" if url.headers else ""
+    return build_url(url, f"{encode(url.addr_spec, _ADDRESS_DATA)}{mark}{'&'.join(fields)}")
+
+
+class Draft(NamedTuple):
+    """`text` is the mail; `kept` are the header fields of the URL that are in it, `left_out` the others."""
+
+    text: bytes
+    kept: tuple[tuple[bytes, bytes], ...]
+    left_out: tuple[tuple[bytes, bytes], ...]
+
+
+def write_draft(url: MailtoUrl) -> Draft:
+    """Raises `Refused` (S02) where a header field holds CR, LF or NUL."""
+    values: dict[bytes, list[bytes]] = {b"to": list(split_addresses(url.addr_spec))}
+    kept, left_out = [], []
+    for name, value in url.headers:
+        field = name.lower()
+        known = field == _BODY or field in _ORDER
+        if known and not (field in _ONCE and field in values):
+            values.setdefault(field, []).append(value)
+            kept.append((name, value))
+        else:
+            left_out.append((name, value))
+    body = b"".join(values.get(_BODY, []))
+    lines = [line for field in _ORDER for line in _field(field, values.get(field, []))]
+    lines += [*_encoding(body), encode_line()]
+    return Draft(b"".join(line.octets for line in lines) + body, tuple(kept), tuple(left_out))
+
+
+def _field(name: bytes, values: list[bytes]) -> Iterator[Line]:
+    """The lines of a field with all its values; none if it has none."""
+    value = b", ".join(value for value in values if value)
+    if not value:
+        return
+    if name not in _TEXTS:
+        yield encode_line(_OTHERS[name] + b":", value)
+        return
+    first, *more = [value] if value.isascii() else _encoded_words(value)
+    yield encode_line(_TEXTS[name] + b":", first)
+    for word in more:
+        yield encode_line(b"", word)
+
+
+def _encoded_words(value: bytes) -> list[bytes]:
+    """RFC 2047: each word whole characters of its own."""
+    text, charset = _text_of(value)
+    words, piece = [], b""
+    for character in text:
+        octets = character.encode(charset)
+        if len(piece) + len(octets) > _ROOM:
+            words.append(piece)
+            piece = b""
+        piece += octets
+    name = charset.encode("ascii")
+    return [b"=?%s?B?%s?=" % (name, b2a_base64(word, newline=False)) for word in (*words, piece)]
+
+
+def _text_of(octets: bytes) -> tuple[str, str]:
+    """Octets as text, and by which charset: RFC 6068 says UTF-8; what is none is taken for ISO 8859-1."""
+    try:
+        return octets.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return octets.decode("latin-1"), "iso-8859-1"
+
+
+def _encoding(body: bytes) -> Iterator[Line]:
+    """What says how the body is written, where it is not ASCII (RFC 2045)."""
+    if body.isascii():
+        return
+    charset = _text_of(body)[1].encode("ascii")
+    yield encode_line(b"MIME-Version:", b"1.0")
+    yield encode_line(b"Content-Type:", b"text/plain; charset=" + charset)
+    yield encode_line(b"Content-Transfer-Encoding:", b"8bit")
+
+
+def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
+    """A reply of kind address: its body is the draft, its target the URL. Raises `Refused` (S02) where a
+    header field would not stay one."""
+    draft = write_draft(url)
+    yield Note("nothing is sent and no program is started; the draft of a mail is written here")
+    yield Begin(_reply(url, draft))
+    yield Give(draft.text)
+
+
+def _reply(url: MailtoUrl, draft: Draft) -> Reply:
+    headers = tuple((_shown(name), _shown(value)) for name, value in url.headers)
+    return Reply(
+        kind=Kind.ADDRESS,
+        media_type="message/rfc822",
+        size=len(draft.text),
+        meta=headers,
+        target=build(replace(url, fragment=None)),
+        extra={
+            "addresses": [_shown(address) for address in split_addresses(url.addr_spec)],
+            "headers": [list(pair) for pair in headers],
+        },
+        findings=[
+            *(Finding("mailto:header", "allow", _reported(*pair)) for pair in draft.kept),
+            *(
+                Finding("mailto:left-out", "warn", f"{_reported(*pair)}: not in the draft")
+                for pair in draft.left_out
+            ),
+        ],
+    )
+
+
+def _reported(name: bytes, value: bytes) -> str:
+    return f"{_shown(name)}: {_shown(value)}"
+
+
+def _shown(octets: bytes) -> str:
+    """For a person: RFC 6068 says UTF-8."""
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return octets.decode("latin-1")
+
+
+MAILTO = Scheme(
+    name="mailto",
+    names="mail address",
+    default_port=None,
+    parse=parse,
+    build=build,
+    transport=None,
+    named_by=("addr_spec",),
+    converse="protocols.mailto:propose",
+)

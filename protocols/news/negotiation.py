@@ -1,0 +1,274 @@
+"""What a server wants before it grants a request: reader mode, TLS, a login (RFC 3977 5.3, 4642, 4643).
+
+None of it is done unasked. A response that asks for it is a `Precondition`: what is outstanding is dropped,
+the precondition is met here, and the commands are sent again. Credentials leave only where nobody can read
+along, or where the caller has said that this does not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    Disconnected,
+    LoginRequired,
+    NetworkError,
+    ProtocolError,
+    Refused,
+    TlsError,
+)
+from protocols.location import Finding
+from protocols.news.commands import LISTS, READER_VERBS, Command, Verb
+from protocols.news.response import Response, declined, refusal
+from protocols.news.session import Session, undivided
+from protocols.options import Credentials, Options
+from protocols.step import Dialogue, Note, RequestCredentials, StartTls
+from protocols.wire import Secret
+
+_NOT_WITHOUT_TLS = (
+    "the server wants a login, and the password would go there without TLS: it offers none"
+    " (--tls never sends it all the same)"
+)
+
+
+#: What a plan says of a server that offers no TLS: where it was wanted, and where it was required.
+_WITHOUT_TLS = (
+    "if the server does not offer STARTTLS: the same without TLS",
+    "if the server does not offer STARTTLS: nothing more is sent",
+)
+
+
+class Precondition(Exception):
+    """A response that asks for something first. Never leaves a dialogue."""
+
+    def __init__(self, command: Command, response: Response) -> None:
+        super().__init__(response.shown)
+        self.command = command
+        self.response = response
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A name and its password. Without a password a person is asked for it when the server wants it;
+    an empty or no name is that of a URL without one."""
+
+    user: bytes | None
+    password: bytes | None = field(repr=False)
+
+
+def check_precondition(session: Session, command: Command, response: Response) -> None:
+    """Raises `Precondition` for a response that something could be done about.
+
+    A server in transit mode says 401; one from before RFC 3977 says 500, 502 or 480 instead, which is
+    taken for the same while nothing has told that it is in reader mode. So is 501 to a variant of LIST.
+    """
+    state = session.state
+    unknown = (500, 501, 502) if command.verb in LISTS else (500, 502)
+    if response.code in (480, 483) or (
+        response.code == 401 and _wants_reader(response) and state.may_request_reader
+    ):
+        raise Precondition(command, response)
+    if command.verb in READER_VERBS:
+        if response.code in unknown and state.may_request_reader and not state.reader:
+            raise Precondition(command, response)
+        if command.verb not in LISTS:  # transit mode has these too
+            state.reader = True
+
+
+def _wants_reader(response: Response) -> bool:
+    return response.text.upper().split()[:1] == [b"MODE-READER"]
+
+
+class Negotiation:
+    """Meets the preconditions of a request, as its URL's login and options allow."""
+
+    def __init__(self, session: Session, login: Login, options: Options) -> None:
+        self._session = session
+        self._state = session.state
+        self._login = login
+        self._options = options
+
+    def begin(self) -> Dialogue[None]:
+        """Right behind the greeting: TLS where the caller asks for it. `TlsError` where it was required."""
+        if self._options.tls == "never" or self._state.tls:
+            return
+        yield Note(_WITHOUT_TLS[self._options.tls == "require"])
+        secured = yield from self._start_tls()
+        if not secured and self._options.tls == "require":
+            raise TlsError("TLS was required, and the server has none to offer (STARTTLS)")
+
+    def meet(self, precondition: Precondition) -> Dialogue[None]:
+        """Drop what is outstanding and do what the response asks for. Raises what it means where there is
+        nothing to be done."""
+        state, code = self._state, precondition.response.code
+        try:
+            yield from self._session.drop_all()
+            if code == 401 or (
+                code in (480, 500, 501, 502) and state.may_request_reader and not state.reader
+            ):
+                yield from self._request_reader()
+                return
+        except Disconnected as error:
+            if code == 502:  # and closed, as it says
+                raise refusal(precondition.command, precondition.response) from error
+            raise
+        if code == 480:
+            yield from self.log_in(precondition.command, precondition.response)
+        else:
+            yield from self._need_tls(precondition.command, precondition.response)
+
+    def log_in(self, doing: Command | str, response: Response) -> Dialogue[None]:
+        """Log in because `response` wants it."""
+        if self._state.logged_in:
+            raise declined(AccessDenied, doing, response, "not permitted, logged in as we are")
+        if self._state.login_refused:
+            raise declined(AccessDenied, doing, response, "this connection has refused the login before")
+        login = yield from self._find_login()
+        if login is None:
+            raise refusal(doing, response)
+        yield from self.authenticate(login)
+
+    def authenticate(self, login: Login) -> Dialogue[None]:
+        """Log in. What was heard before does not count any more after that."""
+        yield from self._protect()
+        command, response = yield from self._identify(login)
+        if response.code == 483:
+            yield from self._need_tls(command, response)
+            command, response = yield from self._identify(login)
+        if response.refused:
+            self._state.login_refused = True
+            raise (yield from self._login_refusal(command, response))
+        self._state.logged_in = True
+        self._state.forget()
+
+    def find_help(self) -> Dialogue[Login | None]:
+        """A login that is at hand and may show what is hidden without one, if the server takes logins.
+        Nobody is asked. Drops what is outstanding unless there is none."""
+        tried = self._state.logged_in or self._state.login_refused
+        login = None if tried else (yield from self._find_login())
+        if login is None or login.password is None:
+            return None
+        yield from self._session.drop_all()
+        yield from self._know()
+        offered = self._state.capabilities
+        if offered is None or not offered.has(b"AUTHINFO"):
+            return None
+        open_way = offered.has(b"AUTHINFO", b"USER") and (self._state.private or self._options.login_in_clear)
+        return login if open_way or offered.has(b"STARTTLS") else None
+
+    def _find_login(self) -> Dialogue[Login | None]:
+        """The URL's, else what is held for this place."""
+        if self._login.user:
+            return self._login
+        held = yield from self._request_credentials(None)
+        return None if held is None else Login(held.user, held.password)
+
+    def _request_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
+        held = yield RequestCredentials(user, None)
+        assert held is None or isinstance(held, Credentials)
+        if held is not None:  # for this scheme, and for no other (S11)
+            self._state.held_for = self._session.scheme
+        if held is not None and len((held.user + b"." + held.password).split()) > 1:
+            detail = "the name or password has a blank in it; servers take what stands before it"
+            self._state.findings.append(Finding("nntp:login-blank", "warn", detail))
+        return held
+
+    def _protect(self) -> Dialogue[None]:
+        """Nobody may read along from here on, or the caller does not mind. `Refused` (S06) else."""
+        state = self._state
+        offered = state.capabilities
+        insists = (  # RFC 4643 2.1: the password is not taken without TLS
+            offered is not None and offered.has(b"AUTHINFO") and not offered.has(b"AUTHINFO", b"USER")
+        )
+        if state.tls or self._options.login_in_clear or (state.private and not insists):
+            return
+        if not (yield from self._start_tls()) and not state.private:
+            raise Refused("S06", _NOT_WITHOUT_TLS, flag="--tls never")
+
+    def _identify(self, login: Login) -> Dialogue[tuple[Command, Response]]:
+        """AUTHINFO USER, and PASS if that is wanted: the last command and its response."""
+        user, password = login.user, login.password
+        command = Command(Verb.AUTHINFO_USER, user)
+        response = yield from undivided(self._session.request(command, Response(381)))
+        if response.code != 381:
+            return command, response
+        if password is None:
+            held = yield from self._request_credentials(user)
+            if held is None or held.user != user:
+                raise LoginRequired(f"{command}: a password is needed and none is at hand", code="381")
+            password = held.password
+        command = Command(Verb.AUTHINFO_PASS, Secret(password))
+        return command, (yield from undivided(self._session.request(command, Response(281))))
+
+    def _login_refusal(self, command: Command, response: Response) -> Dialogue[Declined | ProtocolError]:
+        if response.code in (500, 501, 503):
+            return declined(Declined, command, response, "no login there")
+        if response.code == 482 and (yield from self._is_old()):
+            return declined(AccessDenied, command, response, "wrong name or password")
+        return refusal(command, response)
+
+    def _is_old(self) -> Dialogue[bool]:
+        """From before RFC 4643? There 482 meant what 481 means now."""
+        if self._state.capabilities is None and not self._state.old:
+            try:
+                yield from self._session.hear_capabilities()
+            except NetworkError:
+                return False
+        return self._state.old
+
+    def _need_tls(self, command: Command, response: Response) -> Dialogue[None]:
+        """483: go on inside TLS. `Declined` where that is not to be had, or not wanted."""
+        if self._state.tls or self._options.login_in_clear or not (yield from self._start_tls()):
+            raise refusal(command, response)
+
+    def _start_tls(self) -> Dialogue[bool]:
+        """STARTTLS. False where the server has none; a handshake that fails is the end (`TlsError`)."""
+        state = self._state
+        yield from self._know()
+        if state.capabilities is not None and not state.capabilities.has(b"STARTTLS"):
+            return False
+        command = Command(Verb.STARTTLS)
+        response = yield from self._session.request(command, Response(382))
+        if response.refused:
+            return False
+        if response.code != 382:
+            raise ProtocolError(f"{response.shown} is no answer to {command}")
+        yield StartTls()
+        state.tls = state.secured = state.private = True
+        state.forget()
+        yield from self._session.hear_capabilities()
+        return True
+
+    def _know(self) -> Dialogue[None]:
+        """Ask for the capabilities, once, and go by them: reading may need MODE READER first."""
+        state = self._state
+        if state.capabilities is not None or state.old:
+            return
+        yield from self._session.hear_capabilities()
+        transit = state.capabilities is not None and state.capabilities.in_transit
+        if state.may_request_reader and (transit or (state.old and not state.reader)):
+            yield from self._request_reader()
+            if transit:
+                yield from self._session.hear_capabilities()
+
+    def _request_reader(self) -> Dialogue[None]:
+        """MODE READER. A server that does not know it has no other mode."""
+        state, command = self._state, Command(Verb.MODE_READER)
+        state.reader_requested = True
+        response = yield from self._session.request(command, Response(200))
+        if response.code == 480:
+            yield from self.log_in(command, response)
+            # RFC 4643 2.2 has no MODE READER after a login; a server that asks for one first wants it.
+            response = yield from self._session.request(command, Response(200))
+        if response.refused and response.code not in (500, 501):
+            after_login = response.code == 480 and state.logged_in
+            raise (
+                declined(AccessDenied, command, response, "not permitted")
+                if after_login
+                else refusal(command, response)
+            )
+        state.reader = True
+        state.capabilities = None
+        state.group = None

@@ -1,0 +1,297 @@
+"""What a URL asks of a news server: the commands for an article, a group's articles, a list of groups.
+
+`GROUP` and what follows it leave in one write. What was asked of a group counts only if the group was
+there: a failed `GROUP` leaves the one before it selected, and the articles of that one are others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated, TryLater
+from protocols.news.article import HEAD_LIMIT, Head, read_head
+from protocols.news.block import Block, Lines, UntouchedBlock, give_block, skip_block
+from protocols.news.commands import Command, Verb, encode_message_id, encode_number, encode_range
+from protocols.news.facts import Listed, newest, of_article, of_group, of_groups
+from protocols.news.negotiation import check_precondition
+from protocols.news.response import Response, Selected, is_number, message_id_of, parse_selected, refusal
+from protocols.news.session import SKIP_LIMIT, WINDOW, Session
+from protocols.news.url import NewsUrl, NntpUrl
+from protocols.options import Limits, Options
+from protocols.reply import Reply
+from protocols.step import Dialogue, Give, Note, hear
+from protocols.wire import Buffer, Reader
+
+#: Newest articles of a group that are listed unless the caller wants another number.
+ENTRIES = 10_000
+
+_UNKNOWN = frozenset({500, 503})
+_GONE = frozenset({420, 423, 430})
+
+
+class Found(NamedTuple):
+    """What a URL names: its facts, and what gives its octets; None where there are none."""
+
+    reply: Reply
+    body: Dialogue[None] | None = None
+
+
+Request: TypeAlias = "Callable[[Session], Dialogue[Found]]"
+
+
+def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Request:
+    """The commands that get what the URL names; with `options.want` facts, only what is known of it.
+
+    Raises `Refused` for what would be no command.
+    """
+    facts, block = options.want == "facts", UntouchedBlock if options.raw else Block
+    if isinstance(url, NntpUrl) and url.article is not None:
+        return partial(_get_numbered, url, url.article, facts, block)
+    if isinstance(url, NewsUrl) and url.message_id is not None:
+        return partial(_get_identified, url, url.message_id, facts, block)
+    if b"*" in (url.group or b""):
+        return partial(_count_groups, url, limits) if facts else partial(_list_groups, url, limits, block)
+    most = ENTRIES if options.entries is None else options.entries
+    if facts:
+        return partial(_select, url, most, limits)
+    return partial(_list_articles, url, most, limits, block)
+
+
+def _need(session: Session, ideal: Response) -> Dialogue[Response]:
+    """The next response, which has to grant what was asked for."""
+    command = session.state.outstanding[0]
+    response = yield from session.hear(ideal)
+    check_precondition(session, command, response)
+    if response.refused:
+        raise refusal(command, response)
+    return response
+
+
+# -- an article
+
+
+def _get_numbered(
+    url: NntpUrl, number: int, facts: bool, block: type[Block], session: Session
+) -> Dialogue[Found]:
+    command = Command(Verb.HEAD if facts else Verb.ARTICLE, encode_number(number))
+    yield from session.start_request()  # others who send before may select another group
+    if session.state.selects(url.group):
+        yield from session.say_last(command)
+    else:
+        yield from session.say_last(Command(Verb.GROUP, url.group), command)
+        yield from _hear_selected(session, url.group)
+    ideal = Response(221 if facts else 220, b"%d <>" % number, block=True)
+    response = yield from _need(session, ideal)
+    return (yield from _hear_article(session, url, message_id_of(response), facts, block))
+
+
+def _get_identified(
+    url: NewsUrl, message_id: bytes, facts: bool, block: type[Block], session: Session
+) -> Dialogue[Found]:
+    command = Command(Verb.HEAD if facts else Verb.ARTICLE, encode_message_id(message_id))
+    yield from session.say_last(command)
+    response = yield from _need(session, Response(221 if facts else 220, b"0 <%s>" % message_id, block=True))
+    reported = message_id_of(response)
+    if reported not in (None, message_id):
+        raise ProtocolError(f"{command} was answered with another article: {response.shown}")
+    return (yield from _hear_article(session, url, reported, facts, block))
+
+
+def _hear_article(
+    session: Session, url: NewsUrl | NntpUrl, message_id: bytes | None, facts: bool, block: type[Block]
+) -> Dialogue[Found]:
+    limits = session.state.limits
+    head = yield from hear(read_head(limits), "the head of the article, which is looked at", Head())
+    reply = of_article(url, head, message_id)
+    if not facts:
+        return Found(reply, give_block(block(), "the article"))
+    yield from hear(skip_block(HEAD_LIMIT), "the end of the head", None)
+    return Found(reply)
+
+
+def _hear_selected(session: Session, group: bytes) -> Dialogue[Selected]:
+    # Count 1 keeps the rehearsed group from being empty; its numbers are not known before the run.
+    response = yield from _need(session, Response(211, b"1 0 0 " + group))
+    selected = parse_selected(response)
+    session.state.group = group
+    return selected
+
+
+# -- the articles of a group
+
+
+def _select(url: NewsUrl | NntpUrl, most: int, limits: Limits, session: Session) -> Dialogue[Found]:
+    group = url.group or b""
+    yield from session.say_last(Command(Verb.GROUP, group))
+    listed = newest((yield from _hear_selected(session, group)), most)
+    return Found(of_group(url, listed, limits))
+
+
+def _list_articles(
+    url: NewsUrl | NntpUrl, most: int, limits: Limits, block: type[Block], session: Session
+) -> Dialogue[Found]:
+    group = url.group or b""
+    yield from session.say(Command(Verb.GROUP, group))
+    listed = newest((yield from _hear_selected(session, group)), most)
+    reply = of_group(url, listed, limits)
+    if listed.selected.is_empty:
+        return Found(reply)
+    yield Note(
+        "the answer tells the numbers, of which the newest are asked for; none: no more is sent;"
+        " OVER unknown: XOVER; that too: LISTGROUP, and HEAD for each"
+    )
+    while (verb := session.state.overview) is not None:
+        command = Command(verb, encode_range(listed.first, listed.selected.high))
+        response = yield from session.request(command, Response(224, block=True))
+        if response.code in _UNKNOWN:
+            session.state.overview = Verb.XOVER if verb is Verb.OVER else None
+            continue
+        check_precondition(session, command, response)
+        if response.block:
+            return Found(reply, give_block(block(), "the overview"))
+        if response.code not in _GONE:
+            raise refusal(command, response)
+        return Found(reply)
+    if block is UntouchedBlock:
+        return Found(reply, (yield from _give_numbers(session, group)))
+    numbers = yield from _hear_numbers(session, group, listed)
+    octets = yield from _hear_heads(session, numbers)
+    return Found(reply, _give_heads(session, numbers, octets) if octets else None)
+
+
+def _give_numbers(session: Session, group: bytes) -> Dialogue[Dialogue[None]]:
+    """What a server has of a listing that has no overview."""
+    command = Command(Verb.LISTGROUP, group)
+    response = yield from session.request(command, Response(211, block=True))
+    check_precondition(session, command, response)
+    if not response.block:
+        raise refusal(command, response)
+    return give_block(UntouchedBlock(), "the numbers of the articles")
+
+
+# -- the overview of a server that has none, put together from heads
+
+
+def _hear_numbers(session: Session, group: bytes, listed: Listed) -> Dialogue[Iterator[int]]:
+    """Those of the articles that are listed, as far as the server tells."""
+    command = Command(Verb.LISTGROUP, group)
+    response = yield from session.request(command, Response(211, block=True))
+    if response.block:
+        most = listed.selected.high - listed.first + 1
+        reader = read_numbers(listed.first, most, session.state.limits.line)
+        nothing: Iterable[int] = ()
+        return iter((yield from hear(reader, "the numbers of the articles", nothing)))
+    check_precondition(session, command, response)
+    if response.code not in _UNKNOWN:
+        raise refusal(command, response)
+    return iter(range(listed.first, listed.selected.high + 1))
+
+
+def _give_heads(session: Session, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
+    """These octets first, then those of the numbers that are left."""
+    given = 0
+    while octets:
+        yield Give(octets, "an overview made of heads")
+        given += len(octets)
+        try:
+            octets = yield from _hear_heads(session, numbers)
+        except Disconnected as error:
+            raise _cut_listing(given) from error
+
+
+def _hear_heads(session: Session, numbers: Iterator[int]) -> Dialogue[bytes]:
+    """Overview lines of the next articles that are still there; nothing behind the last one."""
+    octets = b""
+    while not octets and (window := list(islice(numbers, WINDOW))):
+        yield from session.say(*(Command(Verb.HEAD, encode_number(number)) for number in window))
+        lines = []
+        for number in window:
+            lines.append((yield from _hear_head(session, number)))
+        octets = b"".join(lines)
+    return octets
+
+
+def _hear_head(session: Session, number: int) -> Dialogue[bytes]:
+    from protocols.news.overview import encode_overview  # brings entries, which a plan has none of
+
+    command = session.state.outstanding[0]
+    response = yield from session.hear(Response(221, block=True))
+    if response.block:
+        head = yield from hear(read_head(session.state.limits), "the head of an article", Head())
+        yield from hear(skip_block(HEAD_LIMIT), "its end", None)
+        return encode_overview(number, head)
+    if response.code not in _GONE:
+        raise refusal(command, response)
+    return b""
+
+
+def read_numbers(first: int, most: int, line_limit: int) -> Reader[Iterable[int]]:
+    """A reader for the block of LISTGROUP: the last `most` of the numbers from `first` on, ascending. Old
+    servers ignore a range, so none is asked for. Raises `LimitExceeded` (lines) above 64 MiB."""
+
+    def reader(buffer: Buffer) -> Generator[None, None, Iterable[int]]:
+        block, lines = Block(), Lines(line_limit)
+        last: deque[int] = deque(maxlen=most)
+        while not block.ended:
+            content = yield from block.read(buffer)
+            last.extend(number for number in _numbers(lines.feed(content)) if number >= first)
+            if block.received > SKIP_LIMIT:
+                raise LimitExceeded("lines", f"a list of numbers is longer than {SKIP_LIMIT} octets")
+        return sorted(set(last))
+
+    return reader
+
+
+def _numbers(lines: Iterable[bytes]) -> Iterator[int]:
+    return (int(line) for line in map(bytes.strip, lines) if is_number(line))
+
+
+# -- groups
+
+
+def _list_groups(
+    url: NewsUrl | NntpUrl, limits: Limits, block: type[Block], session: Session
+) -> Dialogue[Found]:
+    argument = _wildmat(url)
+    yield from session.say_last(Command(Verb.LIST_ACTIVE, argument), Command(Verb.LIST_NEWSGROUPS, argument))
+    yield from _need(session, Response(215, block=True))
+    return Found(of_groups(url, None, limits), _give_groups(session, block))
+
+
+def _give_groups(session: Session, block: type[Block]) -> Dialogue[None]:
+    """The groups, and then their descriptions: a list stands without them. Between the two stands the line
+    that ended the first one, as it came."""
+    groups = block()
+    yield from give_block(groups, "the groups")
+    try:
+        response = yield from session.hear(Response(215, block=True))
+    except TryLater:  # 400, the server goes
+        return
+    except Disconnected as error:
+        raise _cut_listing(groups.received) from error
+    if response.block:
+        yield Give(groups.terminator)
+        yield from give_block(block(), "their descriptions", groups.received + len(groups.terminator))
+
+
+def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: Session) -> Dialogue[Found]:
+    from protocols.news.groups import count_groups  # as above
+
+    yield from session.say_last(Command(Verb.LIST_ACTIVE, _wildmat(url)))
+    yield from _need(session, Response(215, block=True))
+    reader = count_groups(url.group or b"", session.state.limits.line)
+    count = yield from hear(reader, "the groups, which are counted", 0)
+    return Found(of_groups(url, count, limits))
+
+
+def _wildmat(url: NewsUrl | NntpUrl) -> bytes | None:
+    """The argument of LIST; all groups need none."""
+    return None if url.group == b"*" else url.group
+
+
+def _cut_listing(given: int) -> Truncated:
+    return Truncated(f"the connection ended after {given} octets of the listing", received=given)

@@ -1,0 +1,172 @@
+"""A connection through a SOCKS5 proxy: RFC 1928, and RFC 1929 for a user and a password.
+
+`socksio` packs the messages and knows their order; it frames nothing and checks little. So each reply is
+read here to its last octet and no further, for what follows belongs to whom the proxy connects to, and is
+checked before `socksio` sees it. A host that is an address goes as a number, any other as a name for the
+proxy to look up. The library is an extra and is imported on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    Disconnected,
+    LoginRequired,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+    Unreachable,
+)
+from protocols.options import Credentials
+from protocols.step import Dialogue, Note, Say, hear
+from protocols.wire import Buffer, Reader, encode_counted
+
+if TYPE_CHECKING:
+    from socksio import SOCKS5AType, SOCKS5AuthMethod, SOCKS5Connection
+
+_VERSION = 5
+_NO_METHOD = 0xFF
+_LOGIN = 2
+_LONGEST_NAME = 255
+_NO_LOGIN = b"\x05\x00"
+_GOOD_LOGIN = b"\x01\x00"
+#: The octets of an address behind its type (RFC 1928 6); those of a name are counted by the first one.
+_SIZES: Mapping[int, int] = {1: 4, 4: 16}
+_NAME = 3
+#: Reply codes (RFC 1928 6).
+_GENERAL, _BY_RULES, _TTL_EXPIRED, _COMMAND_REFUSED, _TYPE_REFUSED = 1, 2, 6, 7, 8
+_WORDS: Mapping[int, str] = {
+    _GENERAL: "it failed",
+    3: "the network cannot be reached",
+    4: "the host cannot be reached, or its name is unknown",
+    5: "refused",
+}
+_DONE = b"\x05\x00\x00\x01" + bytes(6)
+
+
+class AddressTypeRefused(Declined):
+    """The proxy connects to no addresses of that type; to others it may."""
+
+
+def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
+    """Have the `proxy` (its URL for a person) connect to a place. The credentials go out only where it wants
+    them."""
+    from socksio import SOCKS5Command, SOCKS5CommandRequest, SOCKS5Connection
+
+    destination = _destination(host)
+    machine = SOCKS5Connection()
+    yield from _agree(machine, credentials, proxy)
+    yield _say(machine, SOCKS5CommandRequest(SOCKS5Command.CONNECT, *destination, port))
+    reply = yield from hear(_reply(proxy), "the reply of the proxy", _DONE)
+    if reply[1]:
+        raise _refusal(reply[1], f"{host} port {port}", proxy)
+    machine.receive_data(_DONE)  # where the proxy stands itself is nobody's business
+
+
+def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
+    from socksio import SOCKS5AType
+
+    try:
+        address = ip_address(host)
+    except ValueError:
+        name = host.encode("ascii")
+        if not 1 <= len(name) <= _LONGEST_NAME:
+            raise Refused("S02", f"SOCKS5 takes names of 1 to {_LONGEST_NAME} octets") from None
+        return SOCKS5AType.DOMAIN_NAME, name
+    address = getattr(address, "ipv4_mapped", None) or address
+    kind = SOCKS5AType.IPV4_ADDRESS if address.version == 4 else SOCKS5AType.IPV6_ADDRESS
+    return kind, address.packed
+
+
+def _agree(machine: SOCKS5Connection, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
+    """On a method, and the login where that is the one."""
+    from socksio import SOCKS5AuthMethod, SOCKS5AuthMethodsRequest, SOCKS5UsernamePasswordRequest
+
+    offered: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]
+    if credentials is not None:
+        offered.append(SOCKS5AuthMethod.USERNAME_PASSWORD)
+        yield Note(f"if the proxy {proxy} wants a login, it gets the user and the password given for it")
+    yield _say(machine, SOCKS5AuthMethodsRequest(offered))
+    chosen = yield from hear(_pair(_VERSION, proxy), "the method that the proxy chooses", _NO_LOGIN)
+    _check_method(chosen[1], [method[0] for method in offered], proxy)
+    machine.receive_data(chosen)
+    if chosen[1] != _LOGIN or credentials is None:
+        return
+    login = SOCKS5UsernamePasswordRequest(credentials.user, credentials.password)
+    yield _say(machine, login, credentials.password)
+    answer = yield from hear(_pair(1, proxy), "what the proxy says of the login", _GOOD_LOGIN)
+    if answer != _GOOD_LOGIN:
+        raise AccessDenied(f"the proxy {proxy} refuses this user and password")
+    machine.receive_data(answer)
+
+
+def _say(machine: SOCKS5Connection, request: object, *secrets: bytes) -> Say:
+    machine.send(request)
+    return Say((encode_counted(machine.data_to_send(), *secrets),))
+
+
+def _check_method(chosen: int, offered: list[int], proxy: str) -> None:
+    if chosen == _NO_METHOD and _LOGIN in offered:
+        raise AccessDenied(f"the proxy {proxy} takes neither this login nor nobody")
+    if chosen == _NO_METHOD:
+        raise LoginRequired(f"the proxy {proxy} wants a login (user:password@ in its URL)")
+    if chosen not in offered:
+        raise ProtocolError(f"the proxy {proxy} chooses method {chosen:02X}, which was not offered")
+
+
+def _refusal(code: int, place: str, proxy: str) -> ResolveError:
+    """Dante says of an unknown name what it says of a host that is down (4): nobody can tell them apart."""
+    if code == _BY_RULES:
+        return AccessDenied(f"the proxy {proxy} does not allow {place}")
+    if code == _TTL_EXPIRED:
+        return TimedOut(f"the proxy {proxy} got no answer from {place} in time")
+    if code == _TYPE_REFUSED:
+        return AddressTypeRefused(f"the proxy {proxy} takes no address like that of {place}", code="8")
+    if code == _COMMAND_REFUSED:
+        return Declined(f"the proxy {proxy} connects to nothing", code="7")
+    words = _WORDS.get(code, f"reply {code:02X}")
+    return Unreachable(f"the proxy {proxy} cannot connect to {place}: {words}", retryable=code == _GENERAL)
+
+
+def _pair(version: int, proxy: str) -> Reader[bytes]:
+    """A reader for a version and one octet more."""
+
+    def reader(buffer: Buffer) -> Generator[None, None, bytes]:
+        yield from _wait_for(buffer, 1, proxy)
+        if buffer.peek(1)[0] != version:
+            raise ProtocolError(f"{proxy}: no SOCKS5 proxy there")
+        yield from _wait_for(buffer, 2, proxy)
+        return buffer.take(2)
+
+    return reader
+
+
+def _reply(proxy: str) -> Reader[bytes]:
+    """A reader for the reply to a command: to the last octet of its address and port, and not one more."""
+
+    def reader(buffer: Buffer) -> Generator[None, None, bytes]:
+        yield from _wait_for(buffer, 5, proxy)
+        head = buffer.peek(5)
+        if head[0] != _VERSION:
+            raise ProtocolError(f"{proxy}: no SOCKS5 proxy there")
+        size = head[4] + 1 if head[3] == _NAME else _SIZES.get(head[3])
+        if size is None:
+            raise ProtocolError(f"the proxy {proxy} is at an address of type {head[3]:02X}")
+        length = 4 + size + 2
+        yield from _wait_for(buffer, length, proxy)
+        return buffer.take(length)
+
+    return reader
+
+
+def _wait_for(buffer: Buffer, count: int, proxy: str) -> Generator[None, None, None]:
+    while len(buffer) < count:
+        if buffer.at_end:
+            raise Disconnected(f"the proxy {proxy} ended the connection inside its answer")
+        yield

@@ -1,0 +1,82 @@
+"""aiohttp: a connector whose every request and redirect is judged and goes to a checked address.
+
+    async with aiohttp.ClientSession(connector=GuardedConnector()) as session: ...
+
+A resolver alone is not enough, for aiohttp asks none about a host that is an address: so the connector judges
+the URL, its resolver what a name leads to, and its socket factory each address once more before there is a
+socket. What is refused is `resolver.Refused` or `resolver.InvalidUrl`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+
+import resolver
+
+AddressInfo = aiohttp.AddrInfoType
+
+
+class GuardedResolver(AbstractResolver):
+    """What `lookups` finds (the system, where none are given), without what the policy refuses."""
+
+    def __init__(
+        self, policy: resolver.Policy | None = None, lookups: AbstractResolver | None = None
+    ) -> None:
+        self._policy = policy
+        self._lookups = aiohttp.ThreadedResolver() if lookups is None else lookups
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._lookups.resolve(host, port, family)
+        addresses = [each["host"] for each in found]
+        left = resolver.guard(host, addresses, policy=self._policy)
+        return [each for each in found if each["host"] in left]
+
+    async def close(self) -> None:
+        await self._lookups.close()
+
+
+class GuardedConnector(aiohttp.TCPConnector):
+    """`policy` is `untrusted` where none is given; `lookups` are for who has a resolver already.
+
+    A proxy is refused under `untrusted` (S09) unless the policy trusts it, and its own address is judged too.
+    """
+
+    def __init__(
+        self, policy: resolver.Policy | None = None, *, lookups: AbstractResolver | None = None
+    ) -> None:
+        self._policy = resolver.Policy.untrusted() if policy is None else policy
+        super().__init__(
+            resolver=GuardedResolver(self._policy, lookups), socket_factory=_factory(self._policy)
+        )
+
+    async def connect(
+        self,
+        req: ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
+    ) -> Connection:
+        """Asked for each request and redirect, also where a connection is there already."""
+        url = str(req.url)
+        proxy = "none" if req.proxy is None else str(req.proxy)
+        error = resolver.check(url, policy=self._policy, proxy=proxy).error(resolver.parse(url))
+        if error is not None:
+            raise error
+        return await super().connect(req, traces, timeout)
+
+
+def _factory(policy: resolver.Policy) -> Callable[[AddressInfo], socket.socket]:
+    def guarded_socket(info: AddressInfo) -> socket.socket:
+        family, kind, protocol, _, place = info
+        resolver.guard(str(place[0]), policy=policy)
+        return socket.socket(family, kind, protocol)
+
+    return guarded_socket

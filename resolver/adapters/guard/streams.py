@@ -1,0 +1,68 @@
+"""asyncio: `getaddrinfo` as a loop has it, and `open_connection`, to checked addresses only."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from ssl import SSLContext
+from typing import TypeAlias
+
+import resolver
+
+#: One answer of a look-up, as `socket` has it: family, type, protocol, canonical name, and the address.
+AddressInfo: TypeAlias = tuple[
+    socket.AddressFamily,
+    socket.SocketKind,
+    int,
+    str,
+    "tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]",
+]
+
+
+async def getaddrinfo(
+    host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | None = None
+) -> list[AddressInfo]:
+    """What may be connected to out of what the system's look-up gives, for `loop.sock_connect`, for
+    `aiohappyeyeballs.start_connection` and whatever else takes numbers.
+
+    Raises `resolver.Refused` and `resolver.InvalidUrl`; a host that is refused by itself is not looked up.
+    """
+    try:
+        wanted = resolver.guard(host, port=port, scheme=scheme, policy=policy)
+    except resolver.Unreachable:
+        return await _sifted(host, port, scheme, policy)
+    return [info for address in wanted for info in await _infos(address, port)]
+
+
+async def _sifted(host: str, port: int, scheme: str, policy: resolver.Policy | None) -> list[AddressInfo]:
+    found = await _infos(host, port)
+    left = resolver.guard(host, [str(info[4][0]) for info in found], port=port, scheme=scheme, policy=policy)
+    return [info for info in found if info[4][0] in left]
+
+
+async def _infos(host: str, port: int) -> list[AddressInfo]:
+    loop = asyncio.get_running_loop()
+    return list(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+
+async def open_connection(
+    host: str,
+    port: int,
+    *,
+    tls: SSLContext | None = None,
+    policy: resolver.Policy | None = None,
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """As `asyncio.open_connection`: the first address that answers, TLS with the name that was asked for.
+
+    Raises as `getaddrinfo` does, and the `OSError` of the last address.
+    """
+    failure: OSError | None = None
+    for info in await getaddrinfo(host, port, scheme="http" if tls is None else "https", policy=policy):
+        try:
+            return await asyncio.open_connection(
+                str(info[4][0]), port, ssl=tls, server_hostname=None if tls is None else host.strip("[]")
+            )
+        except OSError as error:
+            failure = error
+    assert failure is not None, "there is an address"
+    raise failure

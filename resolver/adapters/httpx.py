@@ -1,0 +1,130 @@
+"""Transports of httpx for what is not of the web, for both of its clients.
+
+    httpx.Client(mounts=resolver.adapters.httpx.mounts())
+    httpx.AsyncClient(mounts=resolver.adapters.httpx.mounts())
+
+`resolver.HttpxTransport` is the one for http. A peer without status codes answers in those of http: 200,
+404 for what is not there, 401 and 403 for what needs a login or is denied, 503 for "not now", 502 for any
+other no. What fails is an exception of httpx, with ours as its cause. Only reads: other methods than GET
+are an error before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from typing import Unpack
+
+import httpx
+
+import resolver
+
+_EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[httpx.TransportError]], ...] = (
+    (resolver.InvalidUrl, httpx.UnsupportedProtocol),
+    (resolver.UnsupportedScheme, httpx.UnsupportedProtocol),
+    (resolver.Refused, httpx.UnsupportedProtocol),
+    (resolver.TimedOut, httpx.ReadTimeout),
+    (resolver.Unreachable, httpx.ConnectError),
+    (resolver.TlsError, httpx.ConnectError),
+    (resolver.NetworkError, httpx.ReadError),
+    (resolver.ProtocolError, httpx.RemoteProtocolError),
+    (resolver.IntegrityError, httpx.RemoteProtocolError),
+)
+
+
+def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
+    """For the argument `mounts` of one client: every scheme that httpx has not. The settings are those of a
+    `Resolver`."""
+    transport = Transport(**settings)
+    return {f"{scheme}://": transport for scheme in resolver.schemes(web=False)}
+
+
+class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """Of a client's time limits `connect` and `read` hold here, each for one wait."""
+
+    def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
+        self._settings = settings
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        opened = ExitStack()
+        with _worded(request):
+            try:
+                reply = opened.enter_context(
+                    resolver.blocking.stream(str(request.url), **self._said(request))
+                )
+            except resolver.Declined as error:
+                return _declined(error)
+        return _response(reply, _Body(reply, opened, request))
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        opened = AsyncExitStack()
+        with _worded(request):
+            try:
+                stream = resolver.stream(str(request.url), **self._said(request))
+                reply = await opened.enter_async_context(stream)
+            except resolver.Declined as error:
+                return _declined(error)
+        return _response(reply, _AsyncBody(reply, opened, request))
+
+    def _said(self, request: httpx.Request) -> resolver.Settings:
+        if request.method != "GET":
+            raise httpx.UnsupportedProtocol(
+                f"{request.method}: only GET is done here: nothing was sent", request=request
+            )
+        said = self._settings.copy()
+        limits = said.get("limits") or resolver.Limits()
+        asked = request.extensions.get("timeout", {})
+        said["limits"] = limits.waiting(asked.get("connect"), asked.get("read"))
+        return said
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, reply: resolver.blocking.LiveReply, opened: ExitStack, request: httpx.Request) -> None:
+        self._reply = reply
+        self._opened = opened
+        self._request = request
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _worded(self._request):
+            yield from self._reply.body
+
+    def close(self) -> None:
+        self._opened.close()
+
+
+class _AsyncBody(httpx.AsyncByteStream):
+    def __init__(
+        self, reply: resolver.StreamingResponse, opened: AsyncExitStack, request: httpx.Request
+    ) -> None:
+        self._reply = reply
+        self._opened = opened
+        self._request = request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _worded(self._request):
+            async for octets in self._reply.body:
+                yield octets
+
+    async def aclose(self) -> None:
+        await self._opened.aclose()
+
+
+def _response(
+    reply: resolver.blocking.LiveReply | resolver.StreamingResponse, body: _Body | _AsyncBody
+) -> httpx.Response:
+    return httpx.Response(200, headers=list(resolver.http_fields(reply)), stream=body)
+
+
+def _declined(error: resolver.Declined) -> httpx.Response:
+    """The peer said no: its words in place of a body."""
+    return httpx.Response(resolver.http_status(error), text=error.message)
+
+
+@contextmanager
+def _worded(request: httpx.Request) -> Iterator[None]:
+    """What fails inside is an exception of httpx."""
+    try:
+        yield
+    except resolver.ResolveError as error:
+        kind = next((kind for ours, kind in _EXCEPTIONS if isinstance(error, ours)), httpx.TransportError)
+        raise kind(str(error), request=request) from error

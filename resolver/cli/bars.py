@@ -1,0 +1,139 @@
+"""Bars: a line for each transfer and one for all of them, as wide as the terminal is at that moment.
+
+Brings rich, so it is imported when the first bar is drawn: what is over sooner has no need of it. rich knows
+how wide characters are and what colours a terminal has; where lines are drawn is the matter of `streams`.
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from resolver.cli.amounts import countdown, octets, octets_of
+from resolver.cli.transfers import Transfer, Transfers
+
+#: A transfer that is younger has no line: it may well be over before anybody could read that.
+_AGE = 0.3
+
+#: Columns that name and bar have together, before another figure is shown beside them.
+_LEAST = 25
+_LEAST_BAR = 6
+
+#: What was there before, what came, what is missing; for a terminal that has them, and for one that has not.
+_GLYPHS = ("▒", "█", "░")
+_ASCII_GLYPHS = ("+", "=", ".")
+_STYLES = ("cyan", "green", "bright_black")
+
+
+class Bars:
+    """Turns transfers into lines. `encoding` is what the terminal's stream can write."""
+
+    def __init__(self, encoding: str) -> None:
+        self._console = Console(file=StringIO(), force_terminal=True, highlight=False, emoji=False)
+        self._glyphs = _GLYPHS if _can_write("".join(_GLYPHS) + "…", encoding) else _ASCII_GLYPHS
+
+    @property
+    def dumb(self) -> bool:
+        """Can nothing be drawn there (TERM=dumb)?"""
+        return self._console.is_dumb_terminal
+
+    def lines(self, transfers: Transfers, size: tuple[int, int], now: float) -> list[str]:
+        """As many as there is room for, each one column narrower than the terminal, which may measure a name
+        differently; the last is about all."""
+        columns, rows = max(1, size[0] - 1), max(1, size[1] - 1)
+        shown = [each for each in transfers.under_way() if now - each.begun >= _AGE]
+        longest = max((cell_len(each.name) for each in shown), default=0)
+        texts = [self._line(each, columns, longest, now) for each in shown]
+        if transfers.count > 1:
+            texts = [*texts[: rows - 1], self._total(transfers, columns, now)]
+        return [self._drawn(text, columns) for text in texts[:rows]]
+
+    def _drawn(self, text: Text, columns: int) -> str:
+        with self._console.capture() as drawn:
+            self._console.print(text, end="", width=columns, no_wrap=True, overflow="crop")
+        return drawn.get()
+
+    def _line(self, transfer: Transfer, columns: int, longest: int, now: float) -> Text:
+        figures = _figures(transfer, now, columns - _LEAST)
+        room = columns - len(figures)
+        name = min(longest, room // 2)
+        bar = room - name - 1
+        if bar < _LEAST_BAR:
+            return Text.assemble(self._fit(transfer.name, room), figures)
+        return Text.assemble(self._fit(transfer.name, name), " ", self._bar(transfer, bar, now), figures)
+
+    def _bar(self, transfer: Transfer, width: int, now: float) -> Text:
+        if transfer.state == "connecting":
+            return Text(self._fit("connecting", width), style="dim")
+        if transfer.state == "waiting":
+            return Text(self._fit(f"again in {countdown(transfer.until - now)}", width), style="yellow")
+        if transfer.expected is None:
+            return Text(" " * width)
+        there = _share(transfer.start or 0, transfer.expected, width)
+        came = _share(transfer.received, transfer.expected, width) - there
+        parts = (there, came, width - there - came)
+        return Text.assemble(
+            *((glyph * part, style) for glyph, part, style in zip(self._glyphs, parts, _STYLES, strict=True))
+        )
+
+    def _total(self, transfers: Transfers, columns: int, now: float) -> Text:
+        under_way = transfers.under_way()
+        counts = [f"{transfers.done} done", f"{transfers.failed} failed", f"{len(under_way)} under way"]
+        words = ", ".join(count for count in counts if not count.startswith("0 "))
+        rate = sum(filter(None, (transfer.rate(now) for transfer in under_way)))
+        figures = f"  {octets(transfers.brought)}  {octets(int(rate))}/s"
+        return Text.assemble((self._fit(words, columns - len(figures)), "bold"), figures)
+
+    def _fit(self, text: str, width: int) -> str:
+        """As wide as that; of what is too long, both ends: names of a series differ in the last letters."""
+        if cell_len(text) <= width:
+            return set_cell_size(text, width)
+        if width < 5:
+            return set_cell_size(text, max(0, width))
+        cut = "…" if self._glyphs is _GLYPHS else "~"
+        tail = _tail(text, (width - 1) // 2)
+        return set_cell_size(text, width - 1 - cell_len(tail)) + cut + tail
+
+
+def _tail(text: str, width: int) -> str:
+    """As much of the end as is no wider than that."""
+    start = len(text)
+    while start and cell_len(text[start - 1 :]) <= width:
+        start -= 1
+    return text[start:]
+
+
+def _figures(transfer: Transfer, now: float, room: int) -> str:
+    """Percents, the time left, the rate, the octets, each right-aligned: as many, in this order of
+    importance, as there is room for. Percents are always shown."""
+    rate, left, whole = transfer.rate(now), transfer.left(now), transfer.expected
+    percent = "" if not whole else f"{min(100, transfer.received * 100 // whole)}%"
+    amount = octets(transfer.received) if whole is None else octets_of(transfer.received, whole)
+    found = [
+        ("percent", f" {percent:>4}"),
+        ("left", f" {'' if left is None else countdown(left):>8}"),
+        ("rate", f" {'' if rate is None else octets(int(rate)) + '/s':>10}"),
+        ("amount", f" {'' if transfer.state == 'connecting' else amount:>13}"),
+    ]
+    kept: dict[str, str] = {}
+    for what, text in found:
+        room -= len(text)
+        if kept and room < 0:
+            break
+        kept[what] = text
+    return "".join(kept.get(what, "") for what in ("percent", "amount", "rate", "left"))
+
+
+def _share(octets: int, whole: int, width: int) -> int:
+    return width if octets >= whole else octets * width // whole
+
+
+def _can_write(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

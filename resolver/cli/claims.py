@@ -1,0 +1,63 @@
+"""The names that the files of one run get: two of its URLs never write one file (S14).
+
+A name belongs to the first URL of the list that asks for it, whatever becomes of that; the next ones get it
+numbered, `name.2`. So which file is of which URL can be told from the list alone, and another run of the same
+list finds the same names. Only who wants a new name for each run (`--exists rename`) has the disk asked, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from os.path import join
+
+from resolver.policy import numbered
+
+
+class Names:
+    """Paths below one directory that the URLs of a run have. `is_free` says more of a path than that none has
+    it yet: may this URL have it?"""
+
+    def __init__(self, is_free: Callable[[str, str], bool]) -> None:
+        self._is_free = is_free
+        self._files: set[str] = set()
+        self._directories: set[str] = set()
+        self._last: dict[str, int] = {}
+
+    def reserve(self, wanted: str, url: str) -> str:
+        """The path itself, or the first numbered one that is free."""
+        directory, _, name = wanted.rpartition("/")
+        place = self._directory(directory)
+        path = join(place, name)
+        for number in itertools.count(self._last.get(path, 0) + 1):
+            found = join(place, numbered(name, number))
+            if found not in self._files and found not in self._directories and self._is_free(found, url):
+                self._last[path] = number
+                self._files.add(found)
+                return found
+        raise AssertionError("numbers end")
+
+    def _directory(self, wanted: str) -> str:
+        """A directory of that path; numbered where a file of the run has the name of one."""
+        place = ""
+        for part in wanted.split("/") if wanted else ():
+            names = (join(place, numbered(part, number)) for number in itertools.count(1))
+            place = next(name for name in names if name not in self._files)
+            self._directories.add(place)
+        return place
+
+
+class Claim:
+    """What one URL of a run has to say to the names of its files; `number` is its place in the list."""
+
+    def __init__(self, names: Names, number: int) -> None:
+        self._names = names
+        self._had: dict[str, str] = {}
+        self.number = number
+
+    def take(self, wanted: str, url: str) -> str:
+        """The path that this URL has instead of the one it wants, or that one; always the same. `url` is the
+        URL, redacted."""
+        if wanted not in self._had:
+            self._had[wanted] = self._names.reserve(wanted, url)
+        return self._had[wanted]

@@ -1,0 +1,299 @@
+"""The configuration file: defaults for options, gateways, and what holds for one host alone.
+
+TOML in the user's configuration directory (XDG Base Directory), or the file of `--config`; one file, never
+merged with another, and never one of the current directory. It may loosen the policy, so it is ours (or the
+system's) and nobody else may write to it; one that holds a password nobody else may read. What is wrong in
+it is a usage error with its file and line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from protocols.errors import NotConfigured
+from resolver.cli.objections import check_row, check_value
+from resolver.cli.options import Option, rows
+from resolver.cli.values import BadValue, UsageError
+from resolver.cli.values import path as a_path
+from resolver.disk.own_file import MISSING, open_own
+from resolver.hosts import normal_name
+
+_MOST = 1_048_576  # octets of a file that a person writes
+
+#: What is of one run or one URL, and no habit.
+_OF_ONE_RUN = frozenset(
+    {
+        "output", "lists", "json", "verbose", "trace", "checksum", "mirrors", "origin", "referrer", "user",
+        "password_file", "failed", "search", "view", "type", "only_ipv4", "only_ipv6", "config", "help",
+        "version", "gateway", "limit",
+    }
+)  # fmt: skip
+
+#: Tables of the file, each the values of one option that is NAME=VALUE on the command line.
+_TABLES: Mapping[str, str] = {"gateways": "gateway", "limits": "limit"}
+
+#: What a section of a host may say: who logs in there, and what of the options is for it alone.
+_OF_A_LOGIN = ("user", "password", "password_command", "keyring")
+_WAYS_TO_A_PASSWORD = _OF_A_LOGIN[1:]
+_OF_A_HOST = (
+    *("max_size", "connect_timeout", "idle_timeout", "max_time", "min_rate"),
+    *("proxy", "cert", "mirrors"),
+)
+
+
+class Setting(NamedTuple):
+    """A value as its option has it, and the file and line it is from."""
+
+    value: Any
+    source: str
+
+
+class HostSection(NamedTuple):
+    """`["host"]` or `["host:port"]`: who logs in there, and `settings` by the name of the option. Of the ways
+    to a password one may be given: the words themselves, the command whose first line of output it is, or the
+    keyring of the system."""
+
+    user: str | None = None
+    password: str | None = None
+    command: tuple[str, ...] = ()
+    keyring: bool = False
+    source: str = ""
+    settings: Mapping[str, Setting] = {}
+
+    @property
+    def logs_in(self) -> bool:
+        return bool(self.user is not None or self.password is not None or self.command or self.keyring)
+
+
+class Configuration(NamedTuple):
+    """What a file says: `settings` by the name of the option, `hosts` by host or host:port in lower case.
+    `path` is None where there is no file. `sources` says of each option where its value comes from, `given`
+    has what the command line itself says."""
+
+    path: str | None = None
+    settings: Mapping[str, Setting] = {}
+    hosts: Mapping[str, HostSection] = {}
+    sources: Mapping[str, str] = {}
+    given: Mapping[str, Any] = {}
+
+
+def load(named: str | None) -> Configuration:
+    """What the file `named` says, `none` for no file; by default the user's own, which may be missing.
+
+    Raises `UsageError`, with file, line and what to do.
+    """
+    if named == "none":
+        return Configuration()
+    path = own_path() if named is None else named
+    if path is None:
+        return Configuration()
+    try:
+        with open_own(path, "configuration", _MOST, secret=False) as file:
+            return _File(path, file.octets, private=file.private).read()
+    except MISSING as error:
+        if named is None:
+            return Configuration()
+        raise UsageError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except NotConfigured as error:
+        raise UsageError(error.message) from error
+
+
+def own_path() -> str | None:
+    """Where the user's file stands, if anywhere: a relative directory is none (XDG Base Directory)."""
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(home):
+        home = os.path.expanduser("~/.config")
+    return os.path.join(home, "resolve", "config.toml") if os.path.isabs(home) else None
+
+
+class _File:
+    """One file on the way to a `Configuration`."""
+
+    def __init__(self, path: str, octets: bytes, *, private: bool) -> None:
+        self._path = path
+        self._private = private
+        self._rows = {row.name: row for row in configurable()}
+        self._text, self._content = self._decode(octets)
+
+    def _decode(self, octets: bytes) -> tuple[str, dict[str, Any]]:
+        import tomllib  # for those who have a file
+
+        try:
+            text = octets.decode()
+            return text, tomllib.loads(text)
+        except UnicodeDecodeError as error:
+            number = octets.count(b"\n", 0, error.start) + 1
+            raise UsageError(f"{self._path}, line {number}: not UTF-8") from error
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r"at line (\d+)", str(error))
+            line = found[1] if found else str(text.count("\n") + 1)
+            raise UsageError(f"{self._path}, line {line}: not TOML: {error}") from error
+
+    def read(self) -> Configuration:
+        settings: dict[str, Setting] = {}
+        hosts: dict[str, HostSection] = {}
+        for key, value in self._content.items():
+            if key in _TABLES:
+                settings[_TABLES[key]] = self._table(key, value, None)
+            elif isinstance(value, dict) and key not in self._rows and not self._meant_a_table(key):
+                hosts[normal_name(key)] = self._host(key, value)
+            else:
+                settings[key] = self._setting(key, value)
+        for name in _set_outside():
+            settings.pop(name, None)
+        return Configuration(self._path, settings, hosts)
+
+    def _meant_a_table(self, key: str) -> bool:
+        """A host of one word is rarer than a table mistyped."""
+        from difflib import get_close_matches  # few files need it
+
+        return "." not in key and bool(get_close_matches(key, _TABLES, 1))
+
+    def _setting(self, key: str, value: object) -> Setting:
+        row = self._rows.get(key)
+        if row is None:
+            self._unknown(key, [*self._rows, *_TABLES], None)
+        return Setting(self._value(row, value, None), self._at(key))
+
+    def _value(self, row: Option, value: object, table: str | None) -> object:
+        """As the option has it from the command line."""
+        found = self._of_its_kind(row, value, table)
+        try:
+            check_value(row.name, found)
+        except BadValue as error:
+            self._wrong(row.name, str(error), table)
+        return found
+
+    def _of_its_kind(self, row: Option, value: object, table: str | None) -> object:
+        if row.takes is None:
+            if not isinstance(value, bool):
+                self._wrong(row.name, "true or false is needed", table)
+            return value
+        if row.many:
+            given = value if isinstance(value, list) else [value]
+            return [self._one(row, each, table) for each in given]
+        return self._one(row, value, table)
+
+    def _one(self, row: Option, value: object, table: str | None) -> object:
+        text = _text(value)
+        if text is None or (row.kind in (str, a_path) and not isinstance(value, str)):
+            kind = "text" if row.kind in (str, a_path) else "number or a text"
+            self._wrong(row.name, f"a {kind} is needed", table)
+        if row.choices is not None and text not in row.choices:
+            self._wrong(row.name, f"one of {', '.join(row.choices)} is needed, not {text!r}", table)
+        try:
+            return row.kind(os.path.expanduser(text) if row.kind is a_path else text)
+        except BadValue as error:
+            self._wrong(row.name, str(error), table)
+
+    def _table(self, key: str, value: object, host: str | None) -> Setting:
+        table = key if host is None else f"{host}.{key}"
+        if not isinstance(value, dict):
+            self._wrong(key, "a table of NAME = VALUE is needed", host)
+        texts = []
+        for name, each in value.items():
+            if (text := _text(each)) is None:
+                self._wrong(name, "a number or a text is needed", table)
+            try:
+                check_row(key, name, text)
+            except BadValue as error:
+                self._wrong(name, str(error), table)
+            texts.append(f"{name}={text}")
+        return Setting(texts, self._at(key, host))
+
+    def _host(self, host: str, section: dict[str, Any]) -> HostSection:
+        if (
+            not section
+            or re.fullmatch(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?", host) is None
+        ):
+            self._unknown(host, list(_TABLES), None)
+        known = (*_OF_A_LOGIN, *_OF_A_HOST, "limits")
+        for key in section:
+            if key not in known:
+                self._unknown(key, list(known), host)
+        texts = {key: section[key] for key in ("user", "password") if key in section}
+        for key, text in texts.items():
+            if not isinstance(text, str):
+                self._wrong(key, "a text is needed", host)
+        if "password" in section and not self._private:
+            self._wrong("password", f"others may read this file: chmod go-rwx {self._path}", host)
+        if len(ways := [way for way in _WAYS_TO_A_PASSWORD if way in section]) > 1:
+            self._wrong(ways[1], f"{' and '.join(ways)} exclude one another", host)
+        if not isinstance(section.get("keyring", False), bool):
+            self._wrong("keyring", "true or false is needed", host)
+        return HostSection(
+            **texts,
+            command=self._command(section.get("password_command", []), host),
+            keyring=section.get("keyring", False),
+            source=self._at(host),
+            settings=dict(self._settings_of(host, section)),
+        )
+
+    def _settings_of(self, host: str, section: dict[str, Any]) -> Iterator[tuple[str, Setting]]:
+        every = {row.name: row for row in rows()}
+        for key, value in section.items():
+            if key == "limits":
+                yield "limit", self._table(key, value, host)
+            elif key in _OF_A_HOST:
+                yield key, Setting(self._value(every[key], value, host), self._at(key, host))
+
+    def _command(self, value: object, host: str) -> tuple[str, ...]:
+        """The words of a command. No shell reads them."""
+        if not isinstance(value, list) or not all(
+            isinstance(word, str) and "\0" not in word for word in value
+        ):
+            self._wrong(
+                "password_command", 'a list of texts is needed, such as ["pass", "show", "ftp"]', host
+            )
+        return tuple(value)
+
+    def _unknown(self, key: str, known: list[str], table: str | None) -> NoReturn:
+        from difflib import get_close_matches  # as above
+
+        near = get_close_matches(key, known, 1)
+        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+        raise UsageError(f"{self._at(key, table)}: there is no {key!r}; {meant}")
+
+    def _wrong(self, key: str, what: str, table: str | None = None) -> NoReturn:
+        raise UsageError(f"{self._at(key, table)}: {key}: {what}")
+
+    def _at(self, key: str, table: str | None = None) -> str:
+        """The file and the line. What stands in a table that is written in one line is where that is."""
+        lines = {(*found,): number for number, *found in reversed(list(self._lines()))}
+        outer, _, inner = (table or "").rpartition(".")
+        places = ((table, key), (None, f"{table}.{key}"), (outer or None, inner or key))
+        line = next((lines[place] for place in places if place in lines), None)
+        return self._path if line is None else f"{self._path}, line {line}"
+
+    def _lines(self) -> Iterator[tuple[int, str | None, str]]:
+        """Where keys and tables stand, as far as one line tells: it is for messages only."""
+        table = None
+        for number, line in enumerate(self._text.splitlines(), 1):
+            if found := re.match(r"\s*\[\s*([\"']?)(.*?)\1\s*\]\s*(#.*)?$", line):
+                table = found[2] if found[1] else re.sub(r"[\"']", "", found[2])
+                yield number, None, table
+            elif found := re.match(r"\s*([\"']?)([^\"'=]*?)\1\s*=", line):
+                yield number, table, found[2]
+
+
+def _set_outside() -> Iterator[str]:
+    """The options that the environment sets, before any file does. A proxy for one scheme is a word about
+    proxies: the file's is not taken for the others."""
+    said = {name for name, value in os.environ.items() if value}
+    if "NNTPSERVER" in said:
+        yield "news_server"
+    if any(name.lower().endswith("_proxy") and name.lower() != "no_proxy" for name in said):
+        yield "proxy"
+
+
+def _text(value: object) -> str | None:
+    """A number or a text as the command line would have it."""
+    return str(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+
+
+def configurable() -> Iterator[Option]:
+    """The options that a file may give a default."""
+    return (row for row in rows() if row.name not in _OF_ONE_RUN)

@@ -1,0 +1,49 @@
+"""What is known of a URL, as lines for a person: `name: value`, one value a line.
+
+What stands inside another thing has both names, `admin.name`; things in a list are numbered, words in one
+have a line each. Nothing is written as Python or JSON would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from protocols.location import JsonValue
+
+
+def fact_lines(facts: Mapping[str, JsonValue], show: Callable[[str], str] = str) -> Iterator[str]:
+    """The lines, without their ends. `show` puts texts into words."""
+    for name, value in facts.items():
+        yield from _lines(name, value, show)
+
+
+def _lines(name: str, value: JsonValue, show: Callable[[str], str]) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for inner, each in value.items():
+            yield from _lines(f"{name}.{inner}", each, show)
+    elif isinstance(value, list) and value:
+        is_table = any(isinstance(each, (dict, list)) for each in value)
+        for number, each in enumerate(value, 1):
+            yield from _lines(f"{name}.{number}" if is_table else name, each, show)
+    else:
+        yield f"{name}: {word(value, show)}"
+
+
+def without_cookie(name: str, value: str) -> str:
+    """A header as it is shown: what a cookie says is a secret (S11)."""
+    if name.lower() != "set-cookie":
+        return value
+    cookie, semicolon, attributes = value.partition(";")
+    return f"{cookie.partition('=')[0]}=****{semicolon}{attributes}"
+
+
+def word(value: JsonValue, show: Callable[[str], str] = str) -> str:
+    """One value; a dash for none."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return show(value)
+        case int() | float():
+            return str(value)
+    return "-"  # none, or nothing in it

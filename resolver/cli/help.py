@@ -1,0 +1,128 @@
+"""What `--help` and `resolve help` show: pages made of the tables of `options` and `vocabulary`.
+
+A page has as many columns as the terminal; on a narrow one the purpose of a thing stands below its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from textwrap import wrap
+
+from resolver.cli.nearest import nearest
+from resolver.cli.options import OPTIONS, Option, rows
+from resolver.cli.values import UsageError
+from resolver.cli.vocabulary import RULES, STATUSES, VERBS, Rule, Verb
+
+_INDENT = 32  # where a purpose begins
+_NARROW = 64  # columns of a terminal on which it has a line of its own
+_BELOW = 6
+_MOST = 100  # columns that are read with ease
+
+
+def page(words: tuple[str, ...], columns: int) -> str:
+    """What is told of the words, of everything where there is none. Raises `UsageError`."""
+    width = min(columns, _MOST)
+    lines = _everything(width) if not words else (line for word in words for line in _about(word, width))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def orientation() -> list[str]:
+    """What somebody is told who says nothing: ten lines."""
+    first = [
+        "a URL or a verb is needed, as in",
+        "  resolve URL           save what it names",
+        *(f"  {f'resolve {verb.name} URL':<20}  {verb.purpose.partition(';')[0]}" for verb in VERBS[1:5]),
+    ]
+    return [*first, *_ORIENTATION]
+
+
+_ORIENTATION = (
+    "  resolve -O FILE URL   save it as FILE",
+    "A URL has a scheme: ftp http gopher news nntp wais file …",
+    "Nothing is guessed, nothing overwritten: resolve help --exists",
+    "All of it: resolve help; one verb: resolve help get",
+)
+
+
+def _everything(width: int) -> Iterator[str]:
+    yield "usage: resolve [VERB] [OPTION]... URL..."
+    yield ""
+    yield from wrap(
+        "Fetch what URLs locate: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero.",
+        width,
+    )
+    yield from _section(
+        "verbs (none means get)", ((f"{verb.name} {verb.takes}", verb.purpose) for verb in VERBS), width
+    )
+    yield from _options(lambda row: True, width)
+    yield from _section("exit status", ((str(status), words) for status, words in STATUSES.items()), width)
+
+
+def _about(word: str, width: int) -> Iterator[str]:
+    for verb in VERBS:
+        if verb.name == word.removeprefix("--"):  # help is an option, too
+            return _verb(verb, width)
+    for rule in RULES:
+        if rule.name == word.upper():
+            return _rule(rule, width)
+    if word.isascii() and word.isdigit() and int(word[:4]) in STATUSES:
+        return _entry(word, STATUSES[int(word[:4])], width)
+    found = [row for row in rows() if {word, f"-{word}", f"--{word}"} & set(row.flags)]
+    if found:
+        return _option(found[0], width)
+    known = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
+    raise UsageError(f"there is no help on {word!r}{nearest(word.lstrip('-'), known)}")
+
+
+def _verb(verb: Verb, width: int) -> Iterator[str]:
+    yield f"usage: resolve {verb.name} [OPTION]... {verb.takes}".rstrip()
+    yield ""
+    yield from wrap(f"{verb.name}: {verb.purpose}", width)
+    yield ""
+    yield f"  {verb.example}"
+    yield from _options(lambda row: verb.name in row.verbs.split(), width)
+
+
+def _rule(rule: Rule, width: int) -> Iterator[str]:
+    yield from wrap(f"{rule.name}: {rule.sentence}", width)
+    if rule.options:
+        yield from wrap(f"made milder by {', '.join(rule.options)}", width, initial_indent="  ")
+
+
+def _option(row: Option, width: int) -> Iterator[str]:
+    yield from _entry(_names(row), _purpose(row), width)
+    yield from wrap(f"for {', '.join(row.verbs.split())}", width, initial_indent="  ")
+
+
+def _options(wanted: Callable[[Option], bool], width: int) -> Iterator[str]:
+    for title, group in OPTIONS.items():
+        yield from _section(title, ((_names(row), _purpose(row)) for row in group if wanted(row)), width)
+
+
+def _section(title: str, entries: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
+    """Nothing at all where there is no entry."""
+    lines = [line for name, purpose in entries for line in _entry(name, purpose, width)]
+    return iter(["", f"{title}:", *lines] if lines else [])
+
+
+def _entry(name: str, purpose: str, width: int) -> Iterator[str]:
+    first = f"  {name}"
+    below = width < _NARROW or len(first) > _INDENT - 2
+    margin = _BELOW if width < _NARROW else _INDENT
+    if below:
+        yield first
+    indent = " " * margin
+    head = indent if below else first.ljust(margin)
+    yield from wrap(purpose, width, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _names(row: Option) -> str:
+    names = ", ".join(row.flags)
+    return names if row.takes is None else f"{names} {row.takes}"
+
+
+def _purpose(row: Option) -> str:
+    if row.choices is None:
+        return row.purpose
+    words = [f"{word} (default)" if word == row.unset else word for word in row.choices]
+    return f"{row.purpose}: {', '.join(words)}"

@@ -1,0 +1,123 @@
+"""What somebody may have meant by a text that is no URL, or whose scheme nobody has: said, and never done.
+
+A proposal is the text with one thing mended after the other (what no URL holds is escaped, a scheme or its
+slashes put before it, a scheme's name set right), and is made only if the parser takes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
+from resolver import registry
+from resolver.iri import convert_iri
+from resolver.url import parse, redact
+
+_MOST_SHOWN = 200  # characters of a proposal
+_HOST = re.compile(
+    r"(?P<host>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]|(?:[\w-]+\.)+[^\W\d_]{2,}\.?)"
+    r"(?P<port>:[0-9]{1,5})?(?![^/?#])"
+)
+_HOST_AND_PORT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}(?![^/?#])")
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<behind>:/{0,3}|//)")
+_OTHERS = frozenset({"sftp", "tftp"})  # near one of ours, and something else
+_NEAR = 0.75  # as `nttp` is to nntp
+_NEVER = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
+
+
+def hint(error: ResolveError, text: str) -> str | None:
+    """What to say of an error about a URL `text` (as given), if there is anything to say."""
+    if not isinstance(error, (InvalidUrl, UnsupportedScheme)):
+        return None
+    reason = _reason(text, error.position) if isinstance(error, InvalidUrl) else None
+    meant = proposal(text)
+    said = [each for each in (reason, None if meant is None else f"did you mean {meant} ?") if each]
+    return ": ".join(said) or None
+
+
+def proposal(text: str) -> str | None:
+    """A URL that the text may have been meant for, redacted; None where nothing is near."""
+    mended = (repair for mend in _MENDED for repair in mend(text.strip()))
+    for meant in map(_written, (text.strip(), *mended)):
+        if meant != text and len(meant) <= _MOST_SHOWN and _is_ours(meant):
+            return redact(meant)
+    return None
+
+
+def _reason(text: str, position: int) -> str | None:
+    """How the character is written that no URL holds. One of a password is not told (S17)."""
+    character = text[position : position + 1]
+    around = character == " " and not (text[:position].strip() and text[position:].strip())
+    if around or redact(text) != text or not _NEVER.match(character):
+        return None
+    names = {" ": "a space", "%": "a % by itself"}
+    return f"{names.get(character, repr(character))} is written {_written(character)}"
+
+
+def _written(text: str) -> str:
+    """The text with every character escaped that no URL has."""
+    escaped = _NEVER.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    try:
+        return convert_iri(escaped)
+    except InvalidUrl:
+        return escaped
+
+
+def _is_ours(text: str) -> bool:
+    """Is this a URL of a scheme that there is?"""
+    try:
+        return registry.find(parse(text).scheme) is not None
+    except InvalidUrl:
+        return False
+
+
+def _as_host(text: str) -> Iterator[str]:
+    found = _HOST.match(text) or _HOST_AND_PORT.match(text)
+    if found is not None:
+        first = found["host"].partition(".")[0].lower()
+        scheme = first if first in registry.LABELS else registry.UNSAID["host"]
+        yield f"{scheme}://{text}{'' if len(text) > found.end() else '/'}"
+
+
+def _as_authority(text: str) -> Iterator[str]:
+    if text.startswith("//"):
+        yield f"{registry.UNSAID['host']}:{text}"
+
+
+def _as_path(text: str) -> Iterator[str]:
+    if text.startswith("/"):
+        yield f"{registry.UNSAID['path']}://{text}"
+
+
+def _as_mailbox(text: str) -> Iterator[str]:
+    if re.fullmatch(r"[^@:/?#]+@[^@:/?#]+\.[A-Za-z]+", text):
+        yield f"{registry.UNSAID['mailbox']}:{text}"
+
+
+def _with_slashes(text: str) -> Iterator[str]:
+    found = _SCHEME.match(text)
+    if found is not None:
+        yield f"{found['scheme']}://{text[found.end() :]}"
+
+
+def _of_near_scheme(text: str) -> Iterator[str]:
+    from difflib import get_close_matches  # few texts need it
+
+    found = _SCHEME.match(text)
+    if found is None or found["scheme"].lower() in {*_OTHERS, *registry.SCHEMES}:
+        return
+    for scheme in get_close_matches(found["scheme"].lower(), registry.SCHEMES, 3, _NEAR):
+        rest = text[found.end("scheme") :]
+        yield f"{scheme}{rest}"
+        yield from _with_slashes(f"{scheme}{rest}")
+
+
+_MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
+    _as_host,
+    _as_authority,
+    _as_path,
+    _as_mailbox,
+    _with_slashes,
+    _of_near_scheme,
+)

@@ -1,0 +1,191 @@
+"""What `ls` shows of a listing: its entries in the server's order as they come, or sorted once all are there.
+
+A person gets a directory's name with a slash behind it, in a long line and on a terminal, and there in the
+colours of LS_COLORS; where that is narrow, a long line is short (`columns`). A program gets names alone, one
+a line, or JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from protocols.contract import Entry, JsonValue
+from protocols.errors import LimitExceeded, NotFound
+from protocols.instant import instant
+from protocols.location import Kind
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.cli.columns import ROOMY, fit, short_columns
+from resolver.cli.output import Lines
+from resolver.cli.targets import Target
+from resolver.environment import colours_here
+from resolver.retrieval.listing import listing_line, long_line
+from resolver.retrieval.session import Resolver
+from resolver.retrieval.streaming import StreamingResponse
+from resolver.terminal import escape_line
+
+_UNITS = "KMGTPE"
+_ROUNDED = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)", re.IGNORECASE)
+#: What LS_COLORS may set a colour to: nothing but SGR parameters gets to a terminal.
+_COLOUR = re.compile(r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}")
+#: What ls(1) has where LS_COLORS does not say.
+_DEFAULTS = {"di": "01;34", "ln": "01;36"}
+_MOST_COLOURS = 65_536
+
+
+@dataclass(frozen=True)
+class Painter:
+    """Colours of names, by what LS_COLORS says of kinds and of endings; none at all without `colours`."""
+
+    colours: Mapping[str, str]
+
+    def paint(self, entry: Entry, shown: str) -> str:
+        colour = self._colour(entry)
+        return f"\x1b[{colour}m{shown}\x1b[0m" if colour else shown
+
+    def _colour(self, entry: Entry) -> str:
+        match entry.kind:
+            case Kind.DIRECTORY | Kind.GROUP:
+                return self.colours.get("di", "")
+            case Kind.LINK | Kind.SERVICE:
+                return self.colours.get("ln", "")
+            case Kind.DOCUMENT:
+                ending = "*." + entry.name.rpartition(".")[2].lower() if "." in entry.name else ""
+                return self.colours.get(ending, "") or self.colours.get("fi", "")
+        return ""
+
+
+def painter(environment: Mapping[str, str]) -> Painter:
+    """NO_COLOR and a dumb terminal want none (no-color.org)."""
+    if environment.get("NO_COLOR") or environment.get("TERM", "dumb") == "dumb":
+        return Painter({})
+    words = environment.get("LS_COLORS", "")[:_MOST_COLOURS].split(":")
+    said = dict(word.partition("=")[::2] for word in words if "=" in word)
+    found = {name.lower() if name.startswith("*") else name: colour for name, colour in said.items()}
+    return Painter(
+        {name: colour for name, colour in {**_DEFAULTS, **found}.items() if _COLOUR.fullmatch(colour)}
+    )
+
+
+class Shown:
+    """The line of each entry, numbered in the order that they are handed over in unless that is told."""
+
+    def __init__(self, command: Command, *, raw: bool) -> None:
+        self._long = bool(command.found.long)
+        self._terminal = streams.output_is_terminal()
+        self._columns = streams.output_columns() if self._terminal and self._long else ROOMY
+        self._escape: Callable[[str], str] = escape_line if self._terminal and not raw else str
+        self._painter = painter(colours_here()) if self._terminal else Painter({})
+        self._count = 0
+
+    def __call__(self, entry: Entry) -> str:
+        self._count += 1
+        return self.line(self._count, entry)
+
+    def line(self, number: int, entry: Entry) -> str:
+        name = self._escape(listing_line(entry))
+        slash = "/" if entry.kind is Kind.DIRECTORY and (self._long or self._terminal) else ""
+        if self._columns < ROOMY:
+            known = short_columns(entry, number)
+            return (
+                known + self._painter.paint(entry, fit(name, self._columns - len(known) - len(slash))) + slash
+            )
+        name = self._painter.paint(entry, name) + slash
+        return long_line(entry, number, name) if self._long else name
+
+
+async def show(reply: StreamingResponse, command: Command, session: Resolver) -> None:
+    """All entries of a reply to standard output, as the command wants them."""
+    async with Lines() as lines:
+        if command.found.sort is not None:
+            await _show_sorted(reply, lines, command, session)
+        elif command.json:
+            entries = reply.entries()
+            async for entry in entries:
+                await lines.add(streams.record_octets(entry.as_json()), more=entries.at_hand)
+        else:
+            shown = reply.lines(Shown(command, raw=session.policy.allow_raw))
+            async for octets in shown:
+                await lines.add(octets, more=shown.at_hand)
+
+
+async def _show_sorted(reply: StreamingResponse, lines: Lines, command: Command, session: Resolver) -> None:
+    numbered = sorted(await _collected(reply, reply.limits.entries), key=_ORDERS[command.found.sort])
+    shown = Shown(command, raw=session.policy.allow_raw)
+    for number, entry in numbered:
+        if command.json:
+            octets = streams.record_octets(entry.as_json())
+        else:
+            octets = f"{shown.line(number, entry)}\n".encode("utf-8", "surrogateescape")
+        await lines.add(octets, more=True)
+
+
+async def _collected(reply: StreamingResponse, most: int) -> list[tuple[int, Entry]]:
+    found: list[tuple[int, Entry]] = []
+    async for entry in reply.entries():
+        if len(found) == most:
+            message = f"more than {most} entries; without --sort they come as they are (--limit entries=N)"
+            raise LimitExceeded("entries", message, url=reply.url)
+        found.append((len(found) + 1, entry))
+    return found
+
+
+def _by_name(numbered: tuple[int, Entry]) -> tuple[str, int]:
+    return numbered[1].name, numbered[0]
+
+
+def _by_size(numbered: tuple[int, Entry]) -> tuple[float, str]:
+    """The largest first; what has none last. A rounded size counts as what it says."""
+    entry = numbered[1]
+    size = _rounded(entry) if entry.size is None else float(entry.size)
+    return -size, entry.name
+
+
+def _rounded(entry: Entry) -> float:
+    text = (entry.extra or {}).get("size_text")
+    found = _ROUNDED.match(text) if isinstance(text, str) else None
+    if found is None:
+        return -1.0
+    return float(found[1]) * 1024.0 ** (_UNITS.find(found[2].upper()) + 1 if found[2] else 0)
+
+
+def _by_date(numbered: tuple[int, Entry]) -> tuple[int, ...]:
+    """The newest first; what has none last."""
+    text = moment_of(numbered[1])
+    digits = re.sub(r"[^0-9]", "", text)[:14].ljust(14, "0")
+    return -int(digits), numbered[0]
+
+
+def moment_of(entry: Entry) -> str:
+    """Its time, or what the server's own clock had."""
+    local: JsonValue = (entry.extra or {}).get("modified_local")
+    return instant(entry.modified) or (local if isinstance(local, str) else "")
+
+
+_ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
+    "name": _by_name,
+    "size": _by_size,
+    "date": _by_date,
+}
+
+
+async def follow(session: Resolver, target: Target, command: Command, number: int) -> Target:
+    """What entry `number` of the listing leads to: a person saw it and chose it. Raises `NotFound`."""
+    url = target.parsed(command)
+    async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
+        count = 0
+        async for entry in reply.entries():
+            count += 1
+            if count == number:
+                return _followed(reply, target, entry, number)
+        raise NotFound(f"the listing has {count} entries, and no number {number}", url=reply.url)
+
+
+def _followed(reply: StreamingResponse, target: Target, entry: Entry, number: int) -> Target:
+    if entry.url is None:
+        shown = listing_line(entry)[:200]
+        raise NotFound(f"entry {number} leads nowhere: {shown!r} ({entry.kind.value})", url=reply.url)
+    referrer = None if entry.referrer is None else (entry.referrer.url, entry.referrer.address)
+    return target._replace(url=entry.url, origin="chosen", referrer=referrer)

@@ -1,0 +1,202 @@
+"""`--progress`: how far transfers are, told from the events of the package alone.
+
+Bars stand on a terminal and nowhere else. Dots are lines for a log, JSON is for programs; both go to standard
+error wherever that leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from resolver.cli import below, streams
+from resolver.cli.amounts import octets
+from resolver.cli.arguments import Command
+from resolver.cli.transfers import Transfers, shown_name
+from resolver.events import Event, Finished, Progress, Retrying, Started
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from protocols.location import JsonValue
+    from resolver.cli.bars import Bars
+
+#: Seconds between two looks at what is under way, and before the first: what is over by then needs no bar.
+_LOOK_EVERY = 0.1
+_BEFORE_BARS = 0.4
+
+#: Seconds between two records of the progress of one transfer.
+_RECORD_EVERY = 0.2
+
+#: Dots of a line, lines that an object of a known size has at most, and octets of a dot of an unknown one.
+_DOTS = 50
+_MOST_LINES = 40
+_DOT = 65_536
+
+
+class Display:
+    """Shows nothing: what the others do more."""
+
+    def hear(self, event: Event) -> None:
+        """What happened; never waits."""
+
+    async def run(self) -> None:
+        """Draw, for as long as it is not cancelled."""
+
+    def close(self) -> None:
+        """Nothing of what was drawn stays."""
+
+
+def display_of(command: Command) -> Display:
+    match command.found.progress:
+        case "none":
+            return Display()
+        case "dot":
+            return DotDisplay()
+        case "json":
+            return RecordDisplay(trio.current_time)
+    return BarDisplay(trio.current_time) if _has_bars(command) else Display()
+
+
+def _has_bars(command: Command) -> bool:
+    """Only on a terminal that nobody else writes to. Unasked also not beside a reader of standard output, who
+    may show pages on the same one, and not where no messages are wanted."""
+    if not below.is_terminal():
+        return False
+    asked = command.found.progress == "bar"
+    if not asked and command.found.quiet:
+        return False
+    if command.verb == "get" and command.output != "-":
+        return True
+    return (
+        not streams.output_is_terminal()
+        if asked
+        else command.verb in ("get", "cat") and streams.output_is_file()
+    )
+
+
+class BarDisplay(Display):
+    """Bars below the messages."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._transfers = Transfers(clock)
+        self._bars: Bars | None = None
+
+    def hear(self, event: Event) -> None:
+        self._transfers.hear(event)
+
+    async def run(self) -> None:
+        await trio.sleep(_BEFORE_BARS)
+        while self.draw():  # noqa: ASYNC110
+            await trio.sleep(_LOOK_EVERY)
+
+    def draw(self) -> bool:
+        """False where there never will be anything to see."""
+        if self._bars is None:
+            from resolver.cli.bars import Bars  # brings rich: only when a bar is drawn
+
+            self._bars = Bars(below.encoding())
+        if not self._bars.dumb:
+            below.draw(self._bars.lines(self._transfers, below.size(), self._clock()))
+        return not self._bars.dumb
+
+    def close(self) -> None:
+        below.clear()
+
+
+class DotDisplay(Display):
+    """Lines of dots, each once it is full, so that those of several transfers stay readable."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, DotLines] = {}
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Progress(transfer=number):
+                held = self._lines.get(number)
+                if held is None or held.received > event.received:  # begun anew
+                    held = self._lines[number] = DotLines(event)
+                for line in held.lines(event.received):
+                    below.say(f"{line}\n")
+            case Finished(transfer=number) if number in self._lines:
+                for line in self._lines[number].last():
+                    below.say(f"{line}\n")
+                if event.error is None:
+                    del self._lines[number]
+
+
+class DotLines:
+    """The dots of one transfer: `,` for what was there before, as wget has it, `.` for what came."""
+
+    def __init__(self, first: Progress) -> None:
+        self.received = first.start
+        self._name = shown_name(first.url)
+        self._start = first.start
+        self._whole = first.expected
+        self._dot = _DOT if first.expected is None else _octets_of_dot(first.expected)
+        self._reported = 0
+
+    def lines(self, received: int) -> list[str]:
+        """Those that are full by now."""
+        self.received = received
+        found = []
+        while received >= self._reported + _DOTS * self._dot:
+            found.append(self._line(self._reported + _DOTS * self._dot))
+            self._reported += _DOTS * self._dot
+        return found
+
+    def last(self) -> list[str]:
+        """The one that is not full."""
+        return [self._line(self.received)] if self.received > self._reported else []
+
+    def _line(self, end: int) -> str:
+        count = -(-(end - self._reported) // self._dot)
+        marks = "".join(
+            "," if self._reported + each * self._dot < self._start else "." for each in range(count)
+        )
+        groups = " ".join(marks[each : each + 10] for each in range(0, _DOTS, 10))
+        percent = "" if not self._whole else f" {min(100, end * 100 // self._whole):3}%"
+        return f"{self._name}: {octets(self._reported):>8} {groups:<54}{percent}".rstrip()
+
+
+def _octets_of_dot(whole: int) -> int:
+    dot = 1_024
+    while dot * _DOTS * _MOST_LINES < whole:
+        dot *= 2
+    return dot
+
+
+class RecordDisplay(Display):
+    """A JSON object a line: `event`, `transfer`, `url`, and what the event says."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._last: dict[int, float] = {}
+        self._untold: dict[int, Progress] = {}
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Started(attempt=attempt):
+                self._report("started", event, {"attempt": attempt})
+            case Progress(transfer=number):
+                self._untold[number] = event
+                if self._clock() - self._last.get(number, float("-inf")) >= _RECORD_EVERY:
+                    self._last[number] = self._clock()
+                    self._progress(number)
+            case Retrying(error=error, delay=delay):
+                self._report("retrying", event, {"error": str(error), "delay": delay})
+            case Finished(error=error, transfer=number):
+                self._progress(number)
+                self._report("finished", event, {"error": None if error is None else str(error)})
+
+    def _progress(self, number: int) -> None:
+        event = self._untold.pop(number, None)
+        if event is not None:
+            numbers = {"received": event.received, "expected": event.expected, "start": event.start}
+            self._report("progress", event, dict(numbers))
+
+    def _report(
+        self, name: str, event: Started | Progress | Retrying | Finished, more: dict[str, JsonValue]
+    ) -> None:
+        streams.note_record({"event": name, "transfer": event.transfer, "url": event.url, **more})

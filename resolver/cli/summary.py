@@ -1,0 +1,126 @@
+"""What became of all URLs of a run: a line for people, and for `--failed` the list of what is left to do.
+
+The list is one that `-i` takes, with who chose each URL and what led to it. It holds URLs as they were given,
+for another run has to ask for them, and so only its owner may read it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, islice
+
+from protocols.errors import LocalError, NotFound, ResolveError
+from resolver.cli import streams
+from resolver.cli.amounts import duration, octets
+from resolver.cli.arguments import Command
+from resolver.cli.targets import Target, targets_as_given
+from resolver.retrieval.response import Saved
+from resolver.url import redact
+
+#: What is refused before anything is sent to it: the policy, the parser, the registry, a redirect.
+_REFUSED = frozenset({9, 12, 13, 15})
+
+
+class Tally:
+    """Counts. Of the URLs themselves only those are held that are not done."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._file = None if command.found.failed is None else streams.ListFile(command.found.failed)
+        self._handed_out = 0
+        self._left: dict[int, Target] = {}
+        self._counts: Counter[str] = Counter()
+        self._statuses: set[int] = set()
+        self._octets = 0
+        self._unreadable = 0
+        self._ended = False
+        self.elapsed: float | None = None
+
+    def begin(self, target: Target) -> int:
+        """Its number."""
+        self._handed_out += 1
+        self._left[self._handed_out] = target
+        return self._handed_out
+
+    def done(self, number: int, saved: Saved | None) -> None:
+        del self._left[number]
+        self._counts["kept" if saved is not None and saved.skipped else "done"] += 1
+        if saved is not None and not saved.skipped:
+            self._octets += max(0, saved.bytes - saved.resumed_from)
+
+    def failed(self, number: int, error: ResolveError) -> None:
+        if self._file is None:  # nobody asks for it again
+            del self._left[number]
+        self._count_failure(error)
+
+    def failed_to_read(self, error: LocalError) -> None:
+        """A list, or a line of one that is no target."""
+        self._unreadable += 1
+        self._count_failure(error)
+
+    def _count_failure(self, error: ResolveError) -> None:
+        if isinstance(error, NotFound):
+            self._counts["missing"] += 1
+        elif error.exit_code in _REFUSED:
+            self._counts["refused"] += 1
+        else:
+            self._counts["failed"] += 1
+            self._statuses.add(error.exit_code)
+
+    def all_begun(self) -> None:
+        """There are no more than have begun."""
+        self._ended = True
+
+    def close(self, *, aloud: bool) -> LocalError | None:
+        """Tell, if `aloud` and of more than one; write the list. What kept it from being written."""
+        rest = [] if self._ended else list(self._never_begun())
+        total = self._handed_out + self._unreadable + len(rest)
+        if aloud and self.elapsed is not None and total > 1 and self._is_worth_a_line(total):
+            streams.complain(self._line(total, self.elapsed))
+        if self._file is None:
+            return None
+        return self._file.write(map(self._listed, chain(self._left.values(), rest)))
+
+    def _is_worth_a_line(self, total: int) -> bool:
+        """Where files are saved, always; what else goes well is seen."""
+        if self._command.quiet or self._command.json:
+            return False
+        return self._saves or self._counts["done"] < total
+
+    @property
+    def _saves(self) -> bool:
+        return self._command.verb == "get" and self._command.output != "-"
+
+    def _line(self, total: int, elapsed: float) -> str:
+        left = total - self._counts.total()
+        statuses = ", ".join(map(str, sorted(self._statuses)))
+        words = [
+            f"{self._counts['done']} of {total} {'saved' if self._saves else 'done'}",
+            *(
+                f"{self._counts[what]} {what}"
+                for what in ("kept", "missing", "refused")
+                if self._counts[what]
+            ),
+            *([f"{self._counts['failed']} failed (exit {statuses})"] if statuses else []),
+            *([f"{left} left"] if left > 0 else []),
+        ]
+        return f"{', '.join(words)}; {octets(self._octets)} in {duration(elapsed)}"
+
+    def _never_begun(self) -> Iterator[Target]:
+        """What an end before the end has left of the lists, as far as they can be read once more."""
+        if all(streams.is_file(name) for name in self._command.lists):
+            yield from islice(targets_as_given(self._command), self._handed_out, None)
+
+    def _listed(self, target: Target) -> str:
+        """A line of a list that means this target again."""
+        chosen, url = self._command.origin, target.url
+        led = None if self._command.referrer is None else (redact(self._command.referrer), None)
+        if (target.origin, target.referrer) == (chosen, led) and _is_plain(url):
+            return url + "\n"
+        return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer})
+
+
+def _is_plain(url: str) -> bool:
+    """Does a line of it mean this URL and nothing else?"""
+    return url.isprintable() and bool(url.strip()) and url[0] not in "#{"

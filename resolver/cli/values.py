@@ -1,0 +1,112 @@
+"""What an option takes, one function a kind: it gives the value, or raises `BadValue` with what is needed."""
+
+from __future__ import annotations
+
+import re
+
+from protocols.errors import InvalidUrl, NotConfigured
+
+_SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+class UsageError(Exception):
+    """The command line cannot be understood; the message says what is wrong with it, without what a URL in it
+    has before an @ (S17)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(re.sub(r"//[^/?#\s]*@", "//****@", message))
+
+
+class BadValue(Exception):
+    """An option cannot have this value; the message says what it needs."""
+
+
+def pair(text: str, option: str) -> tuple[str, str]:
+    """NAME=VALUE taken apart; `option` is for the message. Raises `UsageError`."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def count(text: str) -> int:
+    """A whole number from 1 to 1,000."""
+    return _number(text, 1, 1_000)
+
+
+def entry(text: str) -> int:
+    """The number of an entry: a listing may have millions."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= 1):
+        raise BadValue(f"the number of an entry is needed, 1 is the first, not {text!r}")
+    return int(text)
+
+
+def number(text: str) -> int:
+    """A whole number up to 1,000."""
+    return _number(text, 0, 1_000)
+
+
+def port(text: str) -> int:
+    """A TCP port."""
+    return _number(text, 1, 65_535)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and least <= int(text) <= most):
+        raise BadValue(f"a number from {least} to {most} is needed, not {text!r}")
+    return int(text)
+
+
+def size(text: str) -> int:
+    """A number of octets, optionally with k, M or G (powers of 1024)."""
+    factor = _SIZE_FACTORS.get(text[-1:], 1)
+    digits = text if factor == 1 else text[:-1]
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        raise BadValue(f"a whole number (with k, M or G) is needed, not {text!r}")
+    return int(digits) * factor
+
+
+def seconds(text: str) -> float:
+    """Seconds, above 0, in decimal figures."""
+    value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", text) else 0.0
+    if value <= 0:
+        raise BadValue(f"seconds above 0 are needed, not {text!r}")
+    return value
+
+
+def path(text: str) -> str:
+    """The name of a file or directory. An unset variable of a script is none."""
+    if not text:
+        raise BadValue("a name is needed, not ''")
+    return text
+
+
+def proxy(text: str) -> str:
+    """The URL of a proxy, or `none`."""
+    from resolver.policy import check_proxy  # few command lines have one
+
+    try:
+        check_proxy(text)
+    except NotConfigured as error:
+        raise BadValue(error.message) from error
+    return text
+
+
+def referrer(text: str) -> str:
+    """A URL that led to another."""
+    from resolver.url import parse  # few command lines have one
+
+    try:
+        return parse(text).text
+    except InvalidUrl as error:
+        raise BadValue(f"not a URL: {error.message}") from error
+
+
+def checksum(text: str) -> object:
+    """`auto` or `ALG:HEX`."""
+    from resolver.retrieval.checksum import Checksum  # few command lines have one
+
+    try:
+        return Checksum.parse(text)
+    except ValueError as error:
+        raise BadValue(str(error)) from error

@@ -1,0 +1,183 @@
+"""The words of the command as tables: verbs with an example each, rules of the policy, exit statuses.
+
+What people are told of them is made of these rows: help, completion, the manual.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Verb(NamedTuple):
+    """One row. `takes` is what stands behind it; `example` is a command line that works as it stands, but for
+    its hosts; an `online` verb retrieves."""
+
+    name: str
+    takes: str
+    purpose: str
+    example: str
+    online: bool = False
+
+
+VERBS = (
+    Verb(
+        "get",
+        "URL...",
+        "save each under its own name",
+        "resolve get -d music --exists resume ftp://ftp.example/pub/a.tar.gz http://www.example/b.ogg",
+        online=True,
+    ),
+    Verb("cat", "URL...", "bodies to standard output", "resolve cat gopher://gopher.example/0/about", True),
+    Verb(
+        "ls",
+        "URL...",
+        "a directory, menu, group or result list",
+        "resolve ls -l ftp://ftp.example/pub/",
+        online=True,
+    ),
+    Verb(
+        "info",
+        "URL...",
+        "kind, size, type, date; no body",
+        "resolve info --json http://www.example/a.iso",
+        online=True,
+    ),
+    Verb(
+        "explain",
+        "URL...",
+        "what would be sent and what the policy says; nothing is sent",
+        "resolve explain 'ftp://me@ftp.example/%2Fetc/motd;type=a'",
+    ),
+    Verb(
+        "parse",
+        "URL...",
+        "components, findings or the error",
+        "resolve parse --json 'wais://wais.example/db?words'",
+    ),
+    Verb("extract", "[FILE]...", "wrapped URLs in running text", "resolve extract letter.txt"),
+    Verb("schemes", "", "every scheme and its default port", "resolve schemes --json"),
+    Verb(
+        "mcp",
+        "",
+        "tools for agents over standard input and output (Model Context Protocol)",
+        "resolve mcp --allow-address 192.0.2.0/24 --max-size 1M",
+        online=True,
+    ),
+    Verb(
+        "config",
+        "[URL]",
+        "what holds, there or everywhere, and where each value comes from",
+        "resolve config --config none",
+    ),
+    Verb("help", "[WORD]", "a verb, an option, a rule (S04), an exit status", "resolve help S04"),
+)
+
+
+class Rule(NamedTuple):
+    """A rule of the policy in a sentence, and the options that make it milder."""
+
+    name: str
+    sentence: str
+    options: tuple[str, ...] = ()
+
+
+RULES = (
+    Rule("S01", "decisions and connections use the components of one parser; nothing is trimmed or repaired"),
+    Rule("S02", "no octet that would end a command or a field of it, after decoding"),
+    Rule(
+        "S03",
+        "CR LF only as a filled-in Gopher+ form of RFC 1738 3.4.9, to port 70 or an allowed one",
+        ("--allow-port",),
+    ),
+    Rule(
+        "S04",
+        "ports of other protocols; ports below 1024 that are not the scheme's own",
+        ("--allow-port PORT",),
+    ),
+    Rule(
+        "S05", "reading changes nothing; a form warns, and is refused when nobody typed it", ("--allow-form",)
+    ),
+    Rule(
+        "S06",
+        "passwords in URLs, user names where the scheme has none, passwords in the clear",
+        ("--allow-password",),
+    ),
+    Rule("S07", "names that look like other names", ("--allow-name HOST",)),
+    Rule(
+        "S08", "where addresses lead: public, private, link-local, loopback, never", ("--allow-address CIDR",)
+    ),
+    Rule(
+        "S09",
+        "a name is looked up once, every address checked, the one connected to is the one checked; "
+        "of a proxy it is the user's word where it is, and untrusted takes none that is not trusted",
+        ("--proxy none", "no_proxy", "--trusted-proxy URL"),
+    ),
+    Rule(
+        "S10",
+        "where redirects and links may lead without a person looking; at most 10 hops",
+        ("--allow-redirect SCHEME",),
+    ),
+    Rule(
+        "S11",
+        "credentials go only to the scheme, host and port they were given for",
+        ("--allow-forward HOST",),
+    ),
+    Rule(
+        "S12",
+        "file URLs: this machine, regular files and directories, below --file-root where one is set",
+        ("--allow-special",),
+    ),
+    Rule(
+        "S13",
+        "FTP's second connection goes to the first one's peer, to a port from 1024 on",
+        ("--allow-port",),
+    ),
+    Rule(
+        "S14",
+        "names of saved files are made from the URL asked for, cleaned, each given once a run "
+        "(the next one is name.2), never overwritten unasked",
+        ("-O", "-x", "--exists", "--allow-server-name"),
+    ),
+    Rule(
+        "S15",
+        "control characters are shown, not sent, on terminals and always on standard error",
+        ("--allow-raw",),
+    ),
+    Rule(
+        "S16",
+        "everything a server sends is bounded, and under untrusted the time it takes",
+        ("--limit NAME=VALUE",),
+    ),
+    Rule("S17", "nothing personal leaves, no password is shown", ("--ftp-email",)),
+    Rule("S18", "no shell, no program started, no session opened by itself"),
+    Rule(
+        "S19",
+        "schemes without a handler only through a gateway of the user's choice",
+        ("--gateway SCHEME=URL",),
+    ),
+    Rule("S20", "links made of server data pass the URL builder and the parser"),
+    Rule("S21", "a digest given with the request decides", ("--checksum",)),
+)
+
+#: Exit statuses, which never change their meaning.
+STATUSES = {
+    0: "all done and verified",
+    1: "several URLs failed in different ways",
+    2: "usage or configuration",
+    3: "a local file: what is written, or cannot be read",
+    4: "the network",
+    5: "no TLS that can be trusted",
+    6: "a login is needed, or was refused",
+    7: "the peer broke its protocol",
+    8: "the server said no",
+    9: "refused by the policy; nothing was sent to what is refused",
+    10: "integrity: short, changed, or another checksum",
+    11: "timed out",
+    12: "not a URL",
+    13: "the scheme is not supported, or an extra is missing",
+    14: "a limit of size",
+    15: "a redirect was refused, or there were too many",
+    130: "interrupted; what arrived is kept and can be gone on with",
+    141: "the reader of standard output went away",
+    143: "terminated; what arrived is kept and can be gone on with",
+}

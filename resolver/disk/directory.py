@@ -1,0 +1,94 @@
+"""A directory that files of ours go to: held open, so that renaming it cannot send them elsewhere (S14).
+
+Names are those in the directory. No call follows a link, and none gives a name that something has
+already, but for `replace`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+from protocols.errors import LocalError
+
+#: Not blocking, should it be a pipe.
+_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+#: What a file system says that has no second name for a file (FAT, some network ones).
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+class Directory:
+    """Raises `OSError`. Nothing else may be asked before `hold`."""
+
+    def __init__(self, path: str, *, make: bool) -> None:
+        self._shown = path
+        self._path = path or "."
+        self._make = make
+        self.fd = -1
+
+    def hold(self) -> None:
+        """Open it, and make it before if that was asked for."""
+        if self._make:
+            os.makedirs(self._path, exist_ok=True)
+        self.fd = os.open(self._path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        if self.fd != -1:
+            os.close(self.fd)
+        self.fd = -1
+
+    def status_of(self, name: str) -> os.stat_result | None:
+        """Of what has the name, be it a link; None where nothing has."""
+        try:
+            return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def names(self, name: str, file: os.stat_result) -> bool:
+        """Is it this file that has the name?"""
+        found = self.status_of(name)
+        return found is not None and os.path.samestat(found, file)
+
+    def create(self, name: str, mode: int = 0o666) -> int:
+        """A new file, open; `FileExistsError` where something has the name."""
+        return os.open(name, _FLAGS | os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, dir_fd=self.fd)
+
+    def open(self, name: str, access: int = os.O_RDWR) -> int:
+        """The file of that name, for reading too: a digest is taken from the file itself."""
+        return os.open(name, _FLAGS | access, dir_fd=self.fd)
+
+    def foreign(self, name: str) -> LocalError:
+        """What is to be said of a file that has a name of ours and is none."""
+        path = os.path.join(self._shown, name)
+        return LocalError(f"{path!r} exists and is none of ours: move or remove it, or choose another name")
+
+    def forget(self, name: str) -> None:
+        """Remove a file of ours, if it is there and can be removed."""
+        with suppress(OSError):
+            os.unlink(name, dir_fd=self.fd)
+
+    def replace(self, old: str, new: str) -> None:
+        """Rename, over whatever has the new name."""
+        os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename; `FileExistsError` where something has the new name. rename(2) would replace what is
+        there, a second name never does."""
+        try:
+            os.link(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self._rename_without_links(old, new)
+        else:
+            with suppress(FileNotFoundError):  # another run saw that this one was done
+                os.unlink(old, dir_fd=self.fd)
+
+    def _rename_without_links(self, old: str, new: str) -> None:
+        """Take the name with an empty file of our own, then replace that."""
+        os.close(self.create(new))
+        self.replace(old, new)

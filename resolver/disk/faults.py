@@ -1,0 +1,53 @@
+"""What the system says of a file becomes an error of ours, here and nowhere else in this folder.
+
+The caller raises it `from` the original. It matters whose file it is: an object of this machine that a URL
+names (`object_fault`), or one that we write (`writing_fault`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from protocols.errors import AccessDenied, LocalError, NotFound, ResolveError
+
+#: No such object, seen from the URL: a name too long for the system cannot name anything either.
+_MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
+_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
+
+#: What the person can do about a file of ours that cannot be written.
+_REMEDIES = {
+    errno.ENOSPC: "free some space there, or choose another place",
+    errno.EDQUOT: "the quota is used up: free some space there, or choose another place",
+    errno.EFBIG: "it would be larger than this process may write (ulimit -f) or the file system can hold",
+    errno.EACCES: "choose a directory that you may write to",
+    errno.EPERM: "choose a directory that you may write to",
+    errno.EROFS: "the file system is read-only: choose another place",
+    errno.ENOENT: "the directory is not there; -d DIR makes one",
+    errno.ENOTDIR: "part of the path is not a directory",
+    errno.EEXIST: "what has the name of the directory is none",
+    errno.EISDIR: "there is a directory of that name",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EMFILE: "too many files are open: do less at once (-j)",
+}
+
+
+def reason(error: OSError) -> str:
+    """The system's words for an error, without numbers and paths."""
+    return os.strerror(error.errno).lower() if error.errno else str(error)
+
+
+def object_fault(error: OSError, path: bytes) -> ResolveError:
+    """Why an object of this machine that a URL names cannot be opened or read."""
+    shown = repr(os.fsdecode(path))
+    if error.errno in _MISSING:
+        return NotFound(f"{shown}: {reason(error)}", text=reason(error))
+    if error.errno in _FORBIDDEN:
+        return AccessDenied(f"{shown}: {reason(error)}", text=reason(error))
+    return LocalError(f"reading {shown} failed: {reason(error)}")
+
+
+def writing_fault(error: OSError, path: str) -> LocalError:
+    """Why a file of ours cannot be written: what, where, and what to do about it."""
+    remedy = _REMEDIES.get(error.errno or 0)
+    return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))

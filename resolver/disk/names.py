@@ -1,0 +1,94 @@
+"""Names of files that we would write: what has one already, and which one is free."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from datetime import UTC, datetime
+
+from protocols.errors import LocalError
+from resolver.disk.directory import Directory
+from resolver.disk.faults import writing_fault
+from resolver.disk.lock import lock
+from resolver.disk.part_state import read_state
+from resolver.policy import is_kept_beside, numbered
+
+
+def check_name(path: str) -> None:
+    """May a file have this name, which a person chose? Raises `LocalError`."""
+    name = os.path.basename(path)
+    if name in ("", ".", ".."):
+        raise LocalError(f"cannot write {path!r}: this is the name of a directory")
+    if is_kept_beside(name):
+        raise LocalError(
+            f"cannot write {path!r}: files of such names are kept beside what is not complete (S14); "
+            "choose another name"
+        )
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        wrong = path[error.start]
+        raise LocalError(
+            f"cannot write {path!r}: file names have no {wrong!a} in this locale; "
+            "LC_ALL=C.UTF-8 has it, or choose another name"
+        ) from error
+
+
+def is_there(path: str) -> bool:
+    """Has anything this name already, be it a link that leads nowhere?"""
+    return os.path.lexists(path)
+
+
+def modified_time(path: str) -> datetime:
+    """When the file was last modified. Raises `LocalError`."""
+    try:
+        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    except OSError as error:
+        raise writing_fault(error, path) from error
+
+
+def size_of(path: str) -> int:
+    """Octets in the file; 0 where it cannot be told."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def free_name(path: str, source: str) -> str:
+    """`path`, or the first of those numbered behind it that is free for a file of `source`."""
+    folder, name = os.path.split(path)
+    names = (os.path.join(folder, numbered(name, number)) for number in itertools.count(1))
+    return next(name for name in names if is_free(name, source))
+
+
+def is_free(path: str, source: str) -> bool:
+    """Has nothing this name, or only because a run for the same source was killed when all was done, and is
+    nobody writing to it?"""
+    return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(f"{path}.part")
+
+
+def _was_killed_behind(path: str, source: str) -> bool:
+    directory = Directory(os.path.dirname(path), make=False)
+    try:
+        directory.hold()
+        state = read_state(f"{os.path.basename(path)}.part-state", directory)
+    except (OSError, LocalError):  # somebody's
+        return False
+    finally:
+        directory.close()
+    return state is not None and state.url == source and state.complete and state.mark.names(os.lstat(path))
+
+
+def _is_busy(part: str) -> bool:
+    """Is another transfer writing this file?"""
+    try:
+        fd = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not lock(fd)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)

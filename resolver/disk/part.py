@@ -1,0 +1,328 @@
+"""NAME.part, from its first name to its last: a file that grows, and what tells a later run of it (S14).
+
+What has that name already is gone on with where it is what a run of ours began, by its state and its mark. An
+empty file of ours is one that a run was killed over before anything was written down of it. Anything else is
+somebody's: it is left as it is, and is an error before anything is sent.
+
+The order of the steps is such that a process may be killed before each of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from protocols.contract import Validators
+from protocols.errors import LocalError
+from resolver.disk.directory import Directory
+from resolver.disk.lock import lock
+from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded, is_own, put_mark, wipe
+from resolver.disk.names import check_name
+from resolver.disk.part_state import PartState, forget_state, read_state, write_state
+
+#: What to do about a file that has the name already: `fail` before anything is fetched, or `replace`.
+Existing: TypeAlias = Literal["fail", "replace"]
+
+#: No file but a link, a directory, a pipe that nobody reads.
+_NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
+
+
+class Part:
+    """Raises `OSError`, and `LocalError` that says what, where and what to do.
+
+    `known` is of what the octets in it are; `dropped` says what was there that is not gone on with; `kept`
+    that another run could find it. `adopted` is the size of a file that had the final name before.
+    `finished`: the file has its name already, and only what tells of that was left.
+    """
+
+    def __init__(
+        self, path: str, *, exists: Existing, source: str, adopt: bool, make_directory: bool
+    ) -> None:
+        self.fd = -1
+        self.known = Validators()
+        self.dropped: str | None = None
+        self.kept = False
+        self.adopted: int | None = None
+        self.finished = False
+        self._path = path
+        self._exists = exists
+        self._source = source
+        self._adopt = adopt
+        self._mark: Mark | None = None
+        self._withheld = 0
+        self._directory = Directory(os.path.dirname(path), make=make_directory)
+        self._name = os.path.basename(path)
+        self._part = f"{self._name}.part"
+        self._state = f"{self._name}.part-state"
+
+    @property
+    def position(self) -> int:
+        """Octets in the file so far, those moved in bulk included."""
+        return os.lseek(self.fd, 0, os.SEEK_CUR)
+
+    def open(self) -> None:
+        """Create it, or take up what an earlier run left for the same source."""
+        check_name(self._path)
+        self._directory.hold()
+        state = read_state(self._state, self._directory)
+        there = self._directory.status_of(self._name)
+        if there is None:
+            return self._take(state)
+        if self._was_killed_behind(there, state):
+            state = None
+            self.finished = self._exists == "fail" and not self._adopt
+        if self._adopt:
+            return self._begin_with(there, state)
+        if self.finished:
+            return None
+        if self._exists == "fail":
+            raise self._taken()
+        self._check_replaceable(there)
+        return self._take(state)
+
+    # -- what is there
+
+    def _was_killed_behind(self, there: os.stat_result, state: PartState | None) -> bool:
+        """Is the file that has the final name ours, of a run that was killed at the very end?"""
+        if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
+            return False
+        if self._directory.names(self._part, there):
+            self._directory.forget(self._part)
+        fd = self._directory.open(self._name, os.O_RDONLY)
+        try:
+            if not (is_own(os.fstat(fd)) and state.mark.is_on(fd)):
+                return False
+            self._conclude(fd, state.withheld)
+        finally:
+            os.close(fd)
+        return True
+
+    def _check_replaceable(self, there: os.stat_result | None) -> None:
+        """A file may be replaced, and a link to one. A device or a pipe is no file that somebody saved: with
+        enough rights, replacing `/dev/null` would be possible."""
+        if there is not None and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
+            raise self._irregular()
+
+    def _begin_with(self, there: os.stat_result, state: PartState | None) -> None:
+        """The file of the final name becomes NAME.part, once the state says that it is ours. Where something
+        was begun in its place already, that is gone on with."""
+        if not stat.S_ISREG(there.st_mode):
+            raise self._irregular()
+        if self._directory.names(self._part, there):  # a run was killed between two steps
+            self._directory.forget(self._part)
+        elif self._directory.status_of(self._part) is not None:
+            self._exists = "replace"
+            return self._take_up(state)
+        self.fd = self._directory.open(self._name)
+        self._lock(self._name)
+        found = os.fstat(self.fd)
+        if not is_own(found):
+            raise self._shared()
+        self._withheld = found.st_mode & OTHERS_WRITE
+        if state is not None and state.mark.names(found):  # that run had withheld it already
+            self._withheld |= state.withheld
+        self._mark = put_mark(self.fd)
+        self._write_state(complete=False)
+        if self._withheld:
+            with suppress(OSError):
+                os.fchmod(self.fd, stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
+        self._directory.replace(self._name, self._part)
+        self.adopted = os.lseek(self.fd, 0, os.SEEK_END)
+        return None
+
+    def _take(self, state: PartState | None) -> None:
+        try:
+            self._create()
+        except FileExistsError:
+            self._take_up(state)
+        else:
+            self._check_free()
+
+    def _create(self) -> None:
+        """A new file. Whoever else may write to it once it is done has to wait until then: one that was open
+        to others for a moment is made again."""
+        self.fd = self._directory.create(self._part)
+        self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
+        if self._withheld:
+            self._directory.forget(self._part)
+            os.close(self.fd)
+            self.fd = self._directory.create(self._part, 0o666 & ~OTHERS_WRITE)
+        self._lock(self._part)
+
+    def _check_free(self) -> None:
+        """Whoever had NAME.part a moment ago may have given it its name since that was looked for."""
+        if self._exists == "fail" and self._directory.status_of(self._name) is not None:
+            self._directory.forget(self._part)
+            raise self._taken()
+
+    def _take_up(self, state: PartState | None) -> None:
+        """Go on with a file of an earlier run, or say whose it is not."""
+        self.fd = self._open_own()
+        if not os.fstat(self.fd).st_size:
+            return self._create_again()
+        if state is None or not is_guarded(os.fstat(self.fd)):
+            raise self._directory.foreign(self._part)
+        if state.mark.is_on(self.fd):
+            self._go_on(state)
+        elif state.mark.is_copied_to(self.fd):
+            self.dropped = "what was there is a copy of what was begun"
+            self.restart()
+        else:
+            raise self._directory.foreign(self._part)
+
+    def _go_on(self, state: PartState) -> None:
+        self._mark, self._withheld = state.mark, state.withheld
+        if state.url == self._source:
+            self.known = state.known
+            self.kept = True
+            os.lseek(self.fd, 0, os.SEEK_END)
+        else:
+            self.dropped = f"what was there was begun for {state.url}"
+            self.restart()
+
+    def _open_own(self) -> int:
+        """What has the name of NAME.part, if it is ours and nobody else is writing to it."""
+        found = self._directory.status_of(self._part)
+        if found is None:
+            raise self._busy()
+        if not (stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()):
+            raise self._directory.foreign(self._part)
+        try:
+            self.fd = self._directory.open(self._part)
+        except OSError as error:
+            if error.errno not in _NO_FILE:
+                raise
+            raise self._directory.foreign(self._part) from error
+        self._lock(self._part)
+        if not is_own(os.fstat(self.fd)):  # only now: the last step of another transfer is two names
+            raise self._directory.foreign(self._part)
+        return self.fd
+
+    def _create_again(self) -> None:
+        """In place of an empty one, which others may have been able to open."""
+        self._directory.forget(self._part)
+        os.close(self.fd)
+        try:
+            self._create()
+        except FileExistsError as error:
+            raise self._busy() from error
+        self._check_free()
+
+    def _lock(self, name: str) -> None:
+        """Keep others out. Whoever had the file before may have given it another name meanwhile."""
+        if not lock(self.fd) or not self._directory.names(name, os.fstat(self.fd)):
+            raise self._busy()
+
+    # -- what becomes of it
+
+    def note(self, known: Validators, *, complete: bool) -> None:
+        """Write down what is in it, for a later run. Where the file system cannot keep others from writing to
+        it no later run could believe that: then nothing is written, and nothing kept."""
+        self.known = known
+        if self._mark is None:
+            self._mark = put_mark(self.fd)
+        self.kept = self._write_state(complete=complete) and is_guarded(os.fstat(self.fd))
+
+    def _write_state(self, *, complete: bool) -> bool:
+        assert self._mark is not None
+        state = PartState(self._source, self.known, self._mark, self._withheld, complete)
+        return write_state(self._state, self._directory, state)
+
+    def restart(self) -> None:
+        """Begin again at octet 0. What had the final name before has it again, until the new file takes its
+        place."""
+        if self.adopted is not None:
+            self._put_back()
+        os.ftruncate(self.fd, 0)
+        os.lseek(self.fd, 0, os.SEEK_SET)
+        self.known = Validators()
+
+    def _put_back(self) -> None:
+        """The file that was adopted stays as it was; what comes now goes into one of its own."""
+        self.give_back()
+        os.close(self.fd)
+        self.fd, self._mark = -1, None
+        self._exists = "replace"
+        self._take(None)
+
+    def give_back(self) -> None:
+        """Nothing came behind what had the final name before: it has that name again."""
+        self._check_part()
+        self._name_it()
+        self.adopted = None
+        self._conclude(self.fd, self._withheld)
+
+    def settle(self, modified: datetime | None) -> None:
+        """Bring it to the disk, set its time, give it its name."""
+        if modified is not None:
+            with suppress(OSError, OverflowError, ValueError):  # a time that the file system cannot hold
+                os.utime(self.fd, (modified.timestamp(), modified.timestamp()))
+        os.fsync(self.fd)
+        self._check_part()
+        if self._exists == "replace":
+            self._check_replaceable(self._directory.status_of(self._name))
+            self._directory.replace(self._part, self._name)
+        else:
+            self._name_it()
+        self._conclude(self.fd, self._withheld)
+        self.close()
+
+    def _check_part(self) -> None:
+        """Is NAME.part still the file that we wrote? Others may be able to write to the directory."""
+        if not self._directory.names(self._part, os.fstat(self.fd)):
+            raise LocalError(f"{self._path + '.part'!r} was removed or replaced while it was written")
+
+    def _name_it(self) -> None:
+        try:
+            self._directory.rename(self._part, self._name)
+        except FileExistsError as error:
+            raise self._taken() from error
+
+    def _conclude(self, fd: int, withheld: int) -> None:
+        """The file has its name: from now on it is like any other. The token goes last, for until then it
+        proves that the state is of this file."""
+        if withheld:
+            with suppress(OSError):
+                os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | withheld)
+        self._forget_state()
+        wipe(fd)
+
+    def _forget_state(self) -> None:
+        with suppress(OSError, LocalError):  # somebody else's by now
+            forget_state(self._state, self._directory)
+
+    def discard(self) -> None:
+        """Remove it, and close; harmless after `close`."""
+        if self.fd != -1:
+            with suppress(OSError, LocalError):
+                self._check_part()
+                self._directory.forget(self._part)
+            self._forget_state()
+        self.close()
+
+    def close(self) -> None:
+        if self.fd != -1:
+            os.close(self.fd)
+        self.fd = -1
+        self._directory.close()
+
+    # -- what is wrong with it
+
+    def _busy(self) -> LocalError:
+        return LocalError(f"{self._path + '.part'!r} is being written by another transfer")
+
+    def _taken(self) -> LocalError:
+        return LocalError(f"{self._path!r} exists already and is left as it is (--exists chooses otherwise)")
+
+    def _irregular(self) -> LocalError:
+        return LocalError(f"{self._path!r} is no regular file and is left as it is; choose another name")
+
+    def _shared(self) -> LocalError:
+        return LocalError(
+            f"{self._path!r} is somebody else's or has several names, and is not gone on with "
+            "(--exists replace takes its place)"
+        )

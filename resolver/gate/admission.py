@@ -1,0 +1,203 @@
+"""A URL that was judged, and what is judged for its sake later: addresses, passwords, and where its answers
+lead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
+from resolver import registry
+from resolver.events import OnEvent
+from resolver.gate.contact import Contacts
+from resolver.gate.credentials import CredentialSource
+from resolver.gate.lookup import LookupCache
+from resolver.gate.mask import Mask
+from resolver.gate.pipeline import Pipelines
+from resolver.gate.pool import Pool
+from resolver.gate.trust import Trust
+from resolver.hosts import NOTHING, Host, Hosts
+from resolver.policy import (
+    Policy,
+    Server,
+    Verdict,
+    endpoint_of,
+    judge_credentials,
+    judge_subject,
+    no_place,
+    sift_addresses,
+    subject_of,
+    variables_at,
+)
+from resolver.policy.credentials import may_go_unasked
+from resolver.policy.verdict import ALLOW
+from resolver.tunnels import Logins, Way, way_of
+
+#: `-4`, `-6`: the only IP version to use; None means both.
+Family: TypeAlias = Literal["4", "6"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the retrievals of one run have in common. `credentials` gives those for a place; `variables` are
+    what the environment and the caller say of proxies, `logins` who we are to those, `hosts` is what holds
+    for single ones."""
+
+    policy: Policy
+    limits: Limits
+    gateways: Mapping[str, str]
+    lookups: LookupCache
+    trust: Trust
+    family: Family | None
+    report: OnEvent | None
+    credentials: CredentialSource
+    pool: Pool
+    pipelines: Pipelines
+    variables: Mapping[str, str]
+    logins: Logins
+    contacts: Contacts = field(default_factory=Contacts)
+    hosts: Hosts | None = None
+
+
+class Admission:
+    """Making one *is* judging its URL: raises `Refused`, `UnsupportedScheme`, or `NotConfigured` for a proxy
+    that is none, and nothing has been looked up or sent by then.
+
+    `findings` are the policy's warnings and grow as addresses are judged. `outer` is the admission whose
+    answer led to this one. With `in_clear` the person was told before that a password goes to this place
+    without TLS; `reported_in_clear` says that it happened now. `mask` hides what may not be shown of what
+    this retrieval reports, and `shown` is the URL as it may be. `way` is that through a proxy, None where it
+    goes direct. `host` is what holds for the place alone, `limits` those that hold there.
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        url: Url,
+        *,
+        origin: Origin,
+        referrer: Referrer | None,
+        server: Server | None,
+        options: Options | None = None,
+        outer: Admission | None = None,
+        in_clear: bool = False,
+        mask: Mask | None = None,
+    ) -> None:
+        self.shared = shared
+        self.options = _options_under(shared.policy, options or Options())
+        self.url = url
+        self.host = NOTHING if shared.hosts is None else _host_of(url, server, shared.hosts)
+        self.limits = self.host.limits or shared.limits
+        own = self.host.proxy
+        self._variables = shared.variables if own is None else variables_at(shared.variables, own)
+        self._subject = subject_of(url, shared.policy, origin, referrer, server, self._variables)
+        self._is_hop = outer is not None
+        self._in_clear = in_clear
+        self.reported_in_clear = False
+        self.mask: Mask = mask if mask is not None else Mask() if outer is None else outer.mask
+        self.shown = self.mask.hide_in_text(url.shown)  # a peer led here, unless nothing is hidden yet
+        self.findings: list[Finding] = [] if outer is None else outer.findings
+        self._heed(judge_subject(self._subject, shared.gateways))
+        if self.options.tls == "require":
+            registry.check_tls(url, self.options.tls)
+        self.way = self._way() if self._variables else None
+        if self.host.certfile is not None:
+            shared.trust.context(certfile=self.host.certfile)  # one that cannot be used: nothing was sent
+        if shared.trust.has_own and origin == "user" and self._subject.endpoint is not None:
+            shared.trust.name(self.full_place)
+
+    def _way(self) -> Way | None:
+        way = way_of(self.url, self._subject.endpoint, self._variables, self.shared.logins)
+        via = None if way is None else way.via
+        if via != self.options.via:
+            self.options = replace(self.options, via=via)
+        return way
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The host and port that the URL leads to. Raises `InvalidUrl` for one that leads to none."""
+        endpoint = self._subject.endpoint
+        if endpoint is None:
+            raise no_place(self.url)
+        return endpoint.host, endpoint.port
+
+    @property
+    def needs_server(self) -> bool:
+        """Is the server of such a URL a setting of the user's, and none was given?"""
+        row = self._subject.row
+        return self._subject.endpoint is None and row is not None and row.server
+
+    @property
+    def full_place(self) -> tuple[str, str, int]:
+        """The scheme, host and port, which a certificate of ours is for."""
+        host, port = self.place
+        return self.url.scheme, host.lower(), port
+
+    @property
+    def may_log_in_unasked(self) -> bool:
+        """S06: see `may_go_unasked`. Only TLS from the first octet is sure to come."""
+        row = self._subject.row
+        tls = row is not None and row.tls == "always"
+        host = self.place[0] if self.way is None else ""  # what is here for us is elsewhere for a proxy
+        return may_go_unasked(host, self.shared.policy, tls=tls)
+
+    def check_addresses(self, addresses: Sequence[str]) -> tuple[str, ...]:
+        """Those that may be connected to. Raises `Refused` (S08) where none may."""
+        allowed, verdict = sift_addresses(self._subject, addresses)
+        self._heed(verdict)
+        return allowed
+
+    def check_secret(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
+        """S06: may a password leave on this connection? In a request to a proxy it is that of the proxy, or
+        it goes on to the host."""
+        via = self.options.via
+        if via is not None and set(secrets) <= set(via.login.secrets):
+            self.check_login(peer, secured, secrets)
+            return
+        for reached in (peer,) if via is None else (peer, self.place[0]):
+            self._judge_secret(reached, secured)
+
+    def _judge_secret(self, peer: str, secured: bool) -> None:
+        origin = "user" if self._in_clear else self._subject.origin
+        verdict = judge_credentials(self.url, peer, self.shared.policy, tls=secured, origin=origin)
+        self._heed(verdict)
+        self.reported_in_clear |= verdict.action == "warn"
+
+    def check_login(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
+        """S06 for the user and password of a proxy, which are the user's own, whoever chose the URL."""
+        hidden = secured or (self.way is not None and self.way.proxy.secured)
+        self._heed(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
+
+    def led_to(self, url: Url, peer: str | None) -> Admission:
+        """Nobody chose it but the server at `peer`."""
+        return Admission(
+            self.shared,
+            url,
+            origin="derived",
+            referrer=Referrer(self.url.shown, peer),
+            server=None,
+            options=replace(self.options, headers=(), login=None),  # S11
+            outer=self,
+        )
+
+    def _heed(self, verdict: Verdict) -> None:
+        if verdict is ALLOW:
+            return
+        error = verdict.error(self.url)
+        if error is not None:
+            error = error.at(self.shown)
+            raise error.of_hop() if self._is_hop else error
+        self.findings += [finding for finding in verdict.findings if finding not in self.findings]
+
+
+def _host_of(url: Url, server: Server | None, hosts: Hosts) -> Host:
+    place = endpoint_of(url, server)
+    return NOTHING if place is None else hosts.at(place.host, place.port)
+
+
+def _options_under(policy: Policy, options: Options) -> Options:
+    """What the person tells of themselves is the policy's to say (S17)."""
+    if policy.ftp_email is None:
+        return options
+    return replace(options, anonymous_password=policy.ftp_email.encode("ascii"))

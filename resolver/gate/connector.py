@@ -1,0 +1,141 @@
+"""The connections of one admitted URL: each to an address that was judged (S08), by number (S09), and to no
+other host than the URL's."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import cached_property
+
+from protocols.errors import NetworkError, TimedOut, Unreachable
+from resolver import registry
+from resolver.events import Connected
+from resolver.gate.admission import Admission
+from resolver.gate.connecting import Attempts
+from resolver.gate.pool import Kept
+from resolver.gate.stream import Stream, StreamSettings
+from resolver.gate.zones import within_zone
+
+#: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
+_OFFERS = ("h2", "http/1.1")
+
+
+class Connector:
+    """`first` is the connection that a data connection stands beside, None until there is one; `peer` the
+    address that was connected to last."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._shared = admission.shared
+        self.first: Stream | None = None
+        self.peer: str | None = None
+
+    async def kept(self, key: Hashable, host: str, port: int) -> Kept | None:
+        """A kept connection whose address may be connected to now (S09); None if there is none."""
+        if not len(self._shared.pool):
+            return None
+        with self.settings.loop.move_on_after(self._admission.limits.connect):
+            addresses = await self.addresses(host, port)
+            kept = await self._shared.pool.take(key, addresses)
+            if kept is not None:
+                kept.stream.serve(self.settings)
+                self.note(kept.stream)
+            return kept
+        return None
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> Stream:
+        """Look up, judge, connect and begin TLS, all within the one connect limit."""
+        goal = self._goal(host, port)
+        attempts = Attempts(goal)
+        limit = self._admission.limits.connect
+        with self.settings.loop.move_on_after(limit):
+            return await self._open(host, port, tls, attempts)
+        reported = f": {attempts.reported}" if attempts.failures else ""
+        raise TimedOut(f"timed out: no connection to {goal} within {limit:g} s (--connect-timeout){reported}")
+
+    def _goal(self, host: str, port: int) -> str:
+        return f"{host} port {port}"
+
+    async def _open(self, host: str, port: int, tls: bool, attempts: Attempts) -> Stream:
+        addresses = await self.addresses(host, port)
+        try:
+            sock, address = await attempts.connect(addresses, port)
+        except NetworkError as error:
+            raise self.settings.contact.judged(error) from error.__cause__
+        stream = Stream(sock, address, self.settings, first=self.first)
+        try:
+            if tls:
+                await stream.handshake()
+            self._report(stream, port, tls)
+        except BaseException:
+            await stream.aclose()
+            raise
+        self.note(stream)
+        return stream
+
+    def note(self, stream: Stream) -> None:
+        """This is the connection now."""
+        self.peer = stream.peer
+
+    def _report(self, stream: Stream, port: int, tls: bool) -> None:
+        """Whoever listens may raise what they like."""
+        if self._shared.report is not None:
+            self._shared.report(Connected(self._admission.shown, stream.address, port, tls))
+
+    async def connect_data(self, port: int) -> Stream:
+        """A connection to another port of the host that the first one is with."""
+        assert self.first is not None, "a data connection follows a first one"
+        return await self.connect(self.first.peer, port, tls=False)
+
+    def place(self, tls: bool) -> Hashable:
+        """What is equal for connections that lead to the same place in the same way."""
+        return (*self._admission.place, tls)
+
+    @property
+    def source(self) -> str | None:
+        """The address by which it is judged what an answer leads to (S08)."""
+        return self.peer
+
+    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
+        """The addresses of a host that may be connected to, in the zone of the URL. Raises `Refused`
+        (S08), `Unreachable`."""
+        allowed = self._admission.check_addresses(await self.fitting(host, port))
+        is_like_link_local = ":" in host and host[:2].lower() == "fe"  # few are, and each call counts
+        return within_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
+
+    async def fitting(self, host: str, port: int) -> tuple[str, ...]:
+        """The addresses of a host, judged by nobody, of the IP version wanted. Raises `Unreachable`."""
+        try:
+            found = await self._shared.lookups.addresses_of(host, port)
+        except NetworkError as error:
+            raise self.settings.contact.judged(error) from error.__cause__
+        family = self._shared.family
+        fitting = found
+        if family is not None:
+            fitting = tuple(each for each in found if (":" in each) == (family == "6"))
+        if not fitting:
+            words = f"{host} has no IPv{family} address"
+            raise Unreachable(words, retryable=False)  # nor will it have one in a minute
+        return fitting
+
+    @cached_property
+    def settings(self) -> StreamSettings:
+        """What holds for every connection made for this URL."""
+        admission, limits = self._admission, self._admission.limits
+        row = registry.find(admission.url.scheme)
+        negotiates = row is not None and row.negotiates and row.tls == "always"
+        trust = self._shared.trust
+        return StreamSettings(
+            url=admission.shown,
+            host=admission.place[0],
+            idle=limits.idle,
+            least=limits.min_rate,
+            connect=limits.connect,
+            trust=trust,
+            report=self._shared.report,
+            check_secret=admission.check_secret,
+            offers=_OFFERS if negotiates and admission.options.http2 is not None else (),
+            shows_certificate=trust.has_own and trust.shows(admission.full_place),
+            certfile=admission.host.certfile,
+            mask=admission.mask,
+            contact=self._shared.contacts[admission.place],
+        )

@@ -1,0 +1,63 @@
+"""Where names and passwords come from: what the caller of a `Resolver` gives, asked once a place.
+
+An answer is remembered for the scheme, host, port and user it was given for and goes nowhere else (S11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
+
+from protocols.contract import Credentials
+from resolver.loops import running
+
+#: (scheme, host, port, user) to credentials; user is None where the URL names none.
+CredentialSource: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
+#: The same of a caller's, who may know them without waiting.
+GivenSource: TypeAlias = Callable[
+    [str, str, int, bytes | None], Awaitable[Credentials | None] | Credentials | None
+]
+Place: TypeAlias = tuple[str, str, int]
+Given: TypeAlias = GivenSource | Mapping[Place, Credentials]
+
+
+#: Places whose answers are remembered at most: strangers' URLs name any number of them.
+CAPACITY = 1_024
+
+
+class Keeper:
+    """Asks, one question at a time, and remembers: the answers for the places that were asked for last."""
+
+    def __init__(self, given: Given | None) -> None:
+        self._given = given
+        self._known: dict[tuple[str, str, int, bytes | None], Credentials | None] = {}
+        self._run: object = None
+
+    async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        """The credentials for a place, or None."""
+        if self._given is None:
+            return None
+        key = (scheme, host.lower(), port, user)
+        async with self._turn():
+            found = self._known.pop(key) if key in self._known else await self._find(*key)
+            if len(self._known) >= CAPACITY:
+                del self._known[next(iter(self._known))]
+            self._known[key] = found
+            return found
+
+    def _turn(self) -> AbstractAsyncContextManager[object]:
+        """The lock of this run: two retrievals of one place must not ask a person twice."""
+        loop = running()
+        run = loop.run()
+        if run is not self._run:
+            self._run, self._lock = run, loop.lock()
+        return self._lock
+
+    async def _find(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        if not isinstance(self._given, Mapping):
+            assert self._given is not None
+            found = self._given(scheme, host, port, user)
+            return await found if isinstance(found, Awaitable) else found
+        held = self._given.get((scheme, host, port))
+        return held if held is None or user in (None, held.user) else None

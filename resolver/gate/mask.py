@@ -1,0 +1,142 @@
+"""Secrets that went out, hidden in what is told of the connection and of what came on it (S17).
+
+A peer may repeat a password in any of its words, at once or much later, in one piece or in two. What went
+out on a connection stays hidden for its life, whoever has the connection then; the octets of a body are the
+person's own and are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+_HIDDEN = "****"
+_WITHOUT = rb"\1\2" + _HIDDEN.encode()
+
+#: A shorter secret is hidden only where it is a word by itself: else half of any answer would be.
+_SHORT = 4
+
+
+class Secrets:
+    """Those of one connection; with FTP, of its data connections too."""
+
+    def __init__(self) -> None:
+        self._octets: frozenset[bytes] = frozenset()
+        self._long: re.Pattern[bytes] | None = None
+        self._in_octets: re.Pattern[bytes] | None = None
+        self._in_text: re.Pattern[str] | None = None
+
+    def add(self, secrets: Iterable[bytes]) -> None:
+        """An empty one hides nothing, and is shown as empty."""
+        found = self._octets.union(secrets) - {b""}
+        if found != self._octets:
+            self._octets = found
+            longest = sorted(found, key=len, reverse=True)
+            whole = [re.escape(each) for each in longest if len(each) >= _SHORT]
+            self._long = re.compile(b"|".join(whole)) if whole else None
+            self._in_octets = re.compile(b"|".join(map(_octet_pattern, longest)))
+            forms = dict.fromkeys(form for secret in longest for form in _forms(secret))
+            self._in_text = re.compile("|".join(map(_text_pattern, forms)))
+
+    def hide(self, octets: bytes) -> bytes:
+        return octets if self._in_octets is None else self._in_octets.sub(_HIDDEN.encode(), octets)
+
+    def hide_in_text(self, text: str) -> str:
+        return text if self._in_text is None else self._in_text.sub(_HIDDEN, text)
+
+    def sure(self, octets: bytes) -> int:
+        """How many of the octets are no beginning of a secret that goes on in the next ones."""
+        done = 0
+        while True:
+            start = len(octets) - max((_overlap(octets[done:], each) for each in self._octets), default=0)
+            found = None if self._long is None else self._long.search(octets, done)
+            if found is None or start <= found.start():
+                return start
+            done = found.end()
+
+
+class Mask:
+    """The secrets of all connections that one retrieval had, also those that go out later."""
+
+    def __init__(self) -> None:
+        self._watched: list[Secrets] = []
+
+    def watch(self, secrets: Secrets) -> None:
+        if secrets not in self._watched:
+            self._watched.append(secrets)
+
+    def hide(self, octets: bytes) -> bytes:
+        for secrets in self._watched:
+            octets = secrets.hide(octets)
+        return octets
+
+    def hide_in_text(self, text: str) -> str:
+        for secrets in self._watched:
+            text = secrets.hide_in_text(text)
+        return text
+
+
+#: A field of a head that gives us a secret: the value of a cookie is one, whatever its name.
+_GIVEN = b"set-cookie:"
+_VALUE = re.compile(rb"(?i)(?<=\n)(set-cookie:)([^=;\r\n]*=)?[^;\r\n]*")
+_LONGEST_LINE = 65_536  # octets that are kept back at most: a head has no longer one
+
+
+class Reported:
+    """What comes, as it is told: without secrets and what we are given as such, the octets kept back that may
+    be the beginning of one."""
+
+    def __init__(self, secrets: Secrets, report: Callable[[bytes], None]) -> None:
+        self._secrets = secrets
+        self._report = report
+        self._kept = b""
+        self._before = b"\n"  # the last octet that was told
+
+    def feed(self, octets: bytes) -> None:
+        octets = self._kept + octets
+        cut = min(self._secrets.sure(octets), _ungiven(self._before + octets) - 1)
+        self._kept = octets[cut:]
+        if cut:
+            self._tell(octets[:cut])
+
+    def flush(self) -> None:
+        """Nothing that belongs to it can follow."""
+        octets, self._kept = self._kept, b""
+        if octets:
+            self._tell(octets)
+
+    def _tell(self, octets: bytes) -> None:
+        """A field begins behind a line end."""
+        told = _VALUE.sub(_WITHOUT, self._before + octets)[1:]
+        self._before = octets[-1:]
+        self._report(told)
+
+
+def _ungiven(octets: bytes) -> int:
+    """How many of the octets are no beginning of a field that gives a secret and goes on in the next ones."""
+    start = octets.rfind(b"\n") + 1
+    line = octets[start:]
+    may_be = start and _GIVEN.startswith(line[: len(_GIVEN)].lower())
+    return start if may_be and b";" not in line and len(line) <= _LONGEST_LINE else len(octets)
+
+
+def _overlap(octets: bytes, secret: bytes) -> int:
+    """Of a short one also the whole: what comes next tells whether it is a word."""
+    most = len(secret) if len(secret) < _SHORT else len(secret) - 1
+    return next((n for n in range(min(most, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
+
+
+def _octet_pattern(secret: bytes) -> bytes:
+    written = re.escape(secret)
+    return rb"(?<![0-9A-Za-z])%b(?![0-9A-Za-z])" % written if len(secret) < _SHORT else written
+
+
+def _text_pattern(form: str) -> str:
+    written = re.escape(form)
+    return rf"(?<![0-9A-Za-z]){written}(?![0-9A-Za-z])" if len(form) < _SHORT else written
+
+
+def _forms(secret: bytes) -> tuple[str, ...]:
+    """How it may stand in a message: read in one way or another, and written with escapes or without."""
+    texts = (secret.decode("latin-1"), secret.decode("utf-8", "backslashreplace"))
+    return tuple(form for text in texts for form in (text, repr(text)[1:-1], ascii(text)[1:-1]))

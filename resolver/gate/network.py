@@ -1,0 +1,164 @@
+"""What the retrievals of one run share on their way out, and where each of them is judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Unpack
+
+from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
+from resolver.environment import proxies_here
+from resolver.events import Event, Warned
+from resolver.gate.admission import Admission, Shared
+from resolver.gate.credentials import Keeper
+from resolver.gate.lookup import Lookup, LookupCache, look_up
+from resolver.gate.mask import Mask
+from resolver.gate.pipeline import Pipelines
+from resolver.gate.pool import Pool
+from resolver.gate.trust import Trust
+from resolver.gate.url_gate import UrlGate
+from resolver.hosts import NOTHING, Host, Hosts
+from resolver.log import is_on, listening
+from resolver.loops import running
+from resolver.news_server import find_setting, server_of
+from resolver.policy import Policy, Server, check_proxy, endpoint_of, proxy_variables
+from resolver.policy.proxies import OF_HOST
+from resolver.settings import Settings, limits_of
+from resolver.tunnels import Logins
+
+_ANOTHER_RUN = (
+    "this Resolver (or HttpxTransport) was entered in another run of an event loop, or in another thread, "
+    "and keeps connections there: make and enter one in each"
+)
+
+
+class Network:
+    """Policy, limits, look-ups and TLS trust of one run. Opens nothing by itself.
+
+    An async context manager: connections are kept for one another only inside it. `lookup` asks for the
+    addresses of a name; tests replace it. Of the settings it heeds those about the way out, and about who we
+    are. Raises `NotConfigured` where a proxy is none.
+    """
+
+    def __init__(self, *, lookup: Lookup = look_up, **settings: Unpack[Settings]) -> None:
+        proxy, environment = settings.get("proxy"), settings.get("environment")
+        check_proxy(proxy)
+        hosts = settings.get("hosts")
+        for host in () if hosts is None else hosts.values():
+            check_proxy(host.proxy, OF_HOST)
+        self.policy = settings.get("policy") or Policy.default()
+        self._on_event = settings.get("on_event")
+        self._is_logged, self.listener = is_on(), listening(self._on_event)
+        self._reported: set[Finding] = set()
+        self._transfers = 0
+        self._run: object = None
+        self._news_server = settings.get("news_server")
+        pool = Pool()
+        self._shared = Shared(
+            policy=self.policy,
+            limits=self.policy.bound(limits_of(settings)),
+            gateways=dict(settings.get("gateways") or {}),
+            lookups=LookupCache(lookup),
+            trust=Trust(settings.get("cafile"), settings.get("certfile"), settings.get("certfile_password")),
+            family=settings.get("family"),
+            report=self.listener,
+            credentials=Keeper(settings.get("credentials")).request,
+            pool=pool,
+            pipelines=Pipelines(pool),
+            variables=proxies_here(proxy) if environment is None else proxy_variables(environment, proxy),
+            logins=Logins(),
+            hosts=Hosts(hosts).with_limits(self.policy.bound) if hosts else None,
+        )
+        self.limits = self._shared.limits
+        self.gateways = self._shared.gateways
+
+    async def __aenter__(self) -> Network:
+        self._check_run()
+        self._run = running().run()
+        self._shared.trust.check()
+        self._shared.pool.open()
+        self._listen()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run = None
+        await self._shared.pool.aclose()
+
+    def _listen(self) -> None:
+        """Made before a program turned its log on, it is in the log all the same."""
+        if is_on() is not self._is_logged:
+            self._is_logged, self.listener = is_on(), listening(self._on_event)
+            self._shared = replace(self._shared, report=self.listener)
+
+    def limits_of(self, url: Url) -> Limits:
+        """Those that hold where the URL leads to."""
+        own = None if self._shared.hosts is None else self.host_of(url).limits
+        return self.limits if own is None else own
+
+    def host_of(self, url: Url) -> Host:
+        """What holds there alone."""
+        hosts = self._shared.hosts
+        place = None if hosts is None else endpoint_of(url)
+        return NOTHING if hosts is None or place is None else hosts.at(place.host, place.port)
+
+    def _check_run(self) -> None:
+        """What is kept open is of the run of a loop that entered this. Raises `RuntimeError` under another
+        one, also that of another thread."""
+        if self._run is not None and self._run is not running().run():
+            raise RuntimeError(_ANOTHER_RUN)
+
+    def on_event(self, event: Event) -> None:
+        """Tell whoever listens."""
+        if self.listener is not None:
+            self.listener(event)
+
+    def next_transfer(self) -> int:
+        """A number for what is asked for next: the events of it have it."""
+        self._transfers += 1
+        return self._transfers
+
+    def warn(self, url: str, finding: Finding) -> None:
+        """Tell that a rule fired and did not refuse. What is about this machine and not about the URL, a
+        proxy that is set (S09), is told once a run."""
+        if finding.rule == "S09" and finding in self._reported:
+            return
+        if finding.rule == "S09":
+            self._reported.add(finding)
+        self.on_event(Warned(url, finding))
+
+    def admit(
+        self,
+        url: Url,
+        *,
+        origin: Origin = "user",
+        referrer: Referrer | None = None,
+        server: Server | None = None,
+        options: Options | None = None,
+        in_clear: bool = False,
+        mask: Mask | None = None,
+    ) -> UrlGate:
+        """Judge a URL; the gate is the one way to open what it names.
+
+        `server` is where to ask for a `news:` URL that names no server, if not the user's own; `options`
+        is what the caller asks for beyond the URL; for `in_clear` and `mask` see `Admission`. Raises
+        `Refused` and `UnsupportedScheme` before anything is looked up, and `NotConfigured` for a `news:` URL
+        that names no server where the user has none either.
+        """
+        self._check_run()
+        judged = partial(
+            Admission,
+            self._shared,
+            url,
+            origin=origin,
+            referrer=referrer,
+            options=options,
+            in_clear=in_clear,
+            mask=mask,
+        )
+        admission = judged(server=server)
+        if admission.needs_server:  # which is looked for once it is known not to be refused
+            admission = judged(server=server_of(find_setting(self._news_server), url.scheme))
+        return UrlGate(admission)

@@ -1,0 +1,250 @@
+"""Several retrievals on one connection at once: requests are sent ahead, and answered in the order they came.
+
+Each has a slot in the pipeline. It starts its request when all before it have sent theirs and the state of
+the connection has room for more; it starts to read its response when all before it have left. Who has read
+its response to the end passes the turn on. Who leaves before, having sent a request, takes along those
+behind, for nobody could tell their responses from its own: they are `Disconnected`, and may join again
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Container, Hashable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from protocols.contract import Line, PipelineState, Sink
+from protocols.errors import Disconnected, NetworkError, TimedOut
+from resolver.gate.pool import Pool
+from resolver.gate.stream import Stream, StreamSettings
+from resolver.loops import Event, running
+
+#: Connects, or finds a kept connection: with its state.
+Opener: TypeAlias = "Callable[[], Awaitable[tuple[Stream, PipelineState]]]"
+
+
+class SlotStream:
+    """The connection as one slot has it: under its own terms, and known to have sent."""
+
+    def __init__(self, stream: Stream, settings: StreamSettings, pipeline: Pipeline, slot: Slot) -> None:
+        self._stream = stream
+        self._settings = settings
+        self._pipeline = pipeline
+        self._slot = slot
+
+    @property
+    def peer(self) -> str:
+        return self._stream.peer
+
+    @property
+    def secured(self) -> bool:
+        return self._stream.secured
+
+    @property
+    def agreed(self) -> str | None:
+        return self._stream.agreed
+
+    @property
+    def received(self) -> int:
+        return self._stream.received
+
+    @property
+    def close_notify_seen(self) -> bool:
+        return self._stream.close_notify_seen
+
+    async def send(self, *lines: Line) -> None:
+        self._stream.serve(self._settings)
+        await self._stream.send(*lines)
+        self._pipeline.sent(self._slot)
+
+    async def receive(self) -> bytes:
+        self._stream.serve(self._settings)
+        try:
+            return await self._stream.receive()
+        except TimedOut:
+            self._pipeline.silent = True
+            raise
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        self._stream.serve(self._settings)
+        return await self._stream.move(sink, count)
+
+    async def start_tls(self) -> None:
+        self._stream.serve(self._settings)
+        await self._stream.start_tls()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class Slot:
+    """See `protocols.contract.Slot`. `generation` is the one it sent its request in, None while it has not;
+    `abandoned`: somebody before it took its response along; `ended`: its response has been read."""
+
+    def __init__(self, pipeline: Pipeline, settings: StreamSettings) -> None:
+        self._pipeline = pipeline
+        self._stream = SlotStream(pipeline.stream, settings, pipeline, self)
+        self.generation: int | None = None
+        self.abandoned = False
+        self.ended = False
+        self.woken = running().event()
+
+    @property
+    def stream(self) -> SlotStream:
+        return self._stream
+
+    @property
+    def state(self) -> PipelineState:
+        return self._pipeline.state
+
+    async def start_request(self) -> None:
+        while not self._pipeline.may_start_request(self):
+            await self._sleep()
+
+    async def start_response(self) -> None:
+        while not self._pipeline.may_start_response(self):
+            await self._sleep()
+
+    def end_response(self) -> None:
+        self.ended = True
+
+    async def _sleep(self) -> None:
+        self.woken = running().event()
+        await self.woken.wait()
+
+
+class Pipeline:
+    """One connection and the slots on it. `closed`: nobody else may join. `silent`: it was waited for in
+    vain, and nobody need try the same again. `in_order`: all who left had read what was theirs."""
+
+    def __init__(self, stream: Stream, state: PipelineState) -> None:
+        self.stream = stream
+        self.state = state
+        self.closed = False
+        self.silent = False
+        self.in_order = True
+        self._slots: deque[Slot] = deque()
+        self._unsent: deque[Slot] = deque()
+        self._generation = state.generation
+
+    def add(self, settings: StreamSettings) -> Slot:
+        assert not self.closed, "this pipeline takes nobody any more"
+        slot = Slot(self, settings)
+        self._slots.append(slot)
+        self._unsent.append(slot)
+        return slot
+
+    def may_start_request(self, slot: Slot) -> bool:
+        """Raises what `may_start_response` raises."""
+        self._check(slot)
+        if self._slots[0] is slot:
+            return True
+        return self._unsent[0] is slot and self.state.has_room
+
+    def sent(self, slot: Slot) -> None:
+        """What it had to send has left."""
+        if self._unsent and self._unsent[0] is slot:
+            self._unsent.popleft()
+        slot.generation = self.state.generation
+        self._go_on()
+
+    def may_start_response(self, slot: Slot) -> bool:
+        """Is it its turn, or has it to send its request again? `Disconnected` or `TimedOut` where there is
+        no hope."""
+        self._check(slot)
+        return self._slots[0] is slot or slot.generation != self.state.generation
+
+    def leave(self, slot: Slot) -> bool:
+        """Is the pipeline empty now?"""
+        if not slot.abandoned:
+            if not slot.ended and (slot.generation is not None or self._slots[0] is slot):
+                self._give_up_behind(slot)
+            self._slots.remove(slot)
+            if slot in self._unsent:
+                self._unsent.remove(slot)
+            self._go_on()
+        return not self._slots
+
+    def _give_up_behind(self, slot: Slot) -> None:
+        """No response to anybody behind this one can be told here any more."""
+        self.closed, self.in_order = True, False
+        while self._slots[-1] is not slot:
+            behind = self._slots.pop()
+            behind.abandoned = True
+            behind.woken.set()
+        self._unsent = deque(each for each in self._unsent if not each.abandoned)
+
+    def _check(self, slot: Slot) -> None:
+        if slot.abandoned and self.silent:
+            raise TimedOut(
+                f"timed out: nothing from {self.stream.peer}, which others waited for too (--idle-timeout)"
+            )
+        if slot.abandoned:
+            raise Disconnected("the connection was given up before the answer came")
+
+    def _go_on(self) -> None:
+        """Wake those whose time may have come."""
+        if self._generation != self.state.generation:
+            self._generation = self.state.generation
+            self._unsent = deque(slot for slot in self._slots if slot.generation != self._generation)
+            for slot in self._unsent:
+                slot.woken.set()
+        for waiting in (self._slots, self._unsent):
+            if waiting:
+                waiting[0].woken.set()
+
+
+@dataclass
+class _Forming:
+    """A pipeline whose first one is still connecting, and what came of that if it failed."""
+
+    ready: Event
+    error: NetworkError | None = None
+
+
+class Pipelines:
+    """The pipelines of one run, by key: whoever comes to a place joins the one that is there."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._pipelines: dict[Hashable, Pipeline] = {}
+        self._forming: dict[Hashable, _Forming] = {}
+
+    async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
+        """The pipeline for `key` if it leads to one of `addresses`, else a new one. Whoever waits for one to
+        form shares the error of its connection: it would be theirs a moment later."""
+        while True:
+            pipeline = self._pipelines.get(key)
+            if pipeline is not None and not pipeline.closed:
+                return pipeline if pipeline.stream.peer in addresses else Pipeline(*await open_())
+            forming = self._forming.get(key)
+            if forming is None:
+                return await self._form(key, open_)
+            await forming.ready.wait()
+            if forming.error is not None:
+                raise type(forming.error)(forming.error.message) from forming.error
+
+    async def _form(self, key: Hashable, open_: Opener) -> Pipeline:
+        forming = self._forming[key] = _Forming(running().event())
+        try:
+            pipeline = self._pipelines[key] = Pipeline(*await open_())
+        except NetworkError as error:
+            forming.error = error
+            raise
+        finally:
+            del self._forming[key]
+            forming.ready.set()
+        return pipeline
+
+    async def leave(self, key: Hashable, pipeline: Pipeline, slot: Slot) -> None:
+        """The last one puts the connection away, or closes it."""
+        if not pipeline.leave(slot):
+            return
+        pipeline.closed = True
+        if self._pipelines.get(key) is pipeline:
+            del self._pipelines[key]
+        if pipeline.in_order and pipeline.state.idle:
+            await self._pool.put(key, pipeline.stream, pipeline.state, farewell=pipeline.state.farewell)
+        else:
+            await pipeline.stream.aclose()

@@ -1,0 +1,195 @@
+"""The way of one URL to the outside: what a handler gets as its `Gate`.
+
+There is none without an `Admission`, so nothing can be opened that was not judged; what is opened in TCP, the
+`Connector` opens.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import NoReturn, TypeVar, cast
+
+from protocols.contract import Came, Credentials, Finding, HostUrl, Limits, Options, PipelineState
+from protocols.errors import TimedOut
+from resolver.disk.file import LocalFile, open_local
+from resolver.disk.rooted import Root
+from resolver.gate import race
+from resolver.gate.admission import Admission
+from resolver.gate.connecting import interleave
+from resolver.gate.connector import Connector
+from resolver.gate.datagrams import Datagrams
+from resolver.gate.mask import Mask
+from resolver.gate.pipeline import Pipeline, Slot
+from resolver.gate.pool import PooledConnection
+from resolver.gate.proxied import ProxyConnector
+from resolver.gate.stream import Stream
+from resolver.loops import running
+from resolver.policy import check_data_port
+from resolver.policy.schemes import rules_of
+from resolver.policy.verdict import refusal
+from resolver.url import parse
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class UrlGate:
+    """See `protocols.contract.Gate`. `findings` and `reported_in_clear` are those of the admission; `peer` is
+    the address that was connected to last, None until then."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._shared = admission.shared
+        self._loop = running()
+        self._connector = Connector(admission) if admission.way is None else ProxyConnector(admission)
+        self._elsewhere: dict[str, UrlGate] = {}
+        self.limits: Limits = admission.limits
+        self.options: Options = admission.options
+        self.mask: Mask = admission.mask
+        self.findings: Sequence[Finding] = admission.findings
+
+    async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
+        if not (challenged or self._admission.may_log_in_unasked):
+            return None
+        return await self._shared.credentials(self._admission.url.scheme, *self._admission.place, user)
+
+    def random(self, count: int) -> bytes:
+        return secrets.token_bytes(count)
+
+    @property
+    def reported_in_clear(self) -> bool:
+        return self._admission.reported_in_clear
+
+    @property
+    def peer(self) -> str | None:
+        return self._connector.peer
+
+    @property
+    def source(self) -> str | None:
+        """The address by which it is judged what an answer leads to; the peer's, where there is no proxy."""
+        return self._connector.source
+
+    @property
+    def proxy(self) -> str | None:
+        """The URL, for a person, of the proxy that it goes through."""
+        return None if self._admission.way is None else self._admission.way.proxy.shown
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
+        host, port = self._admission.place
+        self._connector.first = stream = await self._connector.connect(host, port, tls=tls)
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
+
+    @asynccontextmanager
+    async def acquire(self, pool_key: Hashable, *, tls: bool) -> AsyncIterator[PooledConnection]:
+        host, port = self._admission.place
+        key = (self._admission.url.scheme, self._connector.place(tls), pool_key)
+        kept = await self._connector.kept(key, host, port)
+        pooled = (
+            PooledConnection(await self._connector.connect(host, port, tls=tls))
+            if kept is None
+            else PooledConnection(kept.stream, kept.state)
+        )
+        self._connector.first = pooled.stream
+        try:
+            yield pooled
+        except BaseException:
+            await pooled.stream.aclose()
+            raise
+        if pooled.left is None:
+            await pooled.stream.aclose()
+        else:
+            await self._shared.pool.put(key, pooled.stream, pooled.left)
+
+    @asynccontextmanager
+    async def join(
+        self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
+    ) -> AsyncIterator[Slot]:
+        host, port = self._admission.place
+        place = ("joined", self._connector.place(tls), key)
+
+        async def open_() -> tuple[Stream, PipelineState]:
+            if not anew and (kept := await self._connector.kept(place, host, port)) is not None:
+                return kept.stream, cast("PipelineState", kept.state)
+            return await self._connector.connect(host, port, tls=tls), state
+
+        if self.options.prompt:
+            pipeline = await self._shared.pipelines.join(
+                place, await self._connector.addresses(host, port), open_
+            )
+        else:
+            pipeline = Pipeline(*await open_())
+        self._connector.note(pipeline.stream)
+        slot = pipeline.add(self._connector.settings)
+        try:
+            yield slot
+        finally:
+            await self._shared.pipelines.leave(place, pipeline, slot)
+
+    @asynccontextmanager
+    async def connect_data(self, port: int) -> AsyncIterator[Stream]:
+        check_data_port(port, self._shared.policy)
+        stream = await self._connector.connect_data(port)
+        stream.has_only_data()
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
+
+    @asynccontextmanager
+    async def open_datagrams(self) -> AsyncIterator[Datagrams]:
+        host, port = self._admission.place
+        with self._loop.move_on_after(self.limits.connect) as scope:
+            addresses = await self._connector.addresses(host, port)
+        if scope.cancelled_caught:
+            raise TimedOut(
+                f"timed out: no address for {host} within {self.limits.connect:g} s (--connect-timeout)"
+            )
+        datagrams = Datagrams(interleave(addresses), port, self._connector.settings, self._check_turn)
+        self._connector.peer = datagrams.peer
+        try:
+            yield datagrams
+        finally:
+            self._connector.peer = datagrams.peer
+            datagrams.close()
+
+    @asynccontextmanager
+    async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:
+        if not rules_of(self._admission.url.scheme).local:
+            raise refusal("S12", f"a {self._admission.url.scheme} URL names no file of this machine")
+        policy = self._shared.policy
+        root = None if policy.file_root is None else Root(policy.file_root)
+        file = open_local(segments, root=root, special=policy.allow_special, idle=self.limits.idle)
+        try:
+            yield file
+        finally:
+            file.close()
+
+    async def stand_by(self) -> NoReturn:
+        await self._loop.sleep_forever()
+
+    async def pause(self) -> None:
+        await self._loop.checkpoint()
+
+    def elsewhere(self, location: str) -> UrlGate:
+        if location not in self._elsewhere:
+            self._elsewhere[location] = UrlGate(self._admission.led_to(parse(location), self.source))
+        return self._elsewhere[location]
+
+    def _check_turn(self, peer: str, address: str, port: int) -> None:
+        """The server at `peer` says to go on elsewhere: as if a URL of that place had been followed."""
+        assert isinstance(self._admission.url, HostUrl)
+        url = replace(self._admission.url, host=address, port=port, zone=None)
+        self._admission.led_to(url, peer).check_addresses([address])
+        self._connector.peer = address
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[Came[A] | None, Came[B] | None]:
+        return await race.first_of(first, second)

@@ -1,0 +1,51 @@
+"""The loop that is waited on: trio, or asyncio (uvloop too). Nothing else below the command names one.
+
+    loop = running()            once for a connection, a clock, a URL
+    with loop.move_on_after(seconds) as scope: await loop.wait_readable(fd)
+
+A program on asyncio never imports trio, and one on trio neither asyncio nor anyio: a loop that runs here was
+imported by who runs it. Times, events and locks are of one run of a loop, and nothing kept crosses it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from resolver.loops.loop import Event, Loop, Nursery, Scope
+
+__all__ = ["Event", "Loop", "Nursery", "Scope", "is_cancel", "running"]
+
+_NONE_RUNS = (
+    "url-resolver waits under trio or asyncio, and no task of either is running here. "
+    "In a program of its own: asyncio.run(main()) or trio.run(main). Without a loop: resolver.blocking"
+)
+
+
+def running() -> Loop:
+    """The loop whose task this is. trio is asked first: as a guest it runs inside asyncio's loop. Raises
+    `RuntimeError` where there is none."""
+    if "trio" in sys.modules:
+        from resolver.loops import on_trio
+
+        if on_trio.is_running():
+            return on_trio.LOOP
+    if "asyncio" in sys.modules:
+        from resolver.loops import on_asyncio
+
+        if on_asyncio.is_running():
+            return on_asyncio.LOOP
+    raise RuntimeError(_NONE_RUNS)
+
+
+def is_cancel(kind: type[BaseException]) -> bool:
+    """Is it what a cancel raises, here or where it was raised? Asked also behind the end of a run."""
+    if "resolver.loops.on_trio" in sys.modules:
+        from resolver.loops import on_trio
+
+        if issubclass(kind, on_trio.LOOP.cancelled):
+            return True
+    if "resolver.loops.on_asyncio" in sys.modules:
+        from resolver.loops import on_asyncio
+
+        return issubclass(kind, on_asyncio.LOOP.cancelled)
+    return False

@@ -1,0 +1,91 @@
+"""What a loop has that can be waited for: all that this package asks of one, as types."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NoReturn, Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+
+class Scope(Protocol):
+    """What is awaited inside ends when it is cancelled, or at its deadline."""
+
+    deadline: float
+
+    @property
+    def cancelled_caught(self) -> bool:
+        """Did it end so?"""
+        ...
+
+    def cancel(self) -> object: ...
+
+    def __enter__(self) -> Scope: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool: ...
+
+
+class Nursery(Protocol):
+    """Who leaves it has waited for all that was started in it."""
+
+    @property
+    def cancel_scope(self) -> Scope: ...
+
+    def start_soon(self, function: Callable[..., Coroutine[object, object, None]], *args: object) -> None: ...
+
+
+class Event(Protocol):
+    """Once it is set, nobody waits for it any more."""
+
+    def set(self) -> object: ...
+
+    async def wait(self) -> object: ...
+
+
+class InThread(Protocol):
+    """Calls a function in a thread, and waits for it to the end: also where the caller is cancelled, which
+    it hears of behind that."""
+
+    async def __call__(self, function: Callable[..., T], *args: object) -> T: ...
+
+
+#: What `socket.getaddrinfo` gives.
+Found: TypeAlias = "Sequence[tuple[int, int, int, str, tuple[object, ...]]]"
+
+
+class GetAddrInfo(Protocol):
+    """Asks the system for the addresses of a host. Cancelled, it leaves the question to itself: nobody waits
+    for the answer, not even the end of the process."""
+
+    async def __call__(self, host: bytes, port: int, *, type: int) -> Found: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """One kind of loop. Times are in seconds of a clock that each run of it has for itself; `run` gives what
+    is the same object as long as that lasts. `cancelled` is what a cancel raises, `closed` what is raised to
+    who waits for a descriptor that `notify_closing` was told of."""
+
+    run: Callable[[], object]
+    current_time: Callable[[], float]
+    move_on_at: Callable[[float], Scope]
+    move_on_after: Callable[[float], Scope]
+    event: Callable[[], Event]
+    lock: Callable[[], AbstractAsyncContextManager[object]]
+    open_nursery: Callable[[], AbstractAsyncContextManager[Nursery]]
+    checkpoint: Callable[[], Awaitable[None]]
+    checkpoint_if_cancelled: Callable[[], Awaitable[None]]
+    sleep: Callable[[float], Awaitable[None]]
+    sleep_forever: Callable[[], Awaitable[NoReturn]]
+    wait_readable: Callable[[int], Awaitable[None]]
+    wait_writable: Callable[[int], Awaitable[None]]
+    notify_closing: Callable[[int], None]
+    in_thread: InThread
+    getaddrinfo: GetAddrInfo
+    cancelled: type[BaseException]
+    closed: type[Exception]

@@ -1,0 +1,104 @@
+"""asyncio, or what has its place (uvloop): by anyio, but for threads.
+
+A native cancel (`Task.cancel`, and what is made of it: `wait_for`, `asyncio.timeout`) goes through anyio's
+shields. So a thread is waited for here by what asyncio itself lets a cancel interrupt and take up again. Nor
+are threads taken from a pool, which others may have filled, and which the end of a run waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
+from typing import NoReturn, TypeVar, cast
+
+import anyio
+import anyio.lowlevel
+
+from resolver.loops.loop import Found, Loop, Nursery, Scope
+
+T = TypeVar("T")
+
+
+def is_running() -> bool:
+    """Is a task of asyncio's running here?"""
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:
+        return False
+
+
+def move_on_at(deadline: float) -> Scope:
+    return anyio.CancelScope(deadline=deadline)
+
+
+async def in_thread(function: Callable[..., T], *args: object) -> T:
+    """See `InThread`."""
+    result = _begin(partial(function, *args), daemon=False)
+    cancelled: BaseException | None = None
+    with anyio.CancelScope(shield=True):  # anyio cancels again and again, and would find us waiting
+        while not result.done():
+            try:
+                await asyncio.wait([result])
+            except asyncio.CancelledError as error:
+                cancelled = error
+    if cancelled is not None:
+        result.exception()  # nobody is there to hear it
+        raise cancelled
+    return result.result()
+
+
+async def getaddrinfo(host: bytes, port: int, *, type: int) -> Found:
+    """See `GetAddrInfo`."""
+    return await _begin(partial(socket.getaddrinfo, host, port, type=type), daemon=True)
+
+
+def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
+    """What a function will give in a thread of its own, for which the process waits unless it is a daemon."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
+
+    def tell(given: T | None, error: BaseException | None) -> None:
+        if result.done():  # cancelled, and nobody waits any more
+            return
+        if error is not None:
+            result.set_exception(error)
+        else:
+            result.set_result(cast(T, given))
+
+    def work() -> None:
+        given, problem = None, None
+        try:
+            given = function()
+        except BaseException as error:
+            problem = error
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(tell, given, problem)
+
+    threading.Thread(target=work, name="url-resolver", daemon=daemon).start()
+    return result
+
+
+LOOP = Loop(
+    run=asyncio.get_running_loop,
+    current_time=anyio.current_time,
+    move_on_at=move_on_at,
+    move_on_after=anyio.move_on_after,
+    event=anyio.Event,
+    lock=anyio.Lock,
+    open_nursery=cast(Callable[[], AbstractAsyncContextManager[Nursery]], anyio.create_task_group),
+    checkpoint=anyio.lowlevel.checkpoint,
+    checkpoint_if_cancelled=anyio.lowlevel.checkpoint_if_cancelled,
+    sleep=anyio.sleep,
+    sleep_forever=cast(Callable[[], Awaitable[NoReturn]], anyio.sleep_forever),
+    wait_readable=anyio.wait_readable,
+    wait_writable=anyio.wait_writable,
+    notify_closing=anyio.notify_closing,
+    in_thread=in_thread,
+    getaddrinfo=getaddrinfo,
+    cancelled=asyncio.CancelledError,
+    closed=anyio.ClosedResourceError,
+)

@@ -1,0 +1,188 @@
+"""Which proxy a URL goes through, and whether it may (S09).
+
+What `--proxy` names, for every URL. Else by curl's rules: for a URL of scheme S the first of `S_proxy`,
+`S_PROXY`, `all_proxy` and `ALL_PROXY` that is not empty. `HTTP_PROXY` is not among them, for a CGI server
+makes it out of a header of its client's; a process that looks like a CGI program reads none at all (S17).
+What is set and not read is said, never ignored silently. `no_proxy`, then `NO_PROXY`, names hosts, domains,
+addresses and ranges that are reached directly. Nothing here reads the environment: what it says is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from protocols.errors import NotConfigured
+from resolver import registry
+from resolver.policy.settings import Policy
+from resolver.policy.subject import Endpoint, Subject
+from resolver.policy.verdict import Decision
+from resolver.url import zone_of
+
+if TYPE_CHECKING:
+    from resolver.policy.proxy import Proxy
+
+#: What `--proxy` says stands among the variables under its own name.
+OPTION = "--proxy"
+NO_PROXY = "none"
+
+#: And so does what is said of one host alone, which is narrower than all of them: `no_proxy` is not asked.
+OF_HOST = "the proxy of this host"
+
+_DIRECT = "--proxy none, or no_proxy, lets it go direct"
+_UNTRUSTED = (
+    "{name} is set, and what a proxy looks up cannot be judged here: "
+    "Policy(trusted_proxy=URL) names the one that judges by itself"
+)
+_OF_CGI = ("REQUEST_METHOD", "GATEWAY_INTERFACE")
+_NOT_READ = "HTTP_PROXY"
+_ENTRY = re.compile(r"(?P<name>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?")
+
+
+def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) -> dict[str, str]:
+    """What an environment says of proxies, and whether it is a CGI program's. A `proxy` that the caller names
+    comes before all of them, as `--proxy`; with `none` nothing is read."""
+    if proxy == NO_PROXY:
+        return {}
+    variables = {
+        name: value
+        for name, value in environment.items()
+        if value and (name.lower().endswith("_proxy") or name in _OF_CGI)
+    }
+    return variables if proxy is None else {**variables, OPTION: proxy}
+
+
+def _read(value: str, source: str) -> Proxy:
+    from resolver.policy.proxy import parse_proxy  # few processes are told of one
+
+    return parse_proxy(value, source)
+
+
+def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str, str]:
+    """What is said of proxies at a host with a `proxy` of its own, or `none`; all else where it has none."""
+    if proxy is None:
+        return variables
+    return {} if proxy == NO_PROXY else {OF_HOST: proxy}
+
+
+def check_proxy(proxy: str | None, source: str = OPTION) -> None:
+    """Is this a proxy, or `none`? Raises `NotConfigured`, which names the `source`."""
+    if proxy is not None and proxy != NO_PROXY:
+        _read(proxy, source)
+
+
+def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, str]) -> Proxy | None:
+    """The proxy that a URL of this scheme goes through to its place; None for a direct way. Raises
+    `NotConfigured` for a variable that names none."""
+    if not variables or endpoint is None:
+        return None
+    name = variable_for(scheme, variables)
+    if name is None or _unread(name, variables) is not None or is_exempt(endpoint, variables):
+        return None
+    return _read(variables[name], name)
+
+
+def judge_proxy(subject: Subject) -> Iterator[Decision]:
+    """S09 for a URL that a proxy is meant for. Whoever chose the URL has no say in it."""
+    endpoint, variables, scheme = subject.endpoint, subject.variables, subject.url.scheme
+    row = registry.find(scheme)
+    name = None if endpoint is None or row is None else variable_for(scheme, variables)
+    if endpoint is None or row is None or name is None or is_exempt(endpoint, variables):
+        return
+    unread = _unread(name, variables)
+    if unread is not None:
+        yield Decision(
+            "S09", "warn", f"{name} is set, {unread}: this goes direct (no_proxy names hosts that may)"
+        )
+    elif zone_of(subject.url) is not None:
+        yield Decision("S09", "refuse", f"{name} is set, and a proxy does not know a zone ({_DIRECT})")
+    elif row.transport == "udp":
+        yield Decision("S09", "refuse", f"{name} is set, and a proxy cannot carry UDP ({_DIRECT})")
+    elif subject.policy.public_only and not _is_trusted(variables[name], name, subject.policy):
+        yield Decision("S09", "refuse", _UNTRUSTED.format(name=name), flag="--trusted-proxy URL")
+    else:
+        yield from _doubtful_entries(variables)
+
+
+def _is_trusted(value: str, name: str, policy: Policy) -> bool:
+    trusted = policy.trusted_proxy
+    try:
+        return trusted is not None and _read(value, name).is_at(_read(trusted, "trusted_proxy"))
+    except NotConfigured:
+        return False
+
+
+def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
+    """What names the proxy for URLs of a scheme, or would if it were read."""
+    if not variables:
+        return None
+    own = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
+    for name in (OF_HOST, OPTION, *own, "all_proxy", "ALL_PROXY"):
+        if variables.get(name) and name != _NOT_READ:
+            return name
+    cgi = any(name in variables for name in _OF_CGI)
+    return _NOT_READ if _NOT_READ in own and variables.get(_NOT_READ) and not cgi else None
+
+
+def _unread(name: str, variables: Mapping[str, str]) -> str | None:
+    """Why nobody reads it; None where it is read."""
+    if name == _NOT_READ:
+        return "is not read, since a CGI server makes it of a header of its client's"
+    if name != OPTION and any(each in variables for each in _OF_CGI):
+        return "and not read in what looks like a CGI program (S17)"
+    return None
+
+
+def is_exempt(endpoint: Endpoint, variables: Mapping[str, str]) -> bool:
+    """Is this place to be reached directly?"""
+    return any(_exempts(entry, endpoint) for entry in _entries(variables))
+
+
+def _entries(variables: Mapping[str, str]) -> list[str]:
+    exempt = variables.get("no_proxy") or variables.get("NO_PROXY") or ""
+    return [entry for entry in re.split(r"[,\s]+", exempt) if entry]
+
+
+def _doubtful_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
+    """The first entry that can match nothing, though somebody meant something by it."""
+    for entry in _entries(variables):
+        if ("*" in entry and entry != "*") or ("/" in entry and not _is_network(entry)):
+            shown = re.sub(r"//.*@", "//****@", entry)
+            detail = f"the entry {shown!r} of no_proxy exempts nothing (a domain is written .example.org)"
+            yield Decision("S09", "warn", detail)
+            return
+
+
+def _is_network(entry: str) -> bool:
+    from ipaddress import ip_network  # as below
+
+    try:
+        ip_network(entry, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _exempts(entry: str, endpoint: Endpoint) -> bool:
+    if entry == "*":
+        return True
+    found = _ENTRY.fullmatch(entry)
+    name, port = (entry, None) if found is None else (found["name"], found["port"])
+    if port is not None and int(port) != endpoint.port:
+        return False
+    host, name = endpoint.host.lower().removesuffix("."), name.lower()
+    if ":" in host or host.rpartition(".")[2].isdecimal():
+        return _holds(name.removeprefix("[").removesuffix("]"), host)
+    name = name.removeprefix(".").removesuffix(".")
+    return bool(name) and (host == name or host.endswith(f".{name}"))
+
+
+def _holds(network: str, address: str) -> bool:
+    """Is the address this one, or in this range? Nothing is looked up, so a name holds none."""
+    from ipaddress import ip_address, ip_network  # 3 to 6 ms, and few have such an entry
+
+    try:
+        return ip_address(address) in ip_network(network, strict=False)
+    except ValueError:
+        return False

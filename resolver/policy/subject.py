@@ -1,0 +1,145 @@
+"""What is before the rules: a URL, who chose it, what led to it, and where it would connect to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from protocols.errors import InvalidUrl
+from protocols.location import Origin, Referrer, Url
+from protocols.scheme import Scheme
+from resolver import registry
+from resolver.policy.schemes import FREE, RULES, SchemeRules, rules_of
+from resolver.policy.settings import Policy
+from resolver.url import parse
+
+
+class Server(NamedTuple):
+    """A news server of the user's own, for `news:` URLs that name none."""
+
+    host: str
+    port: int
+
+
+_NO_VARIABLES: Mapping[str, str] = {}
+
+
+class Endpoint(NamedTuple):
+    """Where a URL connects to. `ours` says that the user's settings name it and not the URL."""
+
+    host: str
+    port: int
+    default_port: int
+    ours: bool = False
+
+
+class Source(NamedTuple):
+    """What is known of the URL that led here. `scheme` is empty when its text was no URL; `address`
+    is the one it was fetched from, None if unknown."""
+
+    scheme: str
+    endpoint: Endpoint | None
+    address: str | None
+
+
+class Subject(NamedTuple):
+    """One URL to judge. `row` says what its scheme is, None for one that nobody has, and `rules` what is
+    allowed to it. `endpoint` is None for a URL that connects to nothing; `variables` are those of the
+    environment that speak of proxies."""
+
+    url: Url
+    row: Scheme | None
+    rules: SchemeRules
+    policy: Policy
+    origin: Origin
+    source: Source | None
+    endpoint: Endpoint | None
+    variables: Mapping[str, str]
+
+    @property
+    def origin_at_place(self) -> Origin:
+        """The origin by which S04 and S07 judge: what a person accepted for a scheme, host and port
+        holds for what lies in it, and a server of the user's own choice is the user's."""
+        if self.origin == "user" or self.endpoint is None or self.endpoint.ours:
+            return "user"
+        return "user" if self.stays_in_place else self.origin
+
+    @property
+    def stays_in_place(self) -> bool:
+        """Is this the scheme, host and port of the URL that led here? What a group of news://S lists is
+        nntp://S/…: the same server by the same protocol (RFC 1738 3.6, 3.7)."""
+        if self.source is None or self.endpoint is None:
+            return False
+        start, target = self.source.scheme, self.url.scheme
+        alike = start == target or target in rules_of(start).kin
+        return alike and _same_place(self.source.endpoint, self.endpoint)
+
+    @property
+    def origin_of_address(self) -> Origin:
+        """The origin by which S08 judges."""
+        return "user" if self.endpoint is not None and self.endpoint.ours else self.origin
+
+    def start_of(self, component: str) -> int | None:
+        """Where a component begins in the URL text."""
+        place = self.url.place(component)
+        return None if place is None else place.start
+
+
+def subject_of(
+    url: Url,
+    policy: Policy,
+    origin: Origin,
+    referrer: Referrer | None,
+    server: Server | None = None,
+    variables: Mapping[str, str] = _NO_VARIABLES,
+) -> Subject:
+    row = registry.find(url.scheme)
+    rules = RULES.get(url.scheme) or _rules_of_others(url.scheme, row)
+    source = None if referrer is None else _source_of(*referrer)
+    endpoint = _endpoint_by(row, url, server)
+    return Subject(url, row, rules, policy, origin, source, endpoint, variables)
+
+
+def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
+    """A plug-in's scheme may say which of its components are counted, and no more."""
+    rules = rules_of(scheme, known=row is not None)
+    return rules if row is None else rules._replace(components=dict.fromkeys(row.counted, FREE))
+
+
+def endpoint_of(url: Url, server: Server | None = None) -> Endpoint | None:
+    """Where `url` connects to; `server` is for news URLs without a server of their own. The scheme's port
+    is that of its row: what a URL says of it, a plug-in may have got wrong."""
+    return _endpoint_by(registry.find(url.scheme), url, server)
+
+
+def _endpoint_by(row: Scheme | None, url: Url, server: Server | None) -> Endpoint | None:
+    own = None if row is None else row.default_port
+    host: object = getattr(url, "host", None)  # not every Url has one, and not only a HostUrl has
+    if isinstance(host, str) and host:
+        port: object = getattr(url, "effective_port", own)
+        return Endpoint(host, port, own or 0) if isinstance(port, int) else None
+    if server is not None and row is not None and row.server:
+        return Endpoint(server.host, server.port, own or 0, ours=True)
+    return None
+
+
+def no_place(url: Url) -> InvalidUrl:
+    """What is wrong with a URL that was to be connected to: it names no host, or no port that is known."""
+    return InvalidUrl(
+        "no-host", 0, f"no-host: this {url.scheme} URL names no place to connect to", url=url.shown
+    )
+
+
+@lru_cache(maxsize=64)
+def _source_of(text: str, address: str | None) -> Source:
+    """Cached: all entries of one listing have the same referrer."""
+    try:
+        url = parse(text, origin="user")  # it was fetched, whoever wrote it
+    except InvalidUrl:
+        return Source("", None, address)
+    return Source(url.scheme, endpoint_of(url), address)
+
+
+def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
+    return one is not None and (one.host.lower(), one.port) == (other.host.lower(), other.port)

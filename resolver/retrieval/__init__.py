@@ -1,0 +1,1 @@
+"""From a judged URL to a finished value: hops, tries, limits, saving, proof."""

@@ -1,0 +1,100 @@
+"""Where a retrieval goes next when the peer says that the object has moved (S10, S11).
+
+One function, and no I/O: from the request that was answered and what was said to the next request, which
+is judged like any other, as `derived`. What was given for one place stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from protocols.contract import Credentials, Moved, Options
+from protocols.errors import InvalidUrl, ProtocolError
+from protocols.location import HostUrl, Origin, Referrer, Url
+from resolver.policy import Policy, check_chain, check_hops, harmless, is_same_place, may_carry_credentials
+from resolver.reference import join
+from resolver.retrieval.naming import last_part
+from resolver.url import without_user
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: a URL, who chose it, what led to it (safety page, "Origins"), and what is
+    wanted of it beyond the URL. `in_clear` says that a person was told, one hop before, that a password
+    goes to this very place without TLS. `transfer` is the number that its events have. `learnt` is how much
+    the run knew when it was made (cookies), and `since` counts the URLs before it that were asked when it
+    knew less: to ask one of those again is no circle."""
+
+    url: Url
+    origin: Origin = "user"
+    referrer: Referrer | None = None
+    options: Options = field(default_factory=Options)
+    in_clear: bool = False
+    transfer: int = 0
+    learnt: int = 0
+    since: int = 0
+
+
+def next_request(
+    request: Request,
+    moved: Moved,
+    peer: str | None,
+    earlier: Sequence[Url],
+    policy: Policy,
+    hops: int,
+    *,
+    in_clear: bool = False,
+) -> Request:
+    """The request that follows `request`, whose answer was `moved` and came from the address `peer`.
+    `earlier` are the URLs asked before it; `in_clear` is what a person was told of this one.
+
+    Raises `ProtocolError` where the location is no URL, `Refused` (S10) for a circle and for more than
+    `hops` in a row; whether it may be followed is judged when it is admitted.
+    """
+    try:
+        url = join(request.url, moved.location)
+    except InvalidUrl as error:
+        raise ProtocolError(f"the answer {moved.code} leads nowhere: {error.message}") from error
+    now = learnt(request.options)
+    chain = [without_user(each) for each in (*earlier, request.url)]
+    since = request.since if now == request.learnt else len(chain)
+    check_hops(len(chain), hops)
+    check_chain(chain[since:], without_user(url), hops)
+    carried = may_carry_credentials(request.url, url, policy)
+    return Request(
+        url,
+        origin="derived",
+        referrer=moved.found_in or Referrer(request.url.shown, peer),
+        options=replace(_retry(request) if carried else _drop(request.options), asked=_asked(request)),
+        in_clear=in_clear and is_same_place(request.url, url),
+        transfer=request.transfer,
+        learnt=now,
+        since=since,
+    )
+
+
+def _asked(request: Request) -> tuple[str, bytes] | None:
+    """The host and the name that a person gave, however often it was led on from there."""
+    url = request.url
+    if request.options.asked is not None or not isinstance(url, HostUrl):
+        return request.options.asked
+    return url.host, last_part(url)
+
+
+def learnt(options: Options) -> int:
+    """How often what dialogues of the run remember has changed."""
+    return sum(getattr(each, "revision", 0) for each in options.memory.values())
+
+
+def _retry(request: Request) -> Options:
+    """To the same place goes what it was given: also by the URL, which is not repeated (S06)."""
+    user: bytes | None = getattr(request.url, "user", None)
+    password: bytes | None = getattr(request.url, "password", None)
+    if user is None and password is None:
+        return request.options
+    return replace(request.options, login=Credentials(user or b"", password or b""))
+
+
+def _drop(options: Options) -> Options:
+    return replace(options, headers=harmless(options.headers), login=None)

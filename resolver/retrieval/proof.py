@@ -1,0 +1,122 @@
+"""Proof that a file is the right one: a digest that was given, or one that its own place publishes.
+
+With `auto` these are asked in turn, and the first that answers counts: the digest headers of the reply
+(RFC 9530, RFC 3230), then beside the object and on its own origin `NAME.sha256`, `NAME.sha512`, `NAME.md5`,
+`SHA256SUMS`, `md5sums.txt`. A digest from the same place shows that nothing was damaged on the way, no more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from protocols.contract import Finding, Referrer, Validators
+from protocols.errors import ChecksumMismatch, NetworkError, ResolveError, TryLater
+from resolver.clock import Clock
+from resolver.disk.partial_file import PartialFile
+from resolver.gate import Network
+from resolver.retrieval.checksum import Checksum, find_digest, header_checksums
+from resolver.retrieval.hops import Request
+from resolver.retrieval.naming import beside, last_part
+from resolver.retrieval.retrieval import Retrieval
+from resolver.retrieval.retry import Retrier, RetryPolicy
+from resolver.retrieval.stores import MemoryStore
+from resolver.retrieval.streaming import StreamingResponse
+
+_MOST_SIDECAR = 4_194_304  # the manifest of a large distribution has some megabytes
+
+
+class Proof:
+    """Checks one file, once or, after a mismatch, again."""
+
+    def __init__(
+        self, network: Network, wanted: Checksum | None, clock: Clock, retry_policy: RetryPolicy
+    ) -> None:
+        self._network = network
+        self._wanted = wanted
+        self._clock = clock
+        self._retry_policy = retry_policy
+        self.findings: list[Finding] = []
+
+    async def check(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
+        """`{"digest"}` if it was compared and is right, nothing if there was none to compare.
+
+        Raises `ChecksumMismatch`.
+        """
+        wanted = self._wanted
+        if wanted is not None and wanted.algorithm == "auto":
+            wanted = await self._published(reply)
+        if wanted is None:
+            return set()
+        digest = await sink.digest(wanted.algorithm)
+        if digest != wanted.digest:
+            raise ChecksumMismatch(
+                f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}", url=reply.url
+            )
+        return {"digest"}
+
+    async def _published(self, reply: StreamingResponse) -> Checksum | None:
+        """What the object's own place says of it; a warning if it says nothing, or does not answer."""
+        found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
+        why = "its place publishes no digest"
+        if found is None:
+            try:
+                found = await self._beside(reply)
+            except (NetworkError, TryLater) as error:
+                if self._clock.is_over:
+                    raise
+                why = f"no digest could be had: {error.message}"
+        if found is None:
+            self.findings.append(
+                Finding("save:no-checksum", "warn", f"{why}; there is nothing to check against")
+            )
+        return found
+
+    async def _beside(self, reply: StreamingResponse) -> Checksum | None:
+        name = last_part(reply.request.url)
+        if not name:
+            return None
+        plain = name.decode("utf-8", "surrogateescape")
+        for suffix, algorithm in ((".sha256", "sha256"), (".sha512", "sha512"), (".md5", "md5")):
+            text = await self._sibling(reply, name + suffix.encode())
+            if text is not None and (found := find_digest(text, plain, algorithm)) is not None:
+                return found
+        for manifest, algorithm in ((b"SHA256SUMS", "sha256"), (b"md5sums.txt", "md5")):
+            text = await self._sibling(reply, manifest)
+            if text is not None and (found := find_digest(text, plain, algorithm, listed=True)) is not None:
+                return found
+        return None
+
+    async def _sibling(self, reply: StreamingResponse, name: bytes) -> str | None:
+        """A small text beside the object; None where there is none. Raises `NetworkError` and `TryLater`."""
+        there = beside(reply.request.url, name)
+        if there is None:
+            return None
+        request = Request(
+            there,
+            origin="derived",
+            referrer=Referrer(reply.url, reply.source),
+            options=replace(reply.request.options, want="content", start=0, known=Validators()),
+            transfer=self._network.next_transfer(),
+        )
+        memory = MemoryStore()
+        retrier = Retrier(
+            partial(Retrieval, self._network, most=lambda _: _MOST_SIDECAR),
+            (request,),
+            memory,
+            lambda found: memory.fill(found.body),
+            self._retry_policy,
+            self._network.on_event,
+        )
+        try:
+            found = await retrier.retry(self._clock)
+        except (NetworkError, TryLater):
+            raise
+        except ResolveError:
+            return None
+        return memory.content().decode("utf-8", "replace") if found.chain == () else None
+
+
+def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:
+    """Are the digests of the headers those of other octets than the file's? (RFC 9530 3)"""
+    return any(name.lower() == "content-encoding" and value.lower() != "identity" for name, value in meta)

@@ -1,0 +1,293 @@
+"""One retrieval, from a judged URL to the end of its body: one try, hops included.
+
+What comes out is a `StreamingResponse`, which `stream` hands to its caller, and which `session` turns into
+finished values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import cast
+
+from protocols.contract import Alternative, Finding, Limits, Moved, Reply, Url
+from protocols.conversation import hold
+from protocols.errors import (
+    IntegrityError,
+    LimitExceeded,
+    LocalError,
+    ResolveError,
+    TimedOut,
+)
+from protocols.reply import facts_of
+from protocols.step import Dialogue
+from resolver import registry
+from resolver.clock import Clock
+from resolver.events import Finished, Progress, Started
+from resolver.gate import Mask, Network, UrlGate
+from resolver.gateways import no_handler, through_gateway
+from resolver.retrieval.hops import Request as Request
+from resolver.retrieval.hops import next_request
+from resolver.retrieval.limits import LimitedBody, Most, located
+from resolver.retrieval.streaming import StreamingResponse
+from resolver.tracebacks import outermost
+
+#: What no other way could mend: a limit of the caller's, this machine, octets that have begun to come.
+_FINAL = (LimitExceeded, LocalError, IntegrityError)
+
+
+@dataclass(slots=True)
+class RedirectPoint:
+    """A place where the peer said that the object has moved: who was asked, the ways that are left, and
+    what the first of them failed by. `final`: one of them met a silence that another try would only meet
+    again."""
+
+    request: Request
+    url_gate: UrlGate
+    moved: Moved
+    earlier: tuple[Url, ...]
+    alternatives: list[Alternative]
+    failed: ResolveError | None = None
+    final: bool = False
+
+    def fail(self, error: ResolveError) -> None:
+        self.failed = self.failed or error
+        self.final |= type(error).retryable and not error.retryable
+
+
+class Retrieval:
+    """An async context manager: judge, open, hand over a `StreamingResponse`; leaving it closes everything.
+
+    Where the peer says that the object has moved, each hop is judged and opened like a retrieval of its
+    own, on the one clock. Where it named several ways and one fails, the next one is gone, from where it
+    was named; all of them together are at most as many as hops may be. If all fail, the first says why.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        request: Request,
+        clock: Clock | None = None,
+        attempt: int = 1,
+        *,
+        most: Most,
+    ) -> None:
+        self._network = network
+        self._limits = network.limits_of(request.url)
+        self._listener = network.listener
+        self._clock = clock
+        self._attempt = attempt
+        self._requested = request
+        self._request = request
+        self._earlier: tuple[Url, ...] = ()
+        self._points: list[RedirectPoint] = []
+        self._gone = 0
+        self._failures: list[Finding] = []
+        self._mask = Mask()
+        self._hide = self._mask.hide_in_text
+        self._most = most
+        self._opened: AbstractAsyncContextManager[Reply] | None = None
+        self._body: LimitedBody | None = None
+
+    async def __aenter__(self) -> StreamingResponse:
+        clock = Clock(self._limits.total) if self._clock is None else self._clock
+        self._opening = None if self._limits.head is None else Clock.for_head(self._limits)
+        if self._listener is not None:
+            self._listener(
+                Started(self._requested.url.shown, self._attempt, transfer=self._requested.transfer)
+            )
+        try:
+            return await self._open(clock)
+        except ResolveError as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise outermost(error) from error.__cause__
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def _open(self, clock: Clock) -> StreamingResponse:
+        alternative: Alternative | None = None
+        while True:
+            request, earlier = self._request, self._earlier
+            try:
+                if alternative is None or isinstance(alternative, str):
+                    url_gate, reply = await self._open_request(clock)
+                else:
+                    url_gate, reply = await self._open_here(alternative, clock)
+                if reply.moved is None:
+                    return await self._bounded(url_gate, reply, clock)
+                await self._close()
+                self._branch(reply.moved, url_gate)
+                alternative = self._try_next()
+            except ResolveError as error:
+                alternative = self._fall_back(self._located(error, request, earlier))
+
+    async def _open_here(
+        self, dialogue: Callable[[], Dialogue[object]], clock: Clock
+    ) -> tuple[UrlGate, Reply]:
+        """What else there is at the place where the alternatives were named."""
+        url_gate = self._points[-1].url_gate
+        return url_gate, await self._enter(hold(dialogue(), url_gate), clock, url_gate.limits)
+
+    async def _open_request(self, clock: Clock) -> tuple[UrlGate, Reply]:
+        request = self._request
+        url_gate = self._admit(request)
+        gateways = self._network.gateways
+        through = through_gateway(request.url, gateways) if gateways else None
+        if through is not None:  # what it stands in for was judged; the gateway is the user's choice
+            request = self._request = Request(through, options=request.options, transfer=request.transfer)
+            url_gate = self._admit(request)
+        scheme = registry.find(request.url.scheme)
+        if scheme is None or not registry.resolves(scheme):
+            raise no_handler(request.url)
+        reported = self._warn(url_gate, 0)
+        dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
+        opened = hold(cast("Dialogue[object]", dialogue), url_gate)
+        reply = await self._enter(opened, clock, url_gate.limits)
+        self._warn(url_gate, reported)
+        return url_gate, reply
+
+    async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
+        """As far as the reply. Who wants a least rate of a body also wants it to begin: a peer that says
+        something now and then has as long as one that says nothing."""
+        with clock.bound(), nullcontext() if self._opening is None else self._opening.bound():
+            if limits.min_rate is None:
+                reply = await opened.__aenter__()
+            else:
+                with clock.loop.move_on_after(limits.idle) as scope:
+                    reply = await opened.__aenter__()
+                if scope.cancelled_caught:
+                    raise TimedOut(
+                        f"timed out: no body within {limits.idle:g} s (--idle-timeout, --min-rate)"
+                    )
+        self._opened = opened
+        return reply
+
+    def _admit(self, request: Request) -> UrlGate:
+        limits = self._network.limits_of(request.url)
+        return self._network.admit(
+            request.url,
+            origin=request.origin,
+            referrer=request.referrer,
+            options=replace(request.options, most=self._most(limits)),
+            in_clear=request.in_clear,
+            mask=self._mask,
+        )
+
+    def _branch(self, moved: Moved, url_gate: UrlGate) -> None:
+        point = RedirectPoint(self._request, url_gate, moved, self._earlier, [moved.location, *moved.others])
+        if moved.failed is not None:
+            point.fail(moved.failed)
+            self._note_failure(moved.failed)
+        self._points.append(point)
+
+    def _try_next(self) -> Alternative:
+        """Take the next way from the last fork: what is to be opened is the request then."""
+        point = self._points[-1]
+        alternative = point.alternatives.pop(0)
+        self._gone += 1
+        self._request, self._earlier = point.request, point.earlier
+        if isinstance(alternative, str):
+            policy, hops = self._network.policy, self._limits.hops
+            moved = replace(point.moved, location=alternative)
+            reported, source = point.url_gate.reported_in_clear, point.url_gate.source
+            following = next_request(
+                point.request, moved, source, point.earlier, policy, hops, in_clear=reported
+            )
+            self._request, self._earlier = following, (*point.earlier, point.request.url)
+        return alternative
+
+    def _fall_back(self, error: ResolveError) -> Alternative:
+        """The next way from the last fork that has one. Raises what the first one failed by."""
+        while self._points and not isinstance(error, _FINAL):
+            point = self._points[-1]
+            point.fail(error)
+            if not point.alternatives or self._gone >= self._limits.hops:
+                first = point.failed or error
+                error = first.final() if point.final else first
+                self._points.pop()
+                continue
+            self._note_failure(error)
+            try:
+                return self._try_next()
+            except ResolveError as again:
+                error = self._located(again, point.request, point.earlier)
+        raise error from error.__cause__
+
+    def _located(self, error: ResolveError, request: Request, earlier: tuple[Url, ...]) -> ResolveError:
+        """What a request failed by, as it is told. Whatever rule stops a hop, what failed is a redirect: exit
+        status 15."""
+        failed = error.of_hop() if earlier else error
+        return located(failed, self._shown_of(request, earlier), self._hide)
+
+    def _note_failure(self, error: ResolveError) -> None:
+        scheme = self._request.url.scheme
+        self._failures.append(Finding(f"{scheme}:failed", "warn", f"{self._shown}: {error.message}"))
+
+    @property
+    def _shown(self) -> str:
+        return self._shown_of(self._request, self._earlier)
+
+    def _shown_of(self, request: Request, earlier: tuple[Url, ...]) -> str:
+        """The URL for the eye. One that a peer led to may hold what went out to it before."""
+        return self._hide(request.url.shown) if earlier else request.url.shown
+
+    async def _bounded(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
+        most, least = self._most(url_gate.limits), url_gate.limits.min_rate
+        if most is not None and reply.size is not None and reply.size > most:
+            await self._close()
+            raise LimitExceeded(
+                "body", f"{reply.size} octets are announced, the limit is {most} (--max-size)"
+            )
+        url = self._shown
+        reply.findings[:0] = self._failures
+        report = self._progress(reply, url)
+        body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide)
+        return StreamingResponse(
+            **facts_of(reply),
+            request=self._request,
+            body=body,
+            _reply=reply,
+            _url_gate=url_gate,
+            _clock=clock,
+            _requested=self._requested.url,
+            _earlier=self._earlier,
+        )
+
+    def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
+        """Tells how much is here, where somebody listens. The facts are taken now: the reply is gone before
+        the body is."""
+        report = self._listener
+        if report is None:
+            return None
+        expected, start, transfer = reply.size, reply.start, self._requested.transfer
+        return lambda received: report(Progress(url, received, expected, start, transfer=transfer))
+
+    async def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
+
+    def _warn(self, url_gate: UrlGate, reported: int) -> int:
+        """Tell the policy's warnings behind the first `reported`; how many there are now."""
+        findings = url_gate.findings
+        for finding in findings[reported:]:
+            self._network.warn(self._shown, finding)
+        return len(findings)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._body is not None:
+            self._body.close()
+        try:
+            if self._opened is not None:
+                await self._opened.__aexit__(kind, error, trace)
+        except ResolveError as failure:
+            raise outermost(located(failure, self._shown, self._hide)) from failure.__cause__
+        finally:
+            if self._listener is not None:
+                failed = error if isinstance(error, Exception) else None
+                self._listener(Finished(self._requested.url.shown, failed, transfer=self._requested.transfer))

@@ -1,0 +1,235 @@
+"""An object into a file of its own name: complete, checked, or not there at all.
+
+What to do about a file that is there already is settled before anything is sent, as far as the name
+alone can settle it. Then `tries` brings the octets into NAME.part, `proof` checks them, and the sink
+gives the file its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, timedelta
+from functools import partial
+from typing import Literal, TypeAlias
+
+from protocols.contract import Finding, Kind
+from protocols.contract import Sink as AnySink
+from protocols.errors import ChecksumMismatch, Refused, ResolveError
+from resolver import registry
+from resolver.clock import Clock
+from resolver.disk.names import check_name, free_name, is_there, modified_time, size_of
+from resolver.disk.partial_file import PartialFile
+from resolver.events import Kept
+from resolver.gate import Network
+from resolver.retrieval.checksum import Checksum
+from resolver.retrieval.hops import Request
+from resolver.retrieval.limits import most_streamed
+from resolver.retrieval.proof import Proof
+from resolver.retrieval.response import Saved
+from resolver.retrieval.retrieval import Retrieval
+from resolver.retrieval.retry import Fill, Retrier, RetryPolicy, refuse_pointer
+from resolver.retrieval.stores import MemoryStore, Store
+from resolver.retrieval.streaming import StreamingResponse
+
+#: What to do about a file that has the name already.
+Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
+
+#: File systems and protocols round times to the second, FAT to two.
+_CLOCKS_DIFFER = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be saved, and how. `requests` are the places to get it: the first, then its mirrors. Without
+    `listings` a directory, menu, group or result list is none of it."""
+
+    requests: Sequence[Request]
+    path: str
+    exists: Exists = "fail"
+    make_directory: bool = False
+    digest: bool = False
+    checksum: Checksum | None = None
+    listings: bool = True
+
+
+class Saver:
+    """One order under way."""
+
+    def __init__(self, network: Network, order: Order, retry_policy: RetryPolicy) -> None:
+        self._network = network
+        self._order = order
+        self._retry_policy = retry_policy
+        self._clock = Clock(network.limits_of(order.requests[0].url).total)
+        self._path = order.path
+        self._findings: list[Finding] = []
+        self._attempts = 0
+        self._resumed_from = 0
+        self._mirror: str | None = None
+
+    async def run(self) -> Saved:
+        """Raises any `ResolveError`; then there is nothing under the final name that was not there before,
+        and what arrived is kept if another run can go on with it."""
+        check_name(self._path)
+        if self._stays():
+            return self._left_alone()
+        exists = self._order.exists
+        file = PartialFile(
+            self._path,
+            exists="replace" if exists in ("replace", "newer") else "fail",
+            source=self._first.url.shown,
+            adopt=exists == "resume",
+            make_directory=self._order.make_directory,
+        )
+        try:
+            async with file as sink:
+                if sink.finished or await self._is_up_to_date():
+                    return self._left_alone()
+                return await self._fetch(sink)
+        finally:
+            if file.left:
+                url, row = self._first.url, registry.find(self._first.url.scheme)
+                resumes = row is not None and row.resumes
+                self._network.on_event(Kept(url.shown, self._path, file.left, resumes))
+
+    @property
+    def _first(self) -> Request:
+        return self._order.requests[0]
+
+    def _stays(self) -> bool:
+        """Does the file that is there stay as it is? Chooses another name where that was asked for."""
+        match self._order.exists:
+            case "skip":
+                return is_there(self._path)
+            case "rename":
+                self._path = free_name(self._path, self._first.url.shown)
+        return False
+
+    async def _is_up_to_date(self) -> bool:
+        """Is there a file that would only be replaced by a later one, and there is none?"""
+        return self._order.exists == "newer" and is_there(self._path) and not await self._is_newer()
+
+    async def _is_newer(self) -> bool:
+        """Is the peer's object later than the file? Where that is unknown, it is fetched."""
+        facts = replace(self._first, options=replace(self._first.options, want="facts"))
+        retrier = self._retrier((facts,), MemoryStore(), leave)
+        modified = (await retrier.retry(self._clock)).modified
+        if modified is None:
+            return True
+        held = modified_time(self._path)
+        return modified.replace(tzinfo=modified.tzinfo or UTC) > held + _CLOCKS_DIFFER
+
+    async def _fetch(self, sink: PartialFile) -> Saved:
+        if sink.dropped is not None:
+            self._report("save:restarted", f"{sink.dropped}: started over")
+        proof = Proof(self._network, self._order.checksum, self._clock, self._retry_policy)
+        reply, proved = await self._bring(sink, proof)
+        digest = await sink.digest("sha256") if self._order.digest else None
+        size = sink.position
+        await sink.commit(reply.modified)
+        finished = reply.finished(*self._findings, *proof.findings, proved=proved)
+        return Saved(
+            **{**finished, "requested_url": self._first.url.shown},  # whichever place had it
+            path=self._path,
+            bytes=size,
+            resumed_from=self._resumed_from,
+            digest=None if digest is None else f"sha256:{digest}",
+            attempts=self._attempts,
+            mirror=self._mirror,
+        )
+
+    async def _bring(self, sink: PartialFile, proof: Proof) -> tuple[StreamingResponse, set[str]]:
+        """The whole of it, with the right digest. Whatever has a wrong one is asked for once more, from the
+        beginning."""
+        reply = await self._retry(sink)
+        try:
+            return reply, await proof.check(sink, reply)
+        except ChecksumMismatch as error:
+            self._report("save:mismatch", f"{error.message}: asked for once more")
+            sink.restart()
+        reply = await self._retry(sink)
+        try:
+            return reply, await proof.check(sink, reply)
+        except ChecksumMismatch as error:
+            sink.discard()
+            raise error.tried(self._attempts) from error.__cause__
+
+    async def _retry(self, sink: PartialFile) -> StreamingResponse:
+        retrier = self._retrier(self._order.requests, sink, lambda reply: self._fill(reply, sink))
+        try:
+            return await retrier.retry(self._clock)
+        except ResolveError as error:
+            raise error.tried(self._attempts + error.attempts) from error.__cause__
+        finally:
+            self._attempts += retrier.attempts
+            self._resumed_from = retrier.resumed_from
+            self._mirror = None if retrier.served is self._first.url else retrier.served.shown
+            self._findings += retrier.findings
+
+    async def _fill(self, reply: StreamingResponse, sink: AnySink) -> None:
+        if not self._order.listings:
+            refuse_listing(reply)
+        await fill(reply, sink)
+
+    def _retrier(self, requests: Sequence[Request], keep: Store, fill: Fill) -> Retrier:
+        checksum = self._order.checksum
+        return Retrier(
+            partial(Retrieval, self._network, most=most_streamed),
+            requests,
+            keep,
+            fill,
+            self._retry_policy,
+            self._network.on_event,
+            proved=checksum is not None and checksum.algorithm != "auto",
+        )
+
+    def _report(self, rule: str, detail: str) -> None:
+        self._findings.append(Finding(rule, "warn", detail))
+
+    def _left_alone(self) -> Saved:
+        """The file that is there is the answer."""
+        return Saved(
+            url=self._first.url.shown,
+            requested_url=self._first.url.shown,
+            path=self._path,
+            bytes=size_of(self._path),
+            resumed_from=0,
+            kind=Kind.DOCUMENT,
+            digest=None,
+            findings=(),
+            verified=(),
+            attempts=0,
+            elapsed=self._clock.elapsed,
+            skipped=True,
+        )
+
+
+def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
+    """What a file or standard output gets: the lines of a listing, else the body as it is."""
+    return reply.lines() if reply.lists else reply.body
+
+
+async def leave(reply: StreamingResponse) -> None:
+    """Only the facts are wanted."""
+
+
+def refuse_listing(reply: StreamingResponse) -> None:
+    """A file of names is not what was asked for. Raises `Refused` (S14)."""
+    if reply.lists:
+        raise Refused(
+            "S14",
+            f"this is a {reply.kind.value} and not a document: ls shows what is in it, "
+            "-O FILE saves the listing",
+            flag="-O FILE",
+            url=reply.url,
+        )
+
+
+async def fill(reply: StreamingResponse, sink: AnySink) -> None:
+    """Everything that is left into the file, in bulk where the octets are taken as they are."""
+    refuse_pointer(reply)
+    if not reply.lists:
+        await reply.body.drain(sink)
+        return
+    async for octets in octets_to_keep(reply):
+        sink.write(octets)

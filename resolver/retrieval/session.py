@@ -1,0 +1,379 @@
+"""What a program calls: fetch, stream, save, entries, info; one at a time or in a `Resolver`.
+
+A `Resolver` shares its network (policy, limits, look-ups, TLS) among its retrievals. The module-level
+functions of the package are a `Resolver` for one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from os import PathLike, fspath
+from types import TracebackType
+from typing import TYPE_CHECKING, Unpack
+
+from protocols.contract import Entry, Finding, Limits, Origin, Referrer, Url, Validators, Wanted
+from protocols.errors import Declined, LimitExceeded, LocalError, ProtocolError, ResolveError
+from resolver import http2, public_suffix, registry
+from resolver.clock import Clock
+from resolver.codings import installed
+from resolver.events import Warned
+from resolver.gate import Network
+from resolver.retrieval.checksum import Checksum
+from resolver.retrieval.hops import Request, learnt
+from resolver.retrieval.limits import (
+    Most,
+    located,
+    most_collected,
+    most_streamed,
+    unbounded,
+)
+from resolver.retrieval.mirrored import mirrored
+from resolver.retrieval.naming import index_suffix, is_index, listed_name, server_file_name
+from resolver.retrieval.response import Response, Saved
+from resolver.retrieval.retrieval import Retrieval
+from resolver.retrieval.retry import FIVE_TRIES, ONE_TRY, Fill, Retrier
+from resolver.retrieval.saving import Exists, Order, Saver, leave
+from resolver.retrieval.stores import MemoryStore, Store
+from resolver.retrieval.streaming import EntryStream, StreamingResponse
+from resolver.settings import Settings, check_names, options_of
+from resolver.tracebacks import outermost
+from resolver.url import UrlLike, url_of
+
+if TYPE_CHECKING:
+    from resolver.cookies import CookieFile
+
+
+def described(
+    url: Url, reply: StreamingResponse, origin: Origin, referrer: tuple[str, str | None] | None
+) -> Entry:
+    """What `url` names, as one entry, by the facts that came of it."""
+    return Entry(
+        name=listed_name(url),
+        url=reply.url,
+        kind=reply.kind,
+        size=reply.size,
+        modified=reply.modified,
+        title=reply.title,
+        extra={**(reply.extra or {}), "media_type": reply.media_type, "target": reply.target},
+        origin=origin,
+        referrer=None if referrer is None else Referrer(*referrer),
+    )
+
+
+class Resolver:
+    """Retrievals that share a policy, limits and what was learnt about hosts.
+
+    An async context manager; leaving it closes what is kept open. Safe to use from several tasks. What it may
+    be told is said at `Settings`.
+
+    Examples:
+        >>> async with resolver.Resolver(timeout=60) as session:
+        ...     for name in ("a.txt", "none.txt"):
+        ...         try:
+        ...             print(len((await session.fetch(f"ftp://127.0.0.1:8900/pub/{name}")).content))
+        ...         except resolver.NotFound as error:
+        ...             print(error.code)
+        29
+        550
+    """
+
+    def __init__(self, **settings: Unpack[Settings]) -> None:
+        check_names(settings, Settings.__optional_keys__)
+        self._patience = settings.get("patience")
+        self._strict = settings.get("strict", False)
+        self._options = replace(
+            options_of(settings),
+            codings=installed(),
+            suffix_of=public_suffix.installed(),
+            http2=http2.installed(),
+            clock=partial(datetime.now, UTC),
+            memory={},
+        )
+        kept = settings.get("cookies")
+        self._cookies = None if kept is None else self._cookies_in(fspath(kept))
+        self._network = Network(**settings)
+        self.policy = self._network.policy
+        self.limits = self._network.limits
+
+    async def __aenter__(self) -> Resolver:
+        if self._cookies is not None:
+            self._cookies.load(self._options.memory)
+            for warning in self._cookies.warnings:
+                self._warn_of_cookies(warning)
+        await self._network.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._network.__aexit__(kind, error, trace)
+        finally:
+            if self._cookies is not None:
+                self._keep_cookies(self._cookies, failed=error is not None)
+
+    def _cookies_in(self, path: str) -> CookieFile:
+        from resolver.cookies import CookieFile  # few keep any, and what is not http has none
+
+        return CookieFile(path, self._options.suffix_of)
+
+    def _keep_cookies(self, file: CookieFile, *, failed: bool) -> None:
+        """What went wrong before is told before that they could not be kept."""
+        try:
+            file.save()
+        except LocalError as fault:
+            if not failed:
+                raise
+            self._warn_of_cookies(fault.message)
+
+    def _warn_of_cookies(self, words: str) -> None:
+        assert self._cookies is not None
+        self._network.on_event(Warned(self._cookies.path, Finding("cookies", "warn", words)))
+
+    def stream(
+        self,
+        url: UrlLike,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> AbstractAsyncContextManager[StreamingResponse]:
+        """A reply while its connection lives: iterate `reply.body`, or drain it.
+
+        Unbounded in size unless the limits say `body_everywhere`.
+        """
+        return Retrieval(self._network, self._request(url, origin, referrer), most=most_streamed)
+
+    def resume(
+        self,
+        url: UrlLike,
+        start: int = 0,
+        known: Validators | None = None,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> AbstractAsyncContextManager[StreamingResponse]:
+        """A reply as of `stream`, of the object as the peer holds it (http without a content coding), whose
+        body begins at octet `start` where the peer can do that, and the object is still the one of which
+        `known` were the `validators`; else at 0. `reply.start` says which.
+        """
+        request = self._request(url, origin, referrer, want="file")
+        options = replace(request.options, start=start, known=known or Validators())
+        return Retrieval(self._network, replace(request, options=options), most=most_streamed)
+
+    def listing(
+        self,
+        url: UrlLike,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> AbstractAsyncContextManager[StreamingResponse]:
+        """The same of what is to be read as entries: also a document that lists some (http's index page)."""
+        return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=most_streamed)
+
+    async def fetch(
+        self,
+        url: UrlLike,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> Response:
+        """The complete object in memory, at most `limits.body` octets of it.
+
+        Raises only `ResolveError`: what is not complete is an error, never a shorter body.
+        """
+        memory = MemoryStore()
+        entries: tuple[Entry, ...] | None = None
+
+        async def fill(reply: StreamingResponse) -> None:
+            nonlocal entries
+            entries = None
+            await memory.fill(reply.body)
+            if reply.has_entries:  # while it is open: what a name in a directory is, the file system says
+                entries = await self._entries_of(reply, memory.tail(memory.position))
+
+        request = self._request(url, origin, referrer, prompt=True)
+        retrier = self._retrier(request, memory, fill, most_collected)
+        try:
+            reply = await retrier.retry(Clock(self.limits_of(request.url).total))
+        except ResolveError as error:
+            raise outermost(located(error, request.url.shown)) from error.__cause__
+        content = memory.content()
+        finished = reply.finished(*retrier.findings)
+        return Response(**finished, content=content, entries=entries, raw=reply.raw(content))
+
+    def retrier(
+        self,
+        url: UrlLike,
+        keep: Store,
+        fill: Fill,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> Retrier:
+        """What brings the object into a keep of the caller's own, try after try; see `Retrier.retry`."""
+        return self._retrier(self._request(url, origin, referrer), keep, fill, most_streamed)
+
+    def _retrier(self, request: Request, keep: Store, fill: Fill, most: Most) -> Retrier:
+        open_ = partial(Retrieval, self._network, most=most)
+        return Retrier(open_, (request,), keep, fill, self._patience or ONE_TRY, self._network.on_event)
+
+    def limits_of(self, url: Url) -> Limits:
+        """Those that hold where it leads to: the host's own, or the `limits` of all."""
+        return self._network.limits_of(url)
+
+    async def _entries_of(self, reply: StreamingResponse, content: bytes) -> tuple[Entry, ...]:
+        entries: list[Entry] = []
+        async for entry in reply.entries_in(content):
+            if len(entries) >= reply.limits.entries:
+                words = f"more than {reply.limits.entries} entries; stream them instead"
+                raise LimitExceeded("entries", words, url=reply.url)
+            entries.append(entry)
+        return tuple(entries)
+
+    @asynccontextmanager
+    async def entries(
+        self,
+        url: UrlLike,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> AsyncIterator[EntryStream]:
+        """The records of a directory, menu, group or result list, one by one, without a bound.
+
+        Raises `Declined` when the URL names no listing.
+        """
+        async with self.listing(url, origin=origin, referrer=referrer) as reply:
+            yield reply.entries()
+
+    async def info(
+        self,
+        url: UrlLike,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> Entry:
+        """What the URL names, as one entry: kind, size, date, media type; the body is not read."""
+        async with self.facts(url, origin=origin, referrer=referrer) as reply:
+            parsed = url_of(url, strict=self._strict, origin=origin)
+            return described(parsed, reply, origin, referrer)
+
+    def facts(
+        self,
+        url: UrlLike,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> AbstractAsyncContextManager[StreamingResponse]:
+        """A reply that is no more than its facts, with the peer's own words about them in `meta`."""
+        request = self._request(url, origin, referrer, "facts", prompt=True)
+        return Retrieval(self._network, request, most=unbounded)
+
+    async def server_name(
+        self,
+        url: UrlLike,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> str | None:
+        """The file name that the server suggests (Content-Disposition), made harmless; None where it suggests
+        none, or the policy does not let it. Raises `Refused` (S14) where nothing is left of it."""
+        parsed = url_of(url, strict=self._strict, origin=origin)
+        row = registry.find(parsed.scheme)
+        if not self.policy.allow_server_name or row is None or not row.suggests:
+            return None
+        request = self._request(parsed, origin, referrer, "facts", prompt=True)
+        reply = await self._facts_of(request)
+        return server_file_name(reply.suggested)
+
+    async def _facts_of(self, request: Request) -> StreamingResponse:
+        clock = Clock(self.limits_of(request.url).total)
+        try:
+            return await self._retrier(request, MemoryStore(), leave, unbounded).retry(clock)
+        except ResolveError as error:
+            raise outermost(error) from error.__cause__
+
+    async def index_suffix(
+        self,
+        url: UrlLike,
+        *,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> str:
+        """How the name `index` goes on for what the URL names by its directory alone: `.html`, as the server
+        tells its media type. Empty for any other URL, and where the server does not say it beforehand."""
+        parsed = url_of(url, strict=self._strict, origin=origin)
+        row = registry.find(parsed.scheme)
+        if row is None or not row.suggests or not is_index(parsed):
+            return ""
+        request = self._request(parsed, origin, referrer, "facts", prompt=True)
+        try:
+            reply = await self._facts_of(request)
+        except (Declined, ProtocolError):  # which the whole of it meets, too, or does not
+            return ""
+        return index_suffix(reply.media_type)
+
+    async def save(
+        self,
+        url: UrlLike,
+        path: str | PathLike[str],
+        *,
+        exists: Exists = "fail",
+        make_directory: bool = False,
+        digest: bool = False,
+        checksum: str | Checksum | None = None,
+        mirrors: Sequence[UrlLike] = (),
+        listings: bool = True,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> Saved:
+        """The object in the file `path`, complete or not there at all.
+
+        It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is
+        whole; cut off, it is continued by the next call if the object is still the same. `exists` says what
+        to do about a file that has the name already: `fail` (`LocalError`, before anything is sent),
+        `resume` (it counts as begun), `skip`, `newer` (fetch only what is later), `replace`, `rename` (take
+        the next free name). `make_directory` makes the directory it goes to. With `digest` the SHA-256 of
+        the file is taken. `checksum` is `ALG:HEX` or `auto`; a file that does not match is fetched once
+        more, then removed (`ChecksumMismatch`). `mirrors` are other places of the same object, which take
+        over when one fails, before those of its host. A directory, menu, group or result list becomes a file
+        of its lines; without `listings` it is refused (S14).
+        """
+        first = self._request(url, origin, referrer, want="file", prompt=True)
+        elsewhere = (*mirrors, *mirrored(first.url, self._network.host_of(first.url).mirrors))
+        others = [self._request(each, origin, referrer, want="file", prompt=True) for each in elsewhere]
+        order = Order(
+            requests=(first, *(replace(other, transfer=first.transfer) for other in others)),
+            path=fspath(path),
+            exists=exists,
+            make_directory=make_directory,
+            digest=digest,
+            checksum=Checksum.parse(checksum) if isinstance(checksum, str) else checksum,
+            listings=listings,
+        )
+        try:
+            return await Saver(self._network, order, self._patience or FIVE_TRIES).run()
+        except ResolveError as error:
+            raise outermost(located(error, first.url.shown)) from error.__cause__
+
+    def _request(
+        self,
+        url: UrlLike,
+        origin: Origin,
+        referrer: tuple[str, str | None] | None,
+        want: Wanted = "content",
+        *,
+        prompt: bool = False,
+    ) -> Request:
+        try:
+            parsed = url_of(url, strict=self._strict, origin=origin)
+        except ResolveError as error:
+            raise outermost(error) from error.__cause__
+        found_in = None if referrer is None else Referrer(*referrer)
+        options = replace(self._options, want=want, prompt=prompt)
+        transfer = self._network.next_transfer()
+        knows = learnt(options) if options.memory else 0
+        return Request(parsed, origin, found_in, options, transfer=transfer, learnt=knows)

@@ -1,0 +1,69 @@
+"""Where octets go to stay: a file, memory, standard output. Each counts what it has and knows its last
+octets, so that another try can go on behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from protocols.contract import Validators
+
+
+class Store(Protocol):
+    """Where octets stay. `position` counts them; `known` describes the object they are of. What is
+    `final` is out and cannot be taken back."""
+
+    final: bool
+
+    @property
+    def known(self) -> Validators: ...
+
+    @property
+    def position(self) -> int: ...
+
+    def tail(self, count: int) -> bytes:
+        """The last `count` octets, or as many as are held."""
+        ...
+
+    async def remember(self, known: Validators) -> None:
+        """The octets that follow are of an object in this state."""
+        ...
+
+    def restart(self) -> None:
+        """Begin again at octet 0. Never asked of what is final."""
+        ...
+
+
+class MemoryStore:
+    """Octets kept in memory, for a body that is bounded."""
+
+    final = False
+
+    def __init__(self) -> None:
+        self.known = Validators()
+        self._octets = bytearray()
+
+    @property
+    def position(self) -> int:
+        return len(self._octets)
+
+    def tail(self, count: int) -> bytes:
+        return bytes(self._octets[-count:]) if count else b""
+
+    async def remember(self, known: Validators) -> None:
+        self.known = known
+
+    def restart(self) -> None:
+        self._octets.clear()
+        self.known = Validators()
+
+    async def fill(self, body: AsyncIterator[bytes]) -> None:
+        """Take all that is left of a body."""
+        async for octets in body:
+            self._octets += octets
+
+    def content(self) -> bytes:
+        """All of it; the memory is empty afterwards."""
+        octets, self._octets = self._octets, bytearray()
+        return bytes(octets)

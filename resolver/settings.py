@@ -1,0 +1,144 @@
+"""What a caller settles once for all its URLs: the keywords of a `Resolver`, of the functions of the package
+and of `HttpxTransport`, each written here and nowhere else.
+
+Who takes them says `**settings: Unpack[Settings]` and hands them on whole. What is left out, or None, is as
+if nobody had said anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
+
+from protocols.options import Limits, Options
+
+if TYPE_CHECKING:
+    from resolver.events import OnEvent
+    from resolver.gate import Family, Given
+    from resolver.hosts import Host
+    from resolver.policy import Policy
+    from resolver.retrieval.retry import RetryPolicy
+
+#: Fields of http requests, as a mapping or in pairs; text goes out in UTF-8.
+HeaderFields: TypeAlias = (
+    Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
+)
+
+
+class NetworkSettings(TypedDict, total=False):
+    """How to get out, and who listens: for what asks in its own words, as httpx does.
+
+    Examples:
+        >>> way_out: resolver.NetworkSettings = {"policy": resolver.Policy.untrusted(), "proxy": "none"}
+        >>> transport = resolver.HttpxTransport(**way_out)
+    """
+
+    policy: Policy | None
+    """What is allowed; `Policy.default()` where nobody says, `Policy.untrusted()` for strangers' URLs."""
+
+    limits: Limits | None
+    """How much a peer may send, in octets and counts, and how long it may take, in seconds (S16)."""
+
+    on_event: OnEvent | None
+    """Called with each event as it happens, between two steps of the retrieval: it must not block."""
+
+    family: Family | None
+    """`"4"` or `"6"`: the only version of IP to use."""
+
+    cafile: str | None
+    """A PEM file of authorities that are trusted besides the system's."""
+
+    certfile: str | None
+    """A PEM file with a certificate of our own and its key; shown to places that the caller named."""
+
+    certfile_password: bytes | None
+    """That of the key in `certfile`, where it has one."""
+
+    environment: Mapping[str, str] | None
+    """Where proxy variables may stand (S09), in place of the environment of the process."""
+
+    proxy: str | None
+    """The URL of the proxy to use for all, before any variable; `none` for no proxy at all."""
+
+    hosts: Mapping[str, Host] | None
+    """By `host:port` or `host`: what holds there alone, before all else, after a redirect, too."""
+
+
+class Settings(NetworkSettings, total=False):
+    """What a `Resolver` may be told, each by its keyword; a function of the package takes the same.
+
+    Examples:
+        >>> mine: resolver.Settings = {"timeout": 60, "headers": {"Accept": "text/plain"}}
+        >>> (await resolver.fetch("http://127.0.0.1:8920/about.txt", **mine)).size
+        37
+    """
+
+    timeout: float | None
+    """Seconds for all of one URL: its connections, tries, redirects and body. Short for `Limits.total`, in
+    whose place it stands."""
+
+    headers: HeaderFields | None
+    """Fields of http requests, behind those of `options`. Only harmless ones go to another place (S11)."""
+
+    credentials: Given | None
+    """Names and passwords: a mapping from (scheme, host, port), or a function, async or not, that is asked
+    with (scheme, host, port, user), once a place. They go to that place and nowhere else (S11)."""
+
+    cookies: str | PathLike[str] | None
+    """A file to keep cookies in, in Netscape's form; read when a `Resolver` is entered, and what changed is
+    written when it is left."""
+
+    options: Options | None
+    """What is asked of the schemes beyond the URL."""
+
+    news_server: str | None
+    """HOST or HOST:PORT for `news:` URLs that name no server."""
+
+    gateways: Mapping[str, str] | None
+    """The URL of a gateway by the name of the scheme that goes through it (S19)."""
+
+    patience: RetryPolicy | None
+    """How often to try, and how long to wait in between: one try where nobody says; `save` has five."""
+
+    strict: bool
+    """Take of URLs only what RFC 1738 has, and mend nothing."""
+
+
+def check_names(given: Collection[str], known: Collection[str]) -> None:
+    """Raises `TypeError` where something is set that there is not."""
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"unexpected keyword argument {name!r}: the settings are {', '.join(sorted(known))}"
+            )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """The limits, with the time for all of it in its short form."""
+    limits, total = settings.get("limits") or Limits(), settings.get("timeout")
+    return limits if total is None else replace(limits, total=float(total))
+
+
+def options_of(settings: Settings) -> Options:
+    """The options, with the headers behind theirs. Where there are none, further URLs will follow."""
+    options, headers = settings.get("options") or Options(keep=True), settings.get("headers")
+    return options if headers is None else replace(options, headers=(*options.headers, *_fields(headers)))
+
+
+def _fields(headers: HeaderFields) -> tuple[tuple[bytes, bytes], ...]:
+    """Raises `TypeError`, which shows no value: it is often a secret."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    try:
+        return tuple([(_octets(name), _octets(value)) for name, value in pairs])
+    except (TypeError, ValueError):
+        raise TypeError("headers are a mapping, or pairs of a name and a value, in str or bytes") from None
+
+
+def _octets(text: str | bytes) -> bytes:
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogateescape")
+    if isinstance(text, bytes):
+        return text
+    raise TypeError

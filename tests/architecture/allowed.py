@@ -1,0 +1,256 @@
+"""What each room may import and use: a list of what it may, so that what nobody thought of it may not.
+
+A name of the list allows what is below it, too: `os` is all of `os`, `os.path.join` nothing else of it. What
+reaches out of a module without an import has to be listed as well: `builtins.open`.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+
+from tests.architecture.source import Module, is_within, words
+
+#: Rooms, and what they have besides what the rooms around them have. `protocols` knows no clock, no chance,
+#: no file and no socket, nor does `resolver` but where it says so here.
+ALLOWED: tuple[tuple[str, str], ...] = (
+    (
+        "protocols resolver",
+        "__future__ collections contextlib dataclasses datetime enum functools ipaddress itertools re types "
+        "typing",
+    ),
+    ("protocols", "binascii operator protocols"),
+    ("protocols.charset", "encodings"),
+    ("resolver.retrieval.checksum", "base64.b64decode"),
+    ("protocols.file.document protocols.prospero.contents", "mimetypes.guess_type"),
+    ("protocols.http.codings", "zlib"),
+    ("protocols.http.exchange", "h11"),
+    ("protocols.http.digest", "hashlib.md5 hashlib.sha256 urllib.parse.quote"),
+    ("protocols.http.index.markup", "lxml.etree"),
+    ("protocols.http.index.objects", "json"),
+    ("protocols.http.index.elements", "xml.parsers.expat"),
+    ("protocols.socks", "socksio"),
+    (
+        "resolver",
+        "protocols resolver os.PathLike os.altsep os.fsencode os.fspath os.path.abspath os.path.join os.sep "
+        "urllib.parse.quote urllib.parse.unquote_to_bytes",
+    ),
+    ("resolver.__init__", "builtins.globals"),
+    ("resolver.__init__ resolver.registry", "importlib.import_module"),
+    ("resolver.registry", "importlib.metadata"),
+    ("resolver.codings resolver.http2 resolver.registry resolver.public_suffix", "importlib.util.find_spec"),
+    ("resolver.codings", "brotli zstandard"),
+    ("resolver.public_suffix", "publicsuffixlist"),
+    ("resolver.tunnels", "importlib.util.find_spec"),
+    ("resolver.retrieval.checksum", "binascii"),
+    ("resolver.retrieval.response", "json"),
+    ("resolver.log", "logging.DEBUG logging.getLogger"),
+    ("resolver.url", "os.fsdecode pathlib.Path"),
+    ("resolver.iri resolver.policy.names", "idna"),
+    ("resolver.terminal", "codecs"),
+    ("resolver.cookies", "os.path.dirname os.path.isdir"),
+    ("resolver.policy.filenames resolver.policy.names", "unicodedata"),
+    ("resolver.environment resolver.news_server resolver.tracebacks", "os.environ"),
+    ("resolver.news_server", "builtins.open"),
+    ("resolver.http2.framing", "h2 hpack"),
+    ("resolver.loops.__init__", "sys.modules"),
+    (
+        "resolver.loops.on_trio",
+        "trio.Cancelled trio.ClosedResourceError trio.Event trio.Lock trio.current_time "
+        "trio.lowlevel.checkpoint trio.lowlevel.checkpoint_if_cancelled trio.lowlevel.current_trio_token "
+        "trio.lowlevel.in_trio_task trio.lowlevel.notify_closing trio.lowlevel.wait_readable "
+        "trio.lowlevel.wait_writable trio.move_on_after trio.move_on_at trio.open_nursery trio.sleep "
+        "trio.sleep_forever trio.socket.getaddrinfo trio.to_thread.run_sync",
+    ),
+    (
+        "resolver.loops.on_asyncio",
+        "anyio.CancelScope anyio.ClosedResourceError anyio.Event anyio.Lock anyio.create_task_group "
+        "anyio.current_time anyio.lowlevel.checkpoint anyio.lowlevel.checkpoint_if_cancelled "
+        "anyio.move_on_after anyio.notify_closing anyio.sleep anyio.sleep_forever anyio.wait_readable "
+        "anyio.wait_writable asyncio.CancelledError asyncio.Future asyncio.current_task "
+        "asyncio.get_running_loop asyncio.wait socket.getaddrinfo threading.Thread",
+    ),
+    ("resolver.retrieval.retry", "random.uniform"),
+    (
+        "resolver.blocking",
+        "io.BufferedReader io.RawIOBase io.SEEK_CUR io.SEEK_END io.SEEK_SET io.UnsupportedOperation "
+        "weakref.finalize",
+    ),
+    (
+        "resolver.portal",
+        "atexit contextvars.ContextVar contextvars.copy_context os.register_at_fork queue.SimpleQueue "
+        "sys.is_finalizing threading.RLock threading.Thread threading.get_ident trio.CancelScope "
+        "trio.Cancelled trio.Event trio.Nursery trio.RunFinishedError trio.lowlevel.current_trio_token "
+        "trio.move_on_after trio.open_nursery trio.run trio.sleep_forever weakref.WeakSet",
+    ),
+    (
+        "resolver.http_transport",
+        "httpx.AsyncBaseTransport httpx.AsyncByteStream httpx.ByteStream httpx.ConnectError "
+        "httpx.ConnectTimeout httpx.LocalProtocolError httpx.ReadError httpx.ReadTimeout "
+        "httpx.BaseTransport httpx.SyncByteStream "
+        "httpx.RemoteProtocolError httpx.Request httpx.Response httpx.TimeoutException httpx.TransportError "
+        "httpx.UnsupportedProtocol httpx.WriteTimeout weakref",
+    ),
+    ("resolver.adapters.httpx", "httpx"),
+    ("resolver.adapters.pooch", "tqdm.tqdm"),
+    ("resolver.adapters.requests", "io.BytesIO os.fsdecode requests"),
+    ("resolver.adapters.urllib", "http.client io.BytesIO urllib.error urllib.request urllib.response"),
+    ("resolver.adapters.guard", "socket"),
+    ("resolver.adapters.guard.streams", "asyncio ssl.SSLContext"),
+    ("resolver.adapters.guard.requests", "requests urllib3"),
+    ("resolver.adapters.guard.aiohttp", "aiohttp"),
+    ("resolver.adapters.fsspec", "fsspec"),
+    (
+        "resolver.adapters.fsspec.faults resolver.adapters.fsspec.filesystem resolver.adapters.fsspec.tree",
+        "errno",
+    ),
+    ("resolver.adapters.fsspec.filesystem", "hashlib.sha256 threading.local"),
+    ("resolver.adapters.fsspec.listings", "atexit os.getpid"),
+    ("resolver.adapters.fsspec.options", "urllib.parse.unquote"),
+    ("resolver.adapters.mcp", "anyio base64.b64encode json mcp mcp_types os.environ"),
+    ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
+    ("resolver.gate", "errno fcntl math os secrets socket ssl stat"),
+    (
+        "resolver.cli",
+        "argparse difflib gc hashlib json os.O_CLOEXEC os.O_CREAT os.O_NOCTTY os.O_RDONLY os.O_RDWR "
+        "os.O_WRONLY os.close os.fstat os.ftruncate os.get_terminal_size os.open os.read os.stat os.write "
+        "signal stat.S_ISREG sys.argv sys.exit "
+        "sys.stderr sys.stdin sys.stdout termios textwrap builtins.open",
+    ),
+    (
+        "resolver.cli.devices",
+        "os.O_WRONLY os.fstat os.isatty os.stat os.stat_result stat.S_ISCHR stat.S_ISDIR stat.S_ISFIFO",
+    ),
+    ("resolver.cli.secrets", "keyring trio.run_process"),
+    (
+        "resolver.cli.netrc",
+        "netrc os.SEEK_SET os.dup os.environ os.lseek os.path.expanduser",
+    ),
+    ("resolver.cli.config", "os.environ os.path.expanduser os.path.isabs tomllib"),
+    ("resolver.cli.bars", "io.StringIO rich"),
+    ("resolver.cli.columns", "unicodedata"),
+    (
+        "resolver.cli",
+        "trio.CancelScope trio.MemoryReceiveChannel trio.MemorySendChannel trio.current_time "
+        "trio.lowlevel.wait_readable trio.open_memory_channel trio.open_nursery trio.open_signal_receiver "
+        "trio.run trio.sleep trio.to_thread.run_sync",
+    ),
+)
+
+#: Not even of what is allowed as a whole: other programs, other ends of this one, and the clock where time is
+#: a fact that a dialogue is told. `-room`: but there.
+NEVER: tuple[tuple[str, str], ...] = (
+    (
+        "protocols resolver",
+        "os.abort os._exit os.exec* os.fork* os.kill* os.popen os.posix_spawn* os.putenv os.spawn* "
+        "os.startfile os.system trio.lowlevel.open_process ssl._create_unverified_context "
+        "socket.gethost* importlib.metadata.version",
+    ),
+    (
+        "protocols resolver -resolver.adapters.guard",  # its clients wait, and look up where they are told to
+        "socket.create_connection",
+    ),
+    ("resolver.gate", "socket.getaddrinfo"),  # it waits, and everybody with it
+    (
+        "protocols resolver.policy",
+        "datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow datetime.date.today",
+    ),
+)
+
+#: Builtins that run text, ask the person, or reach a file or a name of another module.
+_REACHING = words("__import__ breakpoint compile eval exec globals input locals open")
+
+
+def uses_what_is_allowed(module: Module) -> list[str]:
+    """Every import, and every use of what was imported, is within the list of the module's room."""
+    allowed, never = allowed_in(module), _never_in(module)
+    used = [use for use in module.uses if _counts(use[0]) and not _is_for_types(module, use[0])]
+    found = [
+        f"{module.name}:{line} imports {name}, which is not allowed there"
+        for name, line in module.run_imports
+        if not any(is_within(name, each) or is_within(each, name) for each in allowed)
+    ]
+    found += [
+        f"{module.name}:{line} uses {name}, which is not allowed there"
+        for name, line in used
+        if not any(is_within(name, each) for each in allowed)
+    ]
+    found += [
+        f"{module.name}:{line} uses {name}, which nobody may"
+        for name, line in {*module.run_imports, *used}
+        if name.endswith(".*") or any(_matches(name, each) for each in never)
+    ]
+    return found
+
+
+def reaches_nothing_by_name(module: Module) -> list[str]:
+    """What another module has is named, and never looked up by a text, listed or replaced."""
+    return [
+        f"{module.name}:{node.lineno} reaches into {what} without a name"
+        for node in module.nodes
+        if isinstance(node, ast.expr) and (what := _reached(module, node))
+    ]
+
+
+def allowed_in(module: Module) -> frozenset[str]:
+    return _named_for(module, ALLOWED)
+
+
+def _never_in(module: Module) -> frozenset[str]:
+    return _named_for(module, NEVER)
+
+
+def _named_for(module: Module, rows: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    return frozenset(
+        name
+        for rooms, names in rows
+        if any(stands_in(module, room) for room in rooms.split())
+        if not any(stands_in(module, room[1:]) for room in rooms.split() if room.startswith("-"))
+        for name in names.split()
+    )
+
+
+def stands_in(module: Module, room: str) -> bool:
+    """`a.__init__` is the package alone; `a` all that is in it."""
+    return is_within(f"{module.name}.__init__" if module.is_package else module.name, room)
+
+
+def _counts(name: str) -> bool:
+    top, _, rest = name.partition(".")
+    return top != "builtins" or rest.partition(".")[0] in _REACHING
+
+
+def _is_for_types(module: Module, name: str) -> bool:
+    """Is it imported for a type checker alone, who looks at annotations?"""
+    return any(is_within(name, each) for each in _for_types(module))
+
+
+@cache
+def _for_types(module: Module) -> frozenset[str]:
+    run = {name for name, _ in module.run_imports}
+    return frozenset(name for name, _ in module.imports) - run
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if pattern.endswith("*"):
+        return name.startswith(pattern[:-1])
+    return is_within(name, pattern)
+
+
+_LOOKS = words("builtins.getattr builtins.hasattr")
+_REACHES = words("builtins.delattr builtins.dir builtins.setattr builtins.vars")
+_INSIDES = words("__builtins__ __dict__ __globals__ __loader__ __subclasses__")
+
+
+def _reached(module: Module, node: ast.expr) -> str:
+    """What an expression reaches into, if it does so otherwise than by a name."""
+    match node:
+        case ast.Call(args=[value, ast.Constant(), *_]) if module.origin(node.func) in _LOOKS:
+            return ""
+        case ast.Call(args=[value, *_]) if module.origin(node.func) in _LOOKS | _REACHES:
+            return module.origin(value)
+        case ast.Attribute(value=value, ctx=ast.Store() | ast.Del()):
+            return module.origin(value)
+        case ast.Attribute(attr=name) | ast.Name(id=name) if name in _INSIDES:
+            return ast.unparse(node)
+    return ""

@@ -1,0 +1,36 @@
+"""What opens a file by a method, on whatever it was given: `path.open("rb")`."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.architecture.source import Module, is_within, words
+
+FILE_CALLS = words(
+    "fdopen link listdir makedirs mkdir mkfifo open read_bytes read_text remove rename rmdir scandir "
+    "symlink symlink_to touch truncate unlink write_bytes write_text"
+)
+
+
+def only_the_disk_opens_files(module: Module) -> list[str]:
+    """Files are opened, made and removed by `resolver.disk`; the gate opens connections and pipes."""
+    if is_within(module.name, "resolver.disk") or is_within(module.name, "resolver.gate"):
+        return []
+    return [
+        f"{module.name}:{node.lineno} calls {name}"
+        for node in module.nodes
+        if isinstance(node, ast.Call) and (name := _file_call(module, node.func)) is not None
+    ]
+
+
+def _file_call(module: Module, function: ast.expr) -> str | None:
+    """The name under which a call reaches a file, or None. `scheme.open` resolves a URL, and
+    `streams` opens what the caller of the command named."""
+    if module.origin(function) in ("builtins.open", "io.open"):
+        return "open"
+    match function:
+        case ast.Attribute(value=ast.Name(id="scheme" | "streams")):
+            return None
+        case ast.Attribute(attr=name) if name in FILE_CALLS:
+            return ast.unparse(function)
+    return None

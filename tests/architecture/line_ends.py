@@ -1,0 +1,125 @@
+"""One module ends lines.
+
+Outside `protocols.wire` an octet CR may be compared with, searched for or taken off. Whatever else is
+done with one makes a line end; so does making a `Line`, of another one too, and so does a CR by its number.
+A literal with a NUL beside the CR is a set of forbidden octets: no line holds a NUL, and `wire` lets none
+pass.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from protocols.connection import Line
+from tests.architecture.source import Module, words
+
+WRITER = "protocols.wire"
+
+#: Methods whose arguments are looked for in octets that are there already.
+_READING = words(
+    "compile count endswith find fullmatch index lstrip match partition removeprefix removesuffix rfind "
+    "rindex rpartition rsplit rstrip search split startswith strip"
+)
+
+#: What may be given the class `Line`: it makes none.
+_LOOKING = words("builtins.isinstance builtins.issubclass typing.cast")
+
+
+def only_wire_makes_lines(module: Module) -> list[str]:
+    """`Line` is constructed in `wire` alone: not called elsewhere, nor handed on, nor derived from, nor is a
+    line made of another one."""
+    if module.name == WRITER:
+        return []
+    return [
+        f"{module.name}:{getattr(node, 'lineno', 0)} makes a Line"
+        for node in module.nodes
+        if _makes_line(module, node)
+    ]
+
+
+def _makes_line(module: Module, node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=function) if _is_line(module, function):
+            return True
+        case ast.Call(func=function, args=[ast.Starred()] | [_, _, *_]) if _is_class_of(module, function):
+            return True
+        case ast.Call(func=ast.Attribute(attr="_replace" | "_make"), keywords=changes) if any(
+            change.arg in (None, *Line._fields) for change in changes
+        ):
+            return True
+        case ast.Call(func=function, args=given, keywords=named) if module.origin(function) not in _LOOKING:
+            return any(_is_line(module, each) for each in (*given, *(argument.value for argument in named)))
+        case ast.Attribute(value=value):
+            return _is_line(module, value)
+        case ast.ClassDef(bases=bases):
+            return any(_is_line(module, base) for base in bases)
+    return False
+
+
+def _is_line(module: Module, node: ast.expr) -> bool:
+    """The class, by any name; also where the module does not say what it means by `Line`."""
+    origin = module.origin(node)
+    if origin:
+        return origin.startswith("protocols.") and origin.endswith(".Line")
+    return isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).rpartition(".")[2] == "Line"
+
+
+def _is_class_of(module: Module, function: ast.expr) -> bool:
+    """`type(line)` and `line.__class__`: the class of whatever there is."""
+    match function:
+        case ast.Call(func=called):
+            return module.origin(called) == "builtins.type"
+        case ast.Attribute(attr="__class__"):
+            return True
+    return False
+
+
+def only_wire_ends_lines(module: Module) -> list[str]:
+    """No CR is produced outside `wire`."""
+    if module.name == WRITER:
+        return []
+    return [f"{module.name}:{node.lineno} holds a CR" for node in _produced(module.tree, is_read=False)]
+
+
+def _produced(node: ast.AST, *, is_read: bool) -> Iterator[ast.expr]:
+    """Literals with a CR below `node` that are not merely looked for."""
+    if _makes_control(node) or (isinstance(node, ast.Constant) and not is_read and _has_cr(node.value)):
+        assert isinstance(node, ast.expr)
+        yield node
+    for child in ast.iter_child_nodes(node):
+        if not _is_docstring(node, child):
+            yield from _produced(child, is_read=_reads(node, child, is_read=is_read))
+
+
+def _has_cr(value: object) -> bool:
+    octets = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    return isinstance(octets, bytes) and b"\r" in octets and b"\0" not in octets
+
+
+def _makes_control(node: ast.AST) -> bool:
+    """`chr(13)`, `bytes([13, 10])`, `bytes((0x0D,))`, `bytes.fromhex("0d0a")`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="fromhex" | "unhexlify"), args=[ast.Constant(value=digits)]):
+            return "0d" in str(digits).lower()
+        case ast.Call(func=ast.Name(id="bytearray" | "bytes" | "chr")):
+            return any(isinstance(part, ast.Constant) and part.value == 13 for part in ast.walk(node))
+    return False
+
+
+def _is_docstring(node: ast.AST, child: ast.AST) -> bool:
+    return isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
+        isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+    )
+
+
+def _reads(node: ast.AST, child: ast.AST, *, is_read: bool) -> bool:
+    """Is the child looked for, given where its parent stands?"""
+    match node:
+        case ast.Compare() | ast.MatchValue() | ast.Call(func=ast.Name(id="frozenset" | "position_of")):
+            return True
+        case ast.Call(func=ast.Attribute(attr=name)) if child is not node.func:
+            return name in _READING or (name == "replace" and child in node.args[:1])
+        case ast.Tuple() | ast.List() | ast.Set():
+            return is_read
+    return False

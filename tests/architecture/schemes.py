@@ -1,0 +1,32 @@
+"""No scheme is special: what a protocol is says its row, what is allowed to it says one table."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from resolver.registry import SCHEMES
+from tests.architecture.source import Module, is_within
+
+#: Where the names of schemes stand; in the last one those of proxies, two of which are the same words.
+NAMED_IN = ("resolver.registry", "resolver.policy.schemes", "resolver.policy.proxy")
+
+#: A name, alone or with what follows in a URL.
+_NAME = re.compile(rf"({'|'.join(map(re.escape, sorted(SCHEMES)))})(:.*)?", re.DOTALL)
+
+
+def only_the_tables_name_schemes(module: Module) -> list[str]:
+    """No text in `resolver` is the name of a scheme, or begins a URL of one. `want="file"` is an option."""
+    if module.package != "resolver" or any(is_within(module.name, home) for home in NAMED_IN):
+        return []
+    wants = {id(node.value) for node in module.nodes if isinstance(node, ast.keyword) and node.arg == "want"}
+    return [
+        f"{module.name}:{node.lineno} names the scheme {node.value!r}"
+        for node in module.nodes
+        if isinstance(node, ast.Constant) and id(node) not in wants and _names_one(node.value)
+    ]
+
+
+def _names_one(value: object) -> bool:
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None

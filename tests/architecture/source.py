@@ -1,0 +1,206 @@
+"""One source file, and what the names in it stand for.
+
+A name is resolved through the module's own imports, wherever they are written: after `import trio as t`,
+`from os import open as o` or `o = os.open` a rule sees `trio` and `os.open`. `getattr(os, "open")` is
+`os.open`, `__import__("os")` is `os`, and a name that nothing binds is of `builtins`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+
+def words(text: str) -> frozenset[str]:
+    """A set out of words with blanks between."""
+    return frozenset(text.split())
+
+
+def is_within(name: str, wanted: str) -> bool:
+    return name == wanted or name.startswith(f"{wanted}.")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file. `name` is dotted; a package has the name of its folder."""
+
+    name: str
+    source: str
+    is_package: bool = False
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.source)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @property
+    def package(self) -> str:
+        """`protocols` or `resolver`."""
+        return self.name.partition(".")[0]
+
+    @property
+    def place(self) -> str:
+        """The module or folder directly below the package; empty for the package itself."""
+        return self.name.partition(".")[2].partition(".")[0]
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """What each name stands for that an import binds, or an assignment of such a name to another."""
+        found = {**dict.fromkeys(_bound_otherwise(self), ""), **dict(_bound_by_imports(self))}
+        for node in self.nodes:  # the outer ones first, so a name is known before it is passed on
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as value):
+                    found[name] = found.get(name) or _origin_of(value, found)
+        return found
+
+    def origin(self, node: ast.AST) -> str:
+        """The dotted name that an expression stands for; empty where it is no name, or nobody's here."""
+        return _origin_of(node, self.names)
+
+    @cached_property
+    def uses(self) -> list[tuple[str, int]]:
+        """The dotted names that stand anywhere in the module, each as long as it is written; the line."""
+        return list(_uses(self, self.tree))
+
+    @cached_property
+    def imports(self) -> list[tuple[str, int]]:
+        """Dotted names that are imported anywhere in the module, and the line.
+
+        `from a import b` counts as `a.b`: whether b is a module is for the caller to know.
+        """
+        return list(_imports(self))
+
+    @cached_property
+    def run_imports(self) -> list[tuple[str, int]]:
+        """As `imports`, without those that only a type checker sees."""
+        types_only = type_lines(self)
+        return [found for found in self.imports if found[1] not in types_only]
+
+
+def modules(top: Path, *packages: str) -> list[Module]:
+    """Every source file of the packages below `top`."""
+    found = []
+    for path in sorted(path for package in packages for path in (top / package).rglob("*.py")):
+        parts = path.relative_to(top).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        found.append(Module(name, path.read_text(encoding="utf-8"), is_package))
+    return found
+
+
+def _imports(module: Module) -> Iterator[tuple[str, int]]:
+    for node in module.nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield f"{_home(module, node)}.{alias.name}", node.lineno
+        elif (named := _imported_by_name(module, node)) is not None:
+            yield named
+
+
+def type_lines(module: Module) -> set[int]:
+    """Lines of imports that only a type checker sees."""
+    return {
+        node.lineno
+        for block in module.nodes
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+
+
+def _home(module: Module, node: ast.ImportFrom) -> str:
+    if node.level == 0:
+        return node.module or ""
+    parts = module.name.split(".") if module.is_package else module.name.split(".")[:-1]
+    parts = parts[: len(parts) - (node.level - 1)]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def _bound_by_imports(module: Module) -> Iterator[tuple[str, str]]:
+    for node in module.nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                yield (alias.asname, alias.name) if alias.asname else (top, top)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{_home(module, node)}.{alias.name}"
+
+
+def _bound_otherwise(module: Module) -> Iterator[str]:
+    """Names of the module's own: variables, parameters, functions and classes, without those of a class,
+    which are found through it alone."""
+    inside = {id(part) for node in module.nodes if isinstance(node, ast.ClassDef) for part in _members(node)}
+    for node in module.nodes:
+        if id(node) in inside:
+            continue
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+
+
+def _members(node: ast.ClassDef) -> Iterator[ast.AST]:
+    for member in node.body:
+        match member:
+            case ast.Assign(targets=targets):
+                yield from targets
+            case ast.AnnAssign(target=target):
+                yield target
+            case _:
+                yield member
+
+
+#: Functions that import what their first argument names.
+_IMPORTERS = words("builtins.__import__ importlib.__import__ importlib.import_module")
+
+
+def _imported_by_name(module: Module, node: ast.AST) -> tuple[str, int] | None:
+    match node:
+        case ast.Call(args=[ast.Constant(value=str(name)), *_]) if module.origin(node.func) in _IMPORTERS:
+            return name, node.lineno
+    return None
+
+
+def _origin_of(node: ast.AST, names: Mapping[str, str]) -> str:
+    match node:
+        case ast.Name(id=name):
+            return names.get(name, f"builtins.{name}" if hasattr(builtins, name) else "")
+        case ast.Attribute(value=value, attr=name):
+            return _joined(_origin_of(value, names), name)
+        case ast.Call(args=[ast.Constant(value=str(name)), *_]) if _origin_of(node.func, names) in _IMPORTERS:
+            return name
+        case ast.Call(args=[value, ast.Constant(value=str(name)), *_]):
+            if _origin_of(node.func, names) == "builtins.getattr":
+                return _joined(_origin_of(value, names), name)
+    return ""
+
+
+def _joined(before: str, name: str) -> str:
+    return before and f"{before}.{name}"
+
+
+def _uses(module: Module, node: ast.AST) -> Iterator[tuple[str, int]]:
+    if isinstance(node, ast.expr) and not _is_stored(node) and (origin := module.origin(node)):
+        yield origin, node.lineno
+        # The first argument is a part of the name.
+        inside: list[ast.AST] = [*node.args[1:]] if isinstance(node, ast.Call) else []
+    else:
+        inside = list(ast.iter_child_nodes(node))
+    for child in inside:
+        yield from _uses(module, child)
+
+
+def _is_stored(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)

@@ -1,0 +1,114 @@
+"""How far a warm fetch goes through the house: calls of functions of ours, and the files that they stand in.
+
+Counted and not timed, so that it says the same on every machine: one session fetches a small thing of each
+kind again and again from the mock servers, in a process of their own. What 30 fetches make more than 10 is
+what 20 make warm; a generator or a coroutine that is taken up again counts as called again. A table, then one
+line of JSON; with the name of a kind (`python -m tests.benchmarks.calls gopher`) where its calls go.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+import trio
+
+import fixtures.ftp
+import fixtures.gopher
+import fixtures.http
+import fixtures.nntp
+import resolver
+from fixtures.gopher import Item
+
+CHECKOUT = Path(__file__).parents[2]
+OURS = tuple(f"{CHECKOUT / package}/" for package in ("protocols", "resolver"))
+FEW, MANY = 10, 30
+ONE_LINE = b"One line.\r\n"
+
+#: What is fetched of the server of its scheme.
+KINDS = {"gopher": "/0line", "http": "/about.txt", "ftp": "/pub/a.txt", "nntp": "/comp.misc/1234"}
+
+
+class Count(NamedTuple):
+    """One warm fetch of `size` octets."""
+
+    size: int
+    calls: float
+    files: int
+    functions: list[tuple[str, float]]
+
+
+async def serve() -> None:
+    """The servers, until killed; their ports go to standard output."""
+    async with trio.open_nursery() as nursery:
+        running = (
+            await fixtures.ftp.serve(nursery),
+            await fixtures.gopher.serve(nursery, {b"line": Item("0", b"Line", ONE_LINE)}),
+            await fixtures.http.serve(nursery),
+            await fixtures.nntp.serve(nursery),
+        )
+        ports = dict(zip(("ftp", "gopher", "http", "nntp"), (server.port for server in running), strict=True))
+        print(json.dumps(ports), flush=True)
+
+
+def counted(url: str, policy: resolver.Policy) -> Count:
+    size, few = trio.run(calls_of, FEW, url, policy)
+    _, many = trio.run(calls_of, MANY, url, policy)
+    many.subtract(few)
+    warm = {code: calls / (MANY - FEW) for code, calls in many.items() if calls}
+    functions = sorted((f"{place_of(code)} {code.co_qualname}", calls) for code, calls in warm.items())
+    return Count(size, sum(warm.values()), len({code.co_filename for code in warm}), functions)
+
+
+def place_of(code: CodeType) -> str:
+    return f"{Path(code.co_filename).relative_to(CHECKOUT)}:{code.co_firstlineno}"
+
+
+async def calls_of(count: int, url: str, policy: resolver.Policy) -> tuple[int, Counter[CodeType]]:
+    """Each function of ours, and how often it was called while `url` was fetched so many times."""
+    calls: Counter[CodeType] = Counter()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+            calls[frame.f_code] += 1
+
+    async with resolver.Resolver(policy=policy) as session:
+        response = await session.fetch(url)
+        sys.setprofile(note)
+        for _ in range(count):
+            await session.fetch(url)
+        sys.setprofile(None)
+    return len(response.content), calls
+
+
+def main(*wanted: str) -> None:
+    with subprocess.Popen([sys.executable, "-m", __spec__.name, "serve"], stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            ports = json.loads(server.stdout.readline())
+            policy = resolver.Policy(allow_port=frozenset(ports.values()))
+            urls = {kind: f"{kind}://127.0.0.1:{ports[kind]}{path}" for kind, path in KINDS.items()}
+            report({kind: counted(url, policy) for kind, url in urls.items()}, *wanted)
+        finally:
+            server.kill()
+
+
+def report(counts: dict[str, Count], *wanted: str) -> None:
+    print("one warm fetch: calls of functions of ours, and the files that they stand in")
+    for kind, count in counts.items():
+        print(f"{count.calls:8.1f} calls {count.files:4} files  {kind}, {count.size} octets")
+        if kind in wanted:
+            print("".join(f"  {calls:6.1f}  {name}\n" for name, calls in count.functions), end="")
+    print(json.dumps({kind: {"calls": count.calls, "files": count.files} for kind, count in counts.items()}))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["serve"]:
+        trio.run(serve)
+    else:
+        main(*sys.argv[1:])

@@ -1,0 +1,90 @@
+"""An http server whose octets a test lets out one by one: nothing comes that nobody asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import trio
+
+from fixtures.http.request import parse_head
+
+
+@dataclass
+class Object:
+    """What is at one path: as much of it goes out as `level` says. A try that asks for the middle gets it."""
+
+    size: int
+    told: bool = True
+    level: int = 0
+    ends_at: int | None = None
+    more: trio.Event = field(default_factory=trio.Event)
+
+
+class Tap:
+    """`connections` counts by path."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.objects: dict[str, Object] = {}
+        self.connections: dict[str, int] = defaultdict(int)
+
+    def put(self, path: str, size: int, *, told: bool = True) -> str:
+        """A new object, of which nothing goes out yet; its URL."""
+        self.objects[path] = Object(size, told)
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def give(self, path: str, level: int | None = None) -> None:
+        """Let go out what is missing up to there, or all."""
+        found = self.objects[path]
+        found.level = found.size if level is None else level
+        found.more.set()
+        found.more = trio.Event()
+
+    def cut(self, path: str) -> None:
+        """End the connection where the octets stand."""
+        self.objects[path].ends_at = self.objects[path].level
+        self.give(path, self.objects[path].level)
+
+    async def attend(self, stream: trio.SocketStream) -> None:
+        async with stream:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._answer(stream)
+
+    async def _answer(self, stream: trio.SocketStream) -> None:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            octets = await stream.receive_some()
+            if not octets:
+                return
+            head += octets
+        request = parse_head(head)
+        self.connections[request.path] += 1
+        await self._send(stream, self.objects[request.path], request.values("range"))
+
+    async def _send(self, stream: trio.SocketStream, found: Object, ranges: list[str]) -> None:
+        sent = int(ranges[0].removeprefix("bytes=").rstrip("-")) if ranges else 0
+        lines = [b"206 Some" if ranges else b"200 OK", b'ETag: "1"', b"Connection: close"]
+        if ranges:
+            lines.append(b"Content-Range: bytes %d-%d/%d" % (sent, found.size - 1, found.size))
+        if found.told:
+            lines.append(b"Content-Length: %d" % (found.size - sent))
+        await stream.send_all(b"HTTP/1.1 " + b"\r\n".join(lines) + b"\r\n\r\n")
+        while sent < found.size:
+            if found.ends_at is not None and sent >= found.ends_at:
+                found.ends_at = None
+                return
+            if sent >= found.level:
+                await found.more.wait()
+                continue
+            level = found.level  # which may rise while these octets go out
+            await stream.send_all(bytes(level - sent))
+            sent = level
+
+
+async def open_tap(nursery: trio.Nursery) -> Tap:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    tap = Tap(listeners[0].socket.getsockname()[1])
+    nursery.start_soon(trio.serve_listeners, tap.attend, listeners)
+    return tap

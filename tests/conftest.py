@@ -1,0 +1,64 @@
+"""What holds for every test: the clock that its limits go by, and how Hypothesis tries.
+
+A test says the same on a machine that is busy with other things. So the loop has a clock that goes while
+there is nothing to do (`tests.scheduled`), what was collected is not searched for garbage again and again,
+which takes longer than limits that tests set, Hypothesis has no deadline and does not mind how long it takes
+to make examples, and what must come is waited for until nobody doubts that it hangs (`tests.hang`).
+Hypothesis tries other examples at every run, also where `CI` is set, and prints how to try one again.
+Proxies that the environment names are forgotten, for their places are on this machine, and so is the
+configuration of who runs it.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import os
+import sys
+from collections.abc import Generator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from fixtures.environment import forget_settings
+from tests.sampled import crossed
+from tests.scheduled import run_scheduled
+
+forget_settings()
+os.environ.setdefault("RESOLVE_TRACEBACK", "full")  # who mends a test wants to see all the way
+
+settings.register_profile(
+    "resolve",
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("resolve")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = crossed(items, "cutter")
+    config.hook.pytest_deselected(items=left)
+    not_tried = set(left)
+    items[:] = [item for item in items if item not in not_tried]
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            item.add_marker(pytest.mark.trio(run=run_scheduled), append=False)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Where coverage is measured, each line is known with the tests that run it: `make mutants` chooses by
+    that. The cases of one test count as one."""
+    if "coverage" in sys.modules:
+        from coverage import Coverage
+
+        if (measured := Coverage.current()) is not None:
+            measured.switch_context(item.nodeid.partition("[")[0])
+    return (yield)

@@ -1,0 +1,36 @@
+"""What `explain` says of a URL stays what it was, octet for octet.
+
+`fixtures/plans.jsonl` has the plan of every URL of the contract's cases, of the transcripts and of
+`fixtures/recordings/urls.jsonl` as it was when a dialogue still ended where its body began. Twelve lines have
+another plan than then, on purpose: an empty FTP password is shown as empty (`ftp://u:@ftp.example/f`,
+`ftp://foo:@host.com/`, `ftp://:@host.com/`), a Prospero object's size, date and mode are asked for too (all
+eight of Prospero with a host), and a file without a name is refused (`ftp://ftp.example/pub/;type=i`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from resolver.registry import SCHEMES
+from tests.contract.plans import all_extras, kept, line_of, named_by, urls_of_cases
+
+LINES = kept()
+
+
+@pytest.fixture(autouse=True)
+def _all_extras() -> Iterator[None]:
+    with all_extras():
+        yield
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(filter(None, named_by(line))))
+def test_a_plan_is_what_it_was(line: str) -> None:
+    assert line_of(*named_by(line)) == line
+
+
+def test_there_is_a_plan_for_every_url_of_the_cases_and_for_every_scheme() -> None:
+    urls = {named_by(line) for line in LINES}
+    assert set(urls_of_cases()) <= urls
+    assert {url.partition(":")[0] for url, _ in urls} >= set(SCHEMES)

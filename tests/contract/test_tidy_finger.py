@@ -1,0 +1,99 @@
+"""A whole scheme of a third party in a short file: asked as its plan says, and not at all for a line end.
+
+It is the same whether it is installed as a plug-in, or a program registers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+import resolver
+from protocols.contract import Limits, Options
+from protocols.errors import Disconnected, Refused
+from protocols.step import Step
+from resolver.retrieval.session import Resolver
+from tests.contract.setting import Listening
+from tests.plugin import installed, registered, tidy_finger
+from tests.plugin.finger_server import SAID, FingerServer
+
+WHOLE = {"finger": "tests.plugin.tidy_finger:FINGER"}
+
+
+@pytest.fixture(scope="module", autouse=True, params=["plug-in", "registered"])
+def _there(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    if request.param == "registered":
+        with registered(tidy_finger.FINGER):
+            yield
+    else:
+        with installed(tmp_path_factory.mktemp("site"), WHOLE):
+            yield
+
+
+@pytest.fixture
+async def server(nursery: trio.Nursery) -> FingerServer:
+    return await FingerServer.start(nursery)
+
+
+def test_it_is_short() -> None:
+    assert len(Path(tidy_finger.__file__).read_text(encoding="utf-8").splitlines()) <= 45
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [("", b"\r\n"), ("/", b"\r\n"), ("/joe", b"joe\r\n"), ("/%2FW%20joe", b"/W joe\r\n"), ("/a%00b", None)],
+)
+async def test_its_server_is_asked_as_the_plan_says(
+    server: FingerServer, path: str, line: bytes | None
+) -> None:
+    url = f"finger://127.0.0.1:{server.port}{path}"
+    policy = resolver.Policy(allow_port=frozenset({server.port}))
+    plan = resolver.explain(url, policy=policy)
+    sent = [step["octets"] for step in plan.steps if step["action"] == "send"]
+    async with Resolver(policy=policy) as session:
+        if line is None:
+            with pytest.raises(Refused):
+                await session.fetch(url)
+        else:
+            response = await session.fetch(url)
+            assert (response.content, response.text) == (SAID, SAID.decode())
+    assert server.heard == ([] if line is None else [line])
+    assert sent == [line.decode() for line in server.heard]
+
+
+async def test_who_says_nothing_is_no_document(nursery: trio.Nursery) -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    nursery.start_soon(trio.serve_listeners, trio.SocketStream.aclose, listeners)
+    port = listeners[0].socket.getsockname()[1]
+    async with Resolver(policy=resolver.Policy(allow_port=frozenset({port}))) as session:
+        with pytest.raises(Disconnected):
+            await session.fetch(f"finger://127.0.0.1:{port}/joe")
+
+
+@pytest.mark.parametrize("octets", ["%0D%0A", "%0a", "a%0D", "a%00b", "a%0D%0Ab"])
+async def test_nothing_connects_for_a_line_end(octets: str) -> None:
+    """By the policy; and where that were not asked, by the line that is encoded before anything is opened."""
+    with Listening() as listening:
+        url = f"finger://127.0.0.1:{listening.port}/{octets}"
+        policy = resolver.Policy(allow_port=frozenset({listening.port}))
+        async with Resolver(policy=policy) as session:
+            with pytest.raises(Refused) as refused:
+                await session.fetch(url)
+        assert refused.value.rule == "S02"
+        assert listening.saw_nothing()
+    parsed = resolver.parse(url)
+    assert isinstance(parsed, tidy_finger.FingerUrl)
+    steps: list[Step] = []
+    with pytest.raises(Refused):
+        steps.extend(tidy_finger.converse(parsed, Options(), Limits()))
+    assert steps == []
+
+
+@pytest.mark.parametrize(
+    "url", ["finger://h.example/", "finger://h.example:7979/%2FW%20a%25b", "finger://h.example/a@b"]
+)
+def test_its_urls_are_built_as_they_were_written(url: str) -> None:
+    assert resolver.build(resolver.parse(url)) == url

@@ -1,0 +1,53 @@
+"""Each test under asyncio and under uvloop, with servers in another thread."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import uvloop
+
+from tests.contract.cases import CASES
+from tests.contract.conftest import folder, tls
+from tests.contract.setting import Setting, start
+from tests.elsewhere import Elsewhere
+from tests.sampled import sampled
+
+__all__ = ["folder", "tls"]  # the same fixtures
+
+Run: TypeAlias = "Callable[[Coroutine[Any, Any, Any]], Any]"
+
+
+#: Runs of the two loops, and those that long tables are tried with: by default one, in each part another.
+RUNS: dict[str, Run] = {"asyncio": asyncio.run, "uvloop": uvloop.run}
+SAMPLED = sampled(RUNS, lambda name: None)
+
+
+@pytest.fixture(params=SAMPLED)
+def either(request: pytest.FixtureRequest) -> Run:
+    """As `run`, of one loop or the other."""
+    return RUNS[request.param]
+
+
+@pytest.fixture(params=RUNS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a coroutine to its end in a new loop."""
+    return RUNS[request.param]
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Elsewhere]:
+    with Elsewhere() as there:
+        yield there
+
+
+@pytest.fixture(params=CASES, ids=str, scope="module")
+def setting(
+    request: pytest.FixtureRequest, elsewhere: Elsewhere, tls: ssl.SSLContext, folder: Path
+) -> Setting:
+    """A row of the contract, with its server elsewhere."""
+    return elsewhere.run(start, request.param, elsewhere.nursery, tls, folder)

@@ -1,0 +1,180 @@
+"""The contract by `resolver.blocking`: the tests of `tests/contract`, the fault matrix, Ctrl-C at every step.
+
+By default a few cases of each test; all with `RESOLVE_FAULTS=full`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import ssl
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.faulty import serve
+from protocols.contract import Kind
+from protocols.errors import ResolveError
+from resolver import blocking
+from resolver.events import Event
+from resolver.policy import Policy
+from resolver.portal import portal, thread
+from tests.contract.cases import Case
+from tests.contract.checkpoints import spread
+from tests.contract.setting import Setting
+from tests.contract.test_endings import is_whole
+from tests.elsewhere import Elsewhere
+from tests.faults.cell import CONTENT, NAME, Came, Result, came_of, limits_of, patience_for
+from tests.faults.rows import ROWS, SECURED, Row, is_raced
+from tests.faults.test_matrix import check
+from tests.loops.test_contract import Row as Kept
+from tests.loops.test_contract import rows
+from tests.loops.test_matrix import secured
+from tests.loops.waited import WaitedSetting
+from tests.resolver.blocking.test_calls import tasks
+from tests.sampled import FULL, sampled
+
+__all__ = ["secured"]  # a fixture
+
+
+def kind_of(row: tuple[Case, Kept]) -> Hashable:
+    return str(row[1])
+
+
+def fault_of(row: Row) -> Hashable:
+    return row.manner if row.manner.fault is None else row.manner.fault.kind
+
+
+TESTS = sampled(rows(), kind_of, 3)
+CELLS = sampled([row for row in ROWS if not is_raced(row)], fault_of, 2)
+
+
+@pytest.fixture(autouse=True)
+def started() -> None:
+    """The thread of ours is there before anything is counted."""
+    portal().run(tasks)
+
+
+@pytest.mark.parametrize(("setting", "row"), TESTS, indirect=["setting"], ids=str)
+def test_as_awaited(setting: Setting, row: Kept, tmp_path: Path) -> None:
+    given = dict(row.given)
+    if "tmp_path" in inspect.signature(row.test).parameters:
+        given["tmp_path"] = tmp_path
+    asyncio.run(row.test(WaitedSetting.of(setting), **given))
+
+
+class Interrupter(trio.abc.Instrument):
+    """Raises `KeyboardInterrupt` in the thread that waits, at the n-th step of what it waits for."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self.count = 0
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        call = task.context.get(thread._CALL)
+        if call is None:
+            return
+        self.count += 1
+        if self.count == self._number:
+            call.tell(interrupt)
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def interrupted(number: int, operation: Callable[[], object]) -> int:
+    """Run it, and have it interrupted at that step; 0: at none. How many there were."""
+    instrument = Interrupter(number)
+
+    async def install() -> None:
+        trio.lowlevel.add_instrument(instrument)
+
+    async def remove() -> None:
+        trio.lowlevel.remove_instrument(instrument)
+
+    portal().run(install)
+    try:
+        with suppress(KeyboardInterrupt):
+            operation()
+    finally:
+        while True:  # what came too late for the operation interrupts who waits next
+            with suppress(KeyboardInterrupt):
+                portal().run(remove)
+                break
+    return instrument.count
+
+
+def operations(session: blocking.Resolver, setting: Setting) -> dict[str, Callable[[Path], object]]:
+    document, listing = setting.url(setting.case.document), setting.case.listing
+
+    def entries(path: Path) -> None:
+        assert listing is not None
+        with session.entries(setting.url(listing)) as found:
+            list(found)
+
+    def stream(path: Path) -> None:
+        with session.stream(document) as reply:
+            list(reply.body)
+
+    offered: dict[str, Callable[[Path], object]] = {"stream": stream}
+    if setting.case.kind is not Kind.SERVICE:
+        offered["save"] = lambda path: session.save(document, path)
+    return offered if listing is None else {**offered, "entries": entries}
+
+
+def test_ctrl_c_at_every_step(setting: Setting, tmp_path: Path) -> None:
+    """The same session goes on; a file is whole or not there, and no task is left."""
+    before = portal().run(tasks)
+    with WaitedSetting.of(setting).waiting() as session:
+        for name, operation in operations(session, setting).items():
+            steps = interrupted(0, lambda: operation(tmp_path / f"whole {name}"))  # noqa: B023
+            for number in spread(steps, 1_000_000 if FULL else 4):
+                path = tmp_path / f"{name} {number}"
+                interrupted(number, lambda: operation(path))  # noqa: B023
+                if name != "save" or not is_whole(path, setting.case.content):
+                    operation(path)
+                assert name != "save" or is_whole(path, setting.case.content)
+                assert portal().run(tasks) == before
+    assert [name for name in os.listdir(tmp_path) if ".part" in name] == []
+
+
+def save(row: Row, url: str, folder: Path, port: int) -> Came:
+    events: list[Event] = []
+    saved, error = None, None
+    with blocking.Resolver(
+        policy=Policy(allow_port=frozenset({port}), allow_password=True),
+        limits=limits_of(row.manner),
+        patience=patience_for(row.manner),
+        on_event=events.append,
+    ) as session:
+        try:
+            saved = session.save(url, folder / NAME)
+        except ResolveError as raised:
+            error = raised
+    return came_of(saved, error, events, folder)
+
+
+@pytest.mark.parametrize("row", CELLS, ids=lambda row: row.name)
+def test_cell(row: Row, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path: Path) -> None:
+    """A row of the fault matrix."""
+    tls = secured if row.scheme in SECURED else None
+    server = elsewhere.run(serve, elsewhere.nursery, row.scheme, CONTENT, row.manner, tls)
+    url = server.url("user:word@" if row.manner.login else "")
+
+    def once() -> Came:
+        before = server.sent
+        came = save(row, url, tmp_path, server.port)
+        came.sent = server.sent - before
+        return came
+
+    first = once()
+    if first.error is None:
+        check(row, Result(first, None))
+        return
+    elsewhere.call(server.mend)
+    check(row, Result(first, once()))

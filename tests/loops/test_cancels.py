@@ -1,0 +1,91 @@
+"""A native cancel at every step, in every scheme: nothing else leaves, the session goes on, and nothing is
+left open."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from protocols.contract import Kind
+from tests.contract.checkpoints import spread
+from tests.contract.setting import Setting, check_nothing_left, settled
+from tests.contract.test_endings import ASKED, LEFT, MOST, is_whole
+from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at, ended_by
+from tests.loops.conftest import Run
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+@pytest.mark.parametrize("name", ASKED)
+def test_a_cancel_at_every_step(
+    setting: Setting, name: str, arrival: Arrival, either: Run, tmp_path: Path
+) -> None:
+    template = getattr(setting.case, ASKED[name])
+    if template is None or (name == "save" and setting.case.kind is Kind.SERVICE):
+        return
+    either(_cancel(setting, setting.url(template), name, arrival, tmp_path))
+    assert [name for name in os.listdir(tmp_path) if ".part" in name] == []
+
+
+async def _cancel(setting: Setting, url: str, name: str, arrival: Arrival, folder: Path) -> None:
+    before = await settled()
+    async with setting.resolver() as session:
+        whole = partial(LEFT[name], session, url, folder / "whole")
+        count, _ = await cancelled_at(None, arrival, whole)
+        for number in spread(count, MOST):
+            path = folder / f"{number}"
+            operation = partial(LEFT[name], session, url, path)
+            _, left = await cancelled_at(number, arrival, operation)
+            assert left is None or type(left) is ended_by(arrival)
+            if name != "save" or not is_whole(path, setting.case.content):
+                await operation()
+            assert name != "save" or is_whole(path, setting.case.content)
+    await check_nothing_left(before)
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+def test_a_cancel_at_every_step_of_a_session(setting: Setting, arrival: Arrival, either: Run) -> None:
+    """Also while it is left, and all that it kept is closed."""
+
+    async def whole() -> None:
+        async with setting.resolver() as session:
+            for _ in range(2):
+                await session.fetch(setting.url(setting.case.document))
+
+    async def main() -> None:
+        before = await settled()
+        count, _ = await cancelled_at(None, arrival, whole)
+        for number in spread(count, MOST):
+            await cancelled_at(number, arrival, whole)
+        await check_nothing_left(before)
+
+    either(main())
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+def test_behind_a_cancel_the_loop_is_idle(setting: Setting, arrival: Arrival) -> None:
+    """Nobody goes on cancelling what has ended, turn after turn."""
+
+    class Counting(asyncio.SelectorEventLoop):
+        turns = 0
+
+        def _run_once(self) -> None:
+            Counting.turns += 1
+            super()._run_once()  # type: ignore[misc]
+
+    async def main() -> int:
+        async with setting.resolver() as session:
+            fetch = partial(session.fetch, setting.url(setting.case.document))
+            count, _ = await cancelled_at(None, arrival, fetch)
+            for number in spread(count, MOST):
+                await cancelled_at(number, arrival, fetch)
+            await settled()
+            before = Counting.turns
+            await asyncio.sleep(0.01)
+            return Counting.turns - before
+
+    with asyncio.Runner(loop_factory=Counting) as runner:
+        assert runner.run(main()) < 10

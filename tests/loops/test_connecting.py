@@ -1,0 +1,129 @@
+"""Connecting: a peer that leaves at once, addresses that race, and cancels in between."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from protocols.contract import Came
+from protocols.errors import Disconnected
+from resolver.gate import connecting
+from resolver.gate.connecting import Attempts
+from resolver.gate.race import first_of
+from resolver.policy import Policy
+from resolver.retrieval.session import Resolver
+from tests.contract.setting import check_nothing_left, settled
+from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
+from tests.loops.conftest import Run
+
+#: One run of each loop that there is.
+RUNS: tuple[Callable[..., Any], ...] = (trio.run, lambda function: asyncio.run(function()))
+
+
+class Hasty(socket.socket):
+    """By the time that the connection is looked at it stood, and its peer has reset it."""
+
+    listener: socket.socket
+
+    def connect(self, address: Any) -> None:
+        try:
+            super().connect(address)
+        finally:
+            peer, _ = self.listener.accept()
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+
+
+@pytest.mark.parametrize("one", RUNS, ids=["trio", "asyncio"])
+@pytest.mark.parametrize("way", ["fetch", "info"])
+def test_a_peer_that_resets_at_once_has_left(
+    way: str, one: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And was not unreachable: whose processor is faster makes no difference."""
+    with socket.create_server(("127.0.0.1", 0)) as Hasty.listener:
+        port = Hasty.listener.getsockname()[1]
+        monkeypatch.setattr("socket.socket", Hasty)
+        session = Resolver(policy=Policy(allow_port=frozenset({port})))
+        with pytest.raises(Disconnected) as caught:
+            one(partial(getattr(session, way), f"gopher://127.0.0.1:{port}/0a"))
+    assert "broke" in caught.value.message
+    assert caught.value.retryable
+
+
+@pytest.fixture
+def two() -> Iterator[tuple[list[str], int]]:
+    """Two addresses of this machine where somebody listens at the same port."""
+    while True:
+        one = socket.create_server(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        with one, suppress(OSError):
+            with socket.create_server(("127.0.0.2", port)):
+                yield ["127.0.0.1", "127.0.0.2"], port
+            return
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+def test_a_cancel_at_every_step_of_a_race(
+    arrival: Arrival, two: tuple[list[str], int], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of one where both connect in the same turn, nothing stays open."""
+    addresses, port = two
+    monkeypatch.setattr(connecting, "ATTEMPT_DELAY", 0.0)
+    monkeypatch.setattr(connecting, "_is_connected", lambda sock: False)  # as far away: it has to be awaited
+
+    async def connect() -> None:
+        sock, _ = await Attempts("h.example").connect(addresses, port)
+        sock.close()
+
+    async def main() -> None:
+        before = await settled()
+        count, _ = await cancelled_at(None, arrival, connect)
+        assert count > 1
+        for number in range(1, count + 1):
+            await cancelled_at(number, arrival, connect)
+            await check_nothing_left(before)
+
+    run(main())
+
+
+def test_both_that_are_done_in_one_turn_came(run: Run) -> None:
+    async def main() -> None:
+        event = asyncio.Event()
+        asyncio.get_running_loop().call_soon(event.set)
+        assert await first_of(event.wait, event.wait) == (Came(True), Came(True))
+
+    run(main())
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+def test_of_two_at_once_a_cancel_leaves_none(arrival: Arrival, run: Run) -> None:
+    """Whatever it meets, both have ended when it leaves, and were not cancelled for nothing."""
+    under_way: set[str] = set()
+
+    async def wait(name: str, turns: int) -> str:
+        under_way.add(name)
+        try:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        finally:
+            under_way.discard(name)
+        return name
+
+    async def main() -> None:
+        for turns in ((1, 1), (2, 1), (1, 3), (3, 3)):
+            both = partial(first_of, partial(wait, "one", turns[0]), partial(wait, "other", turns[1]))
+            count, left = await cancelled_at(None, arrival, both)
+            assert left is None
+            for number in range(1, count + 1):
+                await cancelled_at(number, arrival, both)
+                assert under_way == set()
+
+    run(main())

@@ -1,0 +1,185 @@
+"""A service of FastAPI under uvicorn: many who ask at once, and clients that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeAlias
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import StreamingResponse
+
+import fixtures.ftp
+import fixtures.gopher
+import fixtures.http
+import resolver
+from fixtures.gopher import Behaviour, GopherServer
+from tests.contract.setting import check_nothing_left, settle, settled
+from tests.elsewhere import Elsewhere
+from tests.hang import HANG
+from tests.loops.conftest import Run
+
+AT_ONCE = 100
+SILENT = {b"silent": Behaviour(silent=True, stays=True)}
+
+Fetch: TypeAlias = Callable[[str], Awaitable[resolver.Response]]
+
+
+class Service:
+    """What it is doing is in `waiting`: for each the URL that it waits for."""
+
+    def __init__(self, policy: resolver.Policy) -> None:
+        self.waiting: list[str] = []
+        self._session = resolver.Resolver(policy=policy)
+        self.app = FastAPI(lifespan=self._live)
+        self.app.get("/shared")(self.shared)
+        self.app.get("/stream")(self.stream)
+        self._alone = partial(resolver.fetch, policy=policy)
+        self.app.get("/alone")(self.alone)
+
+    @asynccontextmanager
+    async def _live(self, _: FastAPI) -> AsyncIterator[None]:
+        async with self._session:
+            yield
+
+    async def shared(self, url: str, request: Request) -> Response:
+        return await self._fetch(self._session.fetch, url, request)
+
+    async def alone(self, url: str, request: Request) -> Response:
+        return await self._fetch(self._alone, url, request)
+
+    async def stream(self, url: str) -> StreamingResponse:
+        return StreamingResponse(self._pieces(url), media_type="application/octet-stream")
+
+    async def _pieces(self, url: str) -> AsyncIterator[bytes]:
+        """Starlette cancels it when the client has gone."""
+        self.waiting.append(url)
+        try:
+            async with self._session.stream(url) as reply:
+                async for octets in reply.body:
+                    yield octets
+        finally:
+            self.waiting.remove(url)
+
+    async def _fetch(self, fetch: Fetch, url: str, request: Request) -> Response:
+        """Who answers at once is not cancelled by Starlette, and so waits for the client's going too."""
+        self.waiting.append(url)
+        fetching, going = asyncio.ensure_future(fetch(url)), asyncio.ensure_future(gone(request))
+        try:
+            await asyncio.wait([fetching, going], return_when=asyncio.FIRST_COMPLETED)
+            return Response(fetching.result().content if fetching.done() else b"")
+        finally:
+            fetching.cancel()
+            going.cancel()
+            await asyncio.wait([fetching, going])
+            self.waiting.remove(url)
+
+
+async def gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class Serving(uvicorn.Server):
+    """With an eye to what it has open."""
+
+    def idle(self) -> bool:
+        return not self.server_state.connections and not self.server_state.tasks
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncIterator[tuple[Serving, httpx.AsyncClient]]:
+    """On a socket that listens before anybody could ask, so that nobody waits for it."""
+    server = Serving(uvicorn.Config(app, log_config=None, loop="none"))
+    with socket.create_server(("127.0.0.1", 0), backlog=AT_ONCE) as listener:
+        running = asyncio.ensure_future(server.serve([listener]))
+        try:
+            address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+            async with httpx.AsyncClient(
+                base_url=address, limits=limits, timeout=None, trust_env=False
+            ) as one:
+                yield server, one
+        except BaseException:
+            server.force_exit = True  # else it waits for clients that a failed test has left
+            raise
+        finally:
+            server.should_exit = True
+            await running
+
+
+async def listen_once() -> None:
+    """libuv keeps a descriptor in reserve from the first time that its loop listens."""
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0):
+        pass
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Until it does; a turn of the loop at a time, and never longer than what hangs."""
+    async with asyncio.timeout(HANG):
+        while not holds():
+            await settle()
+
+
+@pytest.fixture
+def gopher(elsewhere: Elsewhere) -> GopherServer:
+    return elsewhere.run(partial(fixtures.gopher.serve, behaviours=SILENT), elsewhere.nursery)
+
+
+@pytest.mark.parametrize("way", ["shared", "alone", "stream"])
+def test_a_hundred_requests_at_once(
+    way: str, either: Run, elsewhere: Elsewhere, gopher: GopherServer
+) -> None:
+    """Of three schemes; each gets its own answer, and nothing is left open."""
+    ftp = elsewhere.run(fixtures.ftp.serve, elsewhere.nursery)
+    http = elsewhere.run(fixtures.http.serve, elsewhere.nursery)
+    urls = [gopher.url("00/about"), ftp.url("pub/a.txt"), http.url("/about.txt")]
+    policy = resolver.Policy(allow_port=frozenset({gopher.port, ftp.port, http.port}))
+    expected = [resolver.blocking.fetch(url, policy=policy).content for url in urls]
+
+    async def main() -> None:
+        await listen_once()
+        before = await settled()
+        async with serving(Service(policy).app) as (_, client):
+            asked = [client.get(f"/{way}", params={"url": urls[i % len(urls)]}) for i in range(AT_ONCE)]
+            answers = await asyncio.gather(*asked)
+        assert {answer.status_code for answer in answers} == {200}
+        for number, answer in enumerate(answers):
+            assert answer.content == expected[number % len(urls)]
+        await check_nothing_left(before)
+
+    either(main())
+
+
+@pytest.mark.parametrize("way", ["shared", "alone", "stream"])
+def test_clients_that_go_away_leave_nothing(way: str, either: Run, gopher: GopherServer) -> None:
+    """While the service goes on, and what it fetches says nothing."""
+    service = Service(resolver.Policy(allow_port=frozenset({gopher.port})))
+
+    async def main() -> None:
+        async with serving(service.app) as (server, client):
+            assert (await client.get("/shared", params={"url": gopher.url("00/about")})).is_success
+            await until(server.idle)
+            before, tasks = await settled(), len(asyncio.all_tasks())
+            heard = len(gopher.requests)
+            asked = [
+                asyncio.ensure_future(client.get(f"/{way}", params={"url": gopher.url("0silent")}))
+                for _ in range(AT_ONCE)
+            ]
+            await until(lambda: len(gopher.requests) - heard == AT_ONCE)
+            assert len(service.waiting) == AT_ONCE
+            for each in asked:
+                each.cancel()
+            await asyncio.wait(asked)
+            await until(lambda: server.idle() and not service.waiting)
+            assert len(asyncio.all_tasks()) == tasks
+            await check_nothing_left(before)
+            assert (await client.get("/shared", params={"url": gopher.url("00/about")})).is_success
+
+    either(main())

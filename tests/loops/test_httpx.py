@@ -1,0 +1,112 @@
+"""httpx under asyncio and uvloop, through our transport: HTTP/2 and HTTP/1.1 inside TLS, bodies both ways,
+its timeouts, and clients that are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fixtures.__main__ import server_tls
+from fixtures.http import ABOUT
+from fixtures.http import serve as serve_http1
+from fixtures.http.framed_server import FramedServer, serve
+from resolver import HttpxTransport
+from resolver.policy import Policy
+from tests.contract.checkpoints import spread
+from tests.contract.setting import Listening, check_nothing_left, settled
+from tests.contract.test_endings import MOST
+from tests.elsewhere import Elsewhere
+from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
+from tests.loops.conftest import Run
+from tests.resolver.test_http2 import BIG, SITE
+
+AT_ONCE = 30
+IMPATIENT = httpx.Timeout(None, read=0.05)
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> tuple[ssl.SSLContext, str]:
+    context, cafile = server_tls(tmp_path)
+    return context, str(cafile)
+
+
+@pytest.fixture
+def framed(elsewhere: Elsewhere, secured: tuple[ssl.SSLContext, str]) -> FramedServer:
+    return elsewhere.run(serve, elsewhere.nursery, secured[0], SITE)
+
+
+def client(cafile: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=HttpxTransport(cafile=cafile), timeout=None)
+
+
+def test_many_at_once_in_frames(run: Run, framed: FramedServer, secured: tuple[ssl.SSLContext, str]) -> None:
+    """On their connections, which are all closed in the end."""
+
+    async def main() -> None:
+        before = await settled()
+        async with client(secured[1]) as plain:
+            paths = ["/about.txt", "/big"] * (AT_ONCE // 2)
+            answers = await asyncio.gather(*(plain.get(framed.url(path)) for path in paths))
+            assert [answer.content for answer in answers] == [ABOUT, BIG] * (AT_ONCE // 2)
+            assert {answer.http_version for answer in answers} == {"HTTP/2"}
+        await check_nothing_left(before)
+
+    run(main())
+    assert framed.violations == []
+
+
+async def pieces() -> AsyncIterator[bytes]:
+    for octets in (b"one", b"two"):
+        await asyncio.sleep(0)
+        yield octets
+
+
+def test_a_body_that_is_sent_piece_by_piece(
+    run: Run, elsewhere: Elsewhere, secured: tuple[ssl.SSLContext, str]
+) -> None:
+    server = elsewhere.run(partial(serve_http1, ssl_context=secured[0]), elsewhere.nursery)
+
+    async def main() -> None:
+        async with client(secured[1]) as plain:
+            answer = await plain.put(server.url("/about.txt"), content=pieces())
+            assert (answer.status_code, answer.http_version) == (200, "HTTP/1.1")
+
+    run(main())
+    assert [request.body for request in server.requests] == [b"onetwo"]
+
+
+def test_the_timeout_of_a_client(run: Run) -> None:
+    async def main(port: int) -> None:
+        transport = HttpxTransport(policy=Policy(allow_port=frozenset({port})))
+        async with httpx.AsyncClient(transport=transport, timeout=IMPATIENT) as plain:
+            with pytest.raises(httpx.ReadTimeout):
+                await plain.get(f"http://127.0.0.1:{port}/")
+
+    with Listening() as nobody:
+        run(main(nobody.port))
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+@pytest.mark.parametrize("path", ["/about.txt", "/big"])
+def test_a_cancel_at_every_step(
+    path: str, arrival: Arrival, run: Run, framed: FramedServer, secured: tuple[ssl.SSLContext, str]
+) -> None:
+    """The same client goes on, and nothing is left open."""
+
+    async def main() -> None:
+        before = await settled()
+        async with client(secured[1]) as plain:
+            get = partial(plain.get, framed.url(path))
+            count, _ = await cancelled_at(None, arrival, get)
+            for number in spread(count, MOST):
+                await cancelled_at(number, arrival, get)
+                assert (await get()).content == SITE[path].content
+        await check_nothing_left(before)
+
+    run(main())

@@ -1,0 +1,91 @@
+"""The fault matrix under asyncio and uvloop: whatever the peer does, the file is whole or there is none.
+
+By default a cell for each fault and each moment of it. Cells whose peer is silent wait together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fixtures.__main__ import server_tls
+from fixtures.faulty import serve
+from tests.elsewhere import Elsewhere
+from tests.faults.cell import CONTENT, Came, Result, limits_of, patience_for, save
+from tests.faults.rows import ROWS, SECURED, Row, is_raced
+from tests.faults.test_matrix import check, is_silent
+from tests.hang import HANG
+from tests.loops.conftest import Run
+from tests.sampled import sampled
+
+
+def kind_of(row: Row) -> object:
+    fault = row.manner.fault
+    return row.manner if fault is None else (fault.kind, fault.at, fault.times is None)
+
+
+TRIED = sampled([row for row in ROWS if not is_raced(row)], kind_of)
+SILENT = [row for row in TRIED if is_silent(row)]
+PROMPT = [row for row in TRIED if not is_silent(row)]
+
+#: Silent cells that are run together.
+_PORTION = 24
+
+
+async def result_of(row: Row, folder: Path, tls: ssl.SSLContext, elsewhere: Elsewhere) -> Result:
+    """See `tests.faults.cell.run`, whose server is in the same loop."""
+    manner = row.manner
+    server = elsewhere.run(
+        serve, elsewhere.nursery, row.scheme, CONTENT, manner, tls if row.scheme in SECURED else None
+    )
+    url = server.url("user:word@" if manner.login else "")
+
+    async def once() -> Came:
+        before = server.sent
+        came = await save(url, folder, limits_of(manner), patience_for(manner), server.port)
+        came.sent = server.sent - before
+        return came
+
+    first = await asyncio.wait_for(once(), HANG)
+    if first.error is None:
+        return Result(first, None)
+    elsewhere.call(server.mend)
+    return Result(first, await asyncio.wait_for(once(), HANG))
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
+    folder = tmp_path_factory.mktemp("authority")
+    context, authority = server_tls(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(authority))
+        patch.setenv("SSL_CERT_DIR", str(folder))
+        yield context
+
+
+@pytest.mark.parametrize("row", PROMPT, ids=lambda row: row.name)
+def test_cell(row: Row, either: Run, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path: Path) -> None:
+    check(row, either(result_of(row, tmp_path, secured, elsewhere)))
+
+
+@pytest.mark.parametrize("first", range(0, len(SILENT), _PORTION))
+def test_silent_cells(
+    first: int, either: Run, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path: Path
+) -> None:
+    rows = SILENT[first : first + _PORTION]
+    places = [tmp_path / str(at) for at in range(len(rows))]
+    for place in places:
+        place.mkdir()
+
+    async def main() -> list[Result]:
+        under_way = (
+            result_of(row, place, secured, elsewhere) for row, place in zip(rows, places, strict=True)
+        )
+        return await asyncio.gather(*under_way)
+
+    for row, result in zip(rows, either(main()), strict=True):
+        check(row, result)

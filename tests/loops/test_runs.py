@@ -1,0 +1,135 @@
+"""One run of a loop and another: what is made before any, what an entered session says in another, and that
+nothing kept by the clock of one counts in the next."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+import fixtures.http
+from protocols.contract import Limits
+from protocols.errors import TimedOut
+from resolver import HttpxTransport, Resolver
+from resolver.gate import connecting
+from resolver.gate.lookup import LookupCache
+from resolver.policy import Policy
+from tests.contract.setting import Listening
+from tests.elsewhere import Elsewhere
+from tests.loops.conftest import Run
+
+#: One run of each loop that there is.
+RUNS: tuple[Callable[..., Any], ...] = (trio.run, lambda function: asyncio.run(function()))
+
+
+@pytest.fixture
+def port(elsewhere: Elsewhere) -> int:
+    return elsewhere.run(fixtures.http.serve, elsewhere.nursery).port
+
+
+def test_a_transport_made_before_any_loop(port: int, run: Run) -> None:
+    """httpx under asyncio, with connections that are kept."""
+    transport = HttpxTransport(policy=Policy(allow_port=frozenset({port})))
+
+    async def main() -> list[bytes]:
+        async with httpx.AsyncClient(transport=transport) as client:
+            return [(await client.get(f"http://127.0.0.1:{port}/about.txt")).content for _ in range(3)]
+
+    assert run(main()) == [fixtures.http.EXAMPLE["/about.txt"].content] * 3
+
+
+def test_an_entered_session_says_so_in_another_run(port: int) -> None:
+    """Of the same loop, and of the other."""
+    url, policy = f"http://127.0.0.1:{port}/about.txt", Policy(allow_port=frozenset({port}))
+    for one in RUNS:
+        session = Resolver(policy=policy)
+
+        async def enter(session: Resolver = session) -> None:
+            await session.__aenter__()
+            await session.fetch(url)
+
+        async def ask(session: Resolver = session) -> None:
+            with pytest.raises(RuntimeError, match="entered in another run of an event loop"):
+                await session.fetch(url)
+            with pytest.raises(RuntimeError, match="entered in another run of an event loop"):
+                await session.__aenter__()
+
+        one(enter)
+        for other in RUNS:
+            other(ask)
+
+        async def leave(session: Resolver = session) -> None:
+            await session.__aexit__(None, None, None)
+
+        one(leave)
+
+
+def test_an_entered_session_says_so_in_another_thread(port: int, run: Run) -> None:
+    url, policy = f"http://127.0.0.1:{port}/about.txt", Policy(allow_port=frozenset({port}))
+    caught: list[BaseException] = []
+
+    def ask(session: Resolver) -> None:
+        try:
+            run(session.fetch(url))
+        except RuntimeError as error:
+            caught.append(error)
+
+    async def main() -> None:
+        async with Resolver(policy=policy) as session:
+            thread = threading.Thread(target=ask, args=[session])
+            thread.start()
+            await asyncio.to_thread(thread.join)
+            assert (await session.fetch(url)).content
+
+    run(main())
+    assert ["another thread" in str(error) for error in caught] == [True]
+
+
+def test_what_was_looked_up_counts_in_its_own_run_alone() -> None:
+    """The clock of another run may be far behind, or ahead."""
+    asked: list[str] = []
+
+    async def look_up(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return ["192.0.2.1"]
+
+    cache = LookupCache(look_up)
+
+    async def ask() -> None:
+        for _ in range(2):
+            assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
+
+    for number, one in enumerate([*RUNS, *RUNS], 1):
+        one(ask)
+        assert len(asked) == number
+
+
+def test_a_loop_is_given_descriptors_and_no_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop keeps a socket open that it was given."""
+    monkeypatch.setattr(connecting, "_is_connected", lambda sock: False)  # as far away: it has to be awaited
+    given: list[tuple[str, object]] = []
+
+    def keep(name: str, given_to: Callable[..., None]) -> Callable[..., None]:
+        def add(fd: object, *how: object) -> None:
+            given.append((name, fd))
+            given_to(fd, *how)
+
+        return add
+
+    def listening() -> asyncio.AbstractEventLoop:
+        loop = asyncio.SelectorEventLoop()
+        added = {"add_reader": loop.add_reader, "add_writer": loop.add_writer}
+        vars(loop).update({name: keep(name, add) for name, add in added.items()})
+        return loop
+
+    with Listening() as nobody, asyncio.Runner(loop_factory=listening) as runner:
+        policy, limits = Policy(allow_port=frozenset({nobody.port})), Limits(idle=0.1)
+        with pytest.raises(TimedOut):
+            runner.run(Resolver(policy=policy, limits=limits).fetch(f"gopher://127.0.0.1:{nobody.port}/0a"))
+    assert {name for name, _ in given} == {"add_reader", "add_writer"}
+    assert {type(fd) for _, fd in given} == {int}

@@ -1,0 +1,80 @@
+"""No octet of a body is lost by a native cancel: it goes through any shield, so nothing is awaited between an
+octet that was taken and who asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fixtures.faulty import serve
+from fixtures.faulty.server import SPEAKERS
+from protocols.errors import Disconnected
+from resolver.policy import Policy
+from resolver.retrieval.session import Resolver
+from tests.elsewhere import Elsewhere
+from tests.faults.cell import lines_of
+from tests.faults.rows import SECURED
+from tests.loops.cancels import Arrival, cancelled_at
+from tests.loops.conftest import Run
+
+LARGE = lines_of(2_000_000)
+
+#: Its body is asked for range by range: who is cancelled while one is asked for cannot go on, and is told so.
+ASKING = {"wais"}
+
+
+async def taken(body: AsyncIterator[bytes], arrival: Arrival) -> bytes:
+    """All of it, though two of three calls for more are cancelled."""
+    pieces: list[bytes] = []
+
+    async def take() -> None:
+        pieces.append(await anext(body, b""))
+
+    while not pieces or pieces[-1]:
+        for at in (1, 2, None):
+            await cancelled_at(at, arrival, take)
+    return b"".join(pieces)
+
+
+@pytest.mark.parametrize("arrival", ["waiting", "ready"])
+@pytest.mark.parametrize("scheme", SPEAKERS)
+def test_no_octet_is_lost_by_a_cancel(
+    scheme: str, arrival: Arrival, run: Run, elsewhere: Elsewhere, tls: ssl.SSLContext
+) -> None:
+    secured = tls if scheme in SECURED else None
+    server = elsewhere.run(serve, elsewhere.nursery, scheme, LARGE, None, secured)
+
+    async def main() -> bytes:
+        policy = Policy(allow_port=frozenset({server.port}))
+        async with Resolver(policy=policy) as session, session.stream(server.url()) as reply:
+            return await taken(reply.body, arrival)
+
+    try:
+        assert run(main()) == LARGE
+    except Disconnected:
+        assert scheme in ASKING
+
+
+@pytest.mark.parametrize("scheme", ["gopher", "http", "ftp"])
+def test_no_octet_is_lost_to_impatience(
+    scheme: str, run: Run, elsewhere: Elsewhere, tls: ssl.SSLContext
+) -> None:
+    """`wait_for` in a loop, as whoever also has something else to do would write it."""
+    server = elsewhere.run(serve, elsewhere.nursery, scheme, LARGE)
+
+    async def main() -> bytes:
+        pieces: list[bytes] = []
+        policy = Policy(allow_port=frozenset({server.port}))
+        async with Resolver(policy=policy) as session, session.stream(server.url()) as reply:
+            while True:
+                try:
+                    pieces.append(await asyncio.wait_for(anext(reply.body), 0.0005))
+                except TimeoutError:
+                    continue
+                except StopAsyncIteration:
+                    return b"".join(pieces)
+
+    assert run(main()) == LARGE

@@ -1,0 +1,167 @@
+"""Threads under asyncio: those that work on a file of ours are waited for, a look-up is not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resolver.disk import file
+from resolver.disk.part import Part
+from resolver.disk.partial_file import PartialFile
+from resolver.retrieval.session import Resolver
+from tests.fresh import environment
+from tests.hang import HANG
+from tests.loops.cancels import turns
+from tests.loops.conftest import Run
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+class Gate:
+    """In the place of a function that a thread calls: holds it up until it is opened."""
+
+    def __init__(self, function: Callable[..., object], number: int) -> None:
+        self._function = function
+        self._left = number
+        self.reached = threading.Event()
+        self.opened = threading.Event()
+        self.passed = False
+
+    def __call__(self, *given: object, **named: object) -> object:
+        self._left -= 1
+        if self._left == 0:
+            self.reached.set()
+            assert self.opened.wait(HANG)
+        found = self._function(*given, **named)
+        self.passed = True
+        return found
+
+
+#: What is done in threads while a file is saved: whose function, which, and at which of its calls.
+WORK = {
+    "what it is of": (Part, "note", 1),
+    "its digest": (PartialFile, "_add_to", 1),
+    "that it is whole": (Part, "note", 2),
+    "its name": (Part, "settle", 1),
+}
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_a_thread_that_works_on_a_file_is_waited_for(
+    what: str, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """However often it is cancelled: the cancel leaves behind the work, and the file is whole or can be."""
+    place, name, number = WORK[what]
+    gate = Gate(getattr(place, name), number)
+    monkeypatch.setattr(place, name, lambda *given, **named: gate(*given, **named))
+    (tmp_path / "from").write_bytes(b"some octets\n" * 1_000)
+    path = tmp_path / "into"
+
+    async def main() -> None:
+        async with Resolver() as session:
+            url = (tmp_path / "from").as_uri()
+            saving = asyncio.create_task(session.save(url, path, digest=True))
+            await asyncio.to_thread(gate.reached.wait, HANG)
+            await cancelled_in_vain(saving)
+            gate.opened.set()
+            with pytest.raises(asyncio.CancelledError):
+                await saving
+            assert gate.passed
+            if not path.exists():
+                await session.save(url, path)
+
+    run(main())
+    assert path.read_bytes() == (tmp_path / "from").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["from", "into"]
+
+
+def test_a_thread_that_reads_a_directory_is_waited_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its descriptor is closed only behind that: another file may have the number then."""
+    gate = Gate(file._sorted_names, 1)
+    monkeypatch.setattr(file, "_sorted_names", gate)
+
+    async def main() -> None:
+        async with Resolver() as session:
+            fetching = asyncio.create_task(session.fetch(tmp_path.as_uri()))
+            await asyncio.to_thread(gate.reached.wait, HANG)
+            await cancelled_in_vain(fetching)
+            gate.opened.set()
+            with pytest.raises(asyncio.CancelledError):
+                await fetching
+
+    run(main())
+    assert gate.passed
+
+
+async def cancelled_in_vain(task: asyncio.Task[object]) -> None:
+    """Cancel it several times: it does not end."""
+    for _ in range(3):
+        task.cancel()
+        await turns()
+        assert not task.done()
+
+
+_HANGING = """
+import asyncio, socket, sys, threading
+import resolver
+
+def hang(*given, **named):
+    threading.Event().wait()
+
+socket.getaddrinfo = hang
+limits = resolver.Limits(connect=0.1)
+
+async def main():
+    try:
+        await resolver.fetch("gopher://h.example/0a", limits=limits)
+    except resolver.TimedOut as error:
+        print("timed out")
+    try:
+        async with asyncio.timeout(0.1):
+            await resolver.fetch("gopher://i.example/0a")
+    except TimeoutError:
+        print("cancelled")
+
+{start}(main())
+print("the run has ended")
+"""
+
+
+@pytest.mark.parametrize("start", ["asyncio.run", "__import__('uvloop').run"])
+def test_a_look_up_that_hangs_holds_up_nobody(start: str) -> None:
+    """Neither who asked, nor the end of the run, nor that of the process."""
+    command = [sys.executable, "-W", "error", "-c", _HANGING.format(start=start)]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment(), capture_output=True, encoding="utf-8", timeout=HANG
+    )
+    assert (done.stdout.splitlines(), done.stderr) == (["timed out", "cancelled", "the run has ended"], "")
+
+
+def test_a_look_up_may_end_behind_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread finds nobody who waits, and leaves it at that."""
+    gate = Gate(lambda *given, **named: [], 1)
+    monkeypatch.setattr("socket.getaddrinfo", gate)
+
+    async def main() -> None:
+        fetching = asyncio.create_task(Resolver().fetch("gopher://h.example/0a"))
+        await asyncio.to_thread(gate.reached.wait, HANG)
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+
+    before = set(threading.enumerate())
+    run(main())
+    gate.opened.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(HANG)
+        assert not thread.is_alive()
+    assert gate.passed

@@ -1,0 +1,100 @@
+"""A session for threads that wait, in the words of one that is awaited: for the tests that both keep."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from protocols.contract import Entry, Limits, Options
+from resolver import Resolver, Response, Saved, blocking
+from resolver.events import OnEvent
+from resolver.loops import running
+from resolver.policy import Policy
+from tests.contract.setting import PATIENT, Setting
+
+T = TypeVar("T")
+
+
+class Each(Generic[T]):
+    """What an iterator gives."""
+
+    def __init__(self, given: Iterator[T]) -> None:
+        self._given = given
+
+    def __aiter__(self) -> Each[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        try:
+            for each in self._given:
+                return each
+        except ValueError as error:  # what was left
+            raise running().closed(str(error)) from error
+        raise StopAsyncIteration
+
+
+class WaitedReply:
+    def __init__(self, reply: blocking.LiveReply) -> None:
+        self.kind = reply.kind
+        self.body = Each(iter(reply.body))
+
+
+class Waited:
+    """Whoever awaits it holds the loop of the test up, which nothing else needs meanwhile."""
+
+    def __init__(self, session: blocking.Resolver) -> None:
+        self._session = session
+
+    async def __aenter__(self) -> Waited:
+        self._session.__enter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._session.close()
+
+    async def fetch(self, url: str, **given: Any) -> Response:
+        return self._session.fetch(url, **given)
+
+    async def info(self, url: str) -> Entry:
+        return self._session.info(url)
+
+    async def save(self, url: str, path: Path, **given: Any) -> Saved:
+        return self._session.save(url, path, **given)
+
+    @asynccontextmanager
+    async def stream(self, url: str) -> AsyncIterator[WaitedReply]:
+        with self._session.stream(url) as reply:
+            yield WaitedReply(reply)
+
+    @asynccontextmanager
+    async def entries(self, url: str) -> AsyncIterator[Each[Entry]]:
+        with self._session.entries(url) as entries:
+            yield Each(entries)
+
+
+@dataclass(frozen=True)
+class WaitedSetting(Setting):
+    """A row of the contract whose sessions are for threads that wait."""
+
+    @classmethod
+    def of(cls, setting: Setting) -> WaitedSetting:
+        return cls(**{each.name: getattr(setting, each.name) for each in fields(Setting)})
+
+    def waiting(self, **settings: Any) -> blocking.Resolver:
+        given = {name: value for name, value in settings.items() if value is not None}
+        patient = {"policy": self.policy, "limits": Limits(idle=PATIENT), "news_server": self.news_server}
+        return blocking.Resolver(**{**patient, **given})
+
+    def resolver(
+        self,
+        *,
+        options: Options | None = None,
+        limits: Limits | None = None,
+        policy: Policy | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Resolver:
+        session = self.waiting(options=options, limits=limits, policy=policy, on_event=on_event)
+        return cast(Resolver, Waited(session))

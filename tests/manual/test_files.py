@@ -1,0 +1,192 @@
+"""What shells and `man` are given: in the wheel, as the tables have it, and as real shells take it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from manual import FILES
+from manual.__main__ import write
+from manual.words import value_of
+from resolver.cli.options import Option, rows
+from resolver.cli.vocabulary import RULES, STATUSES, VERBS
+from tests.servers.packages import find
+
+CHECKOUT = Path(__file__).parents[2]
+BASH, ZSH, FISH, MAN = FILES
+
+
+@pytest.fixture(name="made", scope="module")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    return write(tmp_path_factory.mktemp("made"))
+
+
+@pytest.mark.parametrize("target", ["wheel", "sdist"])
+def test_a_wheel_has_them_as_the_tables_are_now(
+    target: str, made: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """Built from the repository, and from what the source distribution holds of it."""
+    source = CHECKOUT
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t"]
+    if target == "sdist":
+        subprocess.run([*build, "sdist"], cwd=CHECKOUT, check=True, capture_output=True)
+        subprocess.run(["tar", "-xf", next(tmp_path.glob("*.tar.gz"))], cwd=tmp_path, check=True)
+        (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    subprocess.run([*build, "wheel"], cwd=source, check=True, capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        shipped = {name.partition(".data/data/")[2]: wheel.read(name) for name in wheel.namelist()}
+    for place, path in made.items():
+        assert shipped[place] == path.read_bytes(), place
+
+
+def test_whatever_the_tables_have_is_there(made: Mapping[str, Path]) -> None:
+    for row in rows():
+        for place, path in made.items():
+            text = path.read_text().replace("\\-", "-")
+            for flag in row.flags:
+                shown = (
+                    f"-{'l' if flag.startswith('--') else 's'} {flag.lstrip('-')} " if place == FISH else flag
+                )
+                assert shown in text, (place, flag)
+            for choice in row.choices or ():
+                assert re.search(rf"\b{choice}\b", text), (place, choice)
+    page = made[MAN].read_text()
+    for word in (*(verb.name for verb in VERBS), *(rule.name for rule in RULES), *map(str, STATUSES)):
+        assert re.search(rf"^\.B {word}\b", page, re.MULTILINE), word
+
+
+# --- bash, which is wherever the tests are
+
+
+def by_bash(path: Path, folder: Path, *words: str) -> list[str]:
+    """What bash offers for the last of these words behind `resolve`."""
+    given = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _resolve'
+    script = given + '; printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "--norc", "-uc", script, "bash", str(path), "resolve", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split("\n")[:-1]
+
+
+CASES: dict[tuple[str, ...], list[str]] = {
+    ("",): [verb.name for verb in VERBS],
+    ("ex",): ["explain", "extract"],
+    ("--exi",): ["--exists"],  # no verb means get
+    ("-q", "i"): ["info"],
+    ("get", "--exi"): ["--exists"],
+    ("ls", "--exi"): [""],
+    ("ls", "--lon"): ["--long"],
+    ("http://h.example/", "--exi"): ["--exists"],
+    ("get", "--exists", "re"): ["resume", "replace", "rename"],
+    ("get", "--exists", "=", "re"): ["resume", "replace", "rename"],
+    ("get", "--progress", "="): ["auto", "bar", "dot", "json", "none"],
+    ("get", "-O", "a"): ["a file", "another"],
+    ("-O", "get", "e"): ["explain", "extract"],  # that was the name of a file
+    ("get", "-d", ""): ["directory"],
+    ("get", "--user", ""): [""],
+    ("get", "h"): [""],
+    ("extract", "an"): ["another"],
+    ("help", "S0"): [rule.name for rule in RULES if rule.name < "S1"],
+    ("help", "13"): ["13", "130"],
+}
+
+
+@pytest.mark.parametrize("words", CASES, ids=" ".join)
+def test_bash(words: tuple[str, ...], made: Mapping[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "a file").touch()
+    (tmp_path / "another").touch()
+    (tmp_path / "directory").mkdir()
+    assert by_bash(made[BASH], tmp_path, *words) == CASES[words]
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.name != "help"])
+def test_a_verb_has_its_options(verb: str, made: Mapping[str, Path], tmp_path: Path) -> None:
+    wanted = {flag for row in rows() if verb in row.verbs.split() for flag in row.flags}
+    assert set(by_bash(made[BASH], tmp_path, verb, "-")) == wanted
+
+
+def test_what_an_option_takes_is_known() -> None:
+    """A new name for what a row takes has to be a file, a directory or neither on purpose."""
+    found: dict[str, set[str]] = {}
+    for row in rows():
+        found.setdefault(value_of(row), set()).add(row.takes or "")
+    assert found["file"] <= {"FILE", "LIST", "FILE|none"}
+    assert found["directory"] == {"DIR"}
+    assert not any(re.search("FILE|LIST|DIR", takes) for takes in found["text"] | found["words"])
+
+
+# --- the others, which `make servers` unpacks
+
+
+def program(name: str, path: str) -> tuple[str, dict[str, str]]:
+    """Where it is, and the environment in which it finds what it came with."""
+    if (installed := shutil.which(name)) is not None:
+        return installed, dict(os.environ)
+    unpacked = find(name, path)
+    share = unpacked.path("usr/share/groff/current")
+    groff = {"GROFF_FONT_PATH": share / "font", "GROFF_TMAC_PATH": share / "tmac"}
+    return str(unpacked.path(path)), {
+        **unpacked.environment(),
+        **{variable: str(place) for variable, place in groff.items()},
+        "GROFF_BIN_PATH": str(unpacked.path("usr/bin")),
+    }
+
+
+def test_zsh_reads_it(made: Mapping[str, Path]) -> None:
+    zsh, environment = program("zsh", "bin/zsh")
+    done = subprocess.run([zsh, "-fn", made[ZSH]], capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("resolve ex", ["explain", "extract"]),
+        ("resolve get --exists re", ["rename", "replace", "resume"]),
+        ("resolve ls --lo", ["--long"]),
+        ("resolve ls --exi", []),
+        ("resolve --exi", ["--exists"]),
+    ],
+)
+def test_fish(line: str, offered: list[str], made: Mapping[str, Path], tmp_path: Path) -> None:
+    fish, environment = program("fish", "usr/bin/fish")
+    script = f"source {made[FISH]}; complete -C '{line}'"
+    done = subprocess.run(
+        [fish, "-N", "-c", script], capture_output=True, text=True, env={**environment, "HOME": str(tmp_path)}
+    )
+    assert done.stderr == ""
+    assert sorted(row.partition("\t")[0] for row in done.stdout.splitlines()) == offered
+
+
+def test_the_page_is_one(made: Mapping[str, Path]) -> None:
+    groff, environment = program("groff", "usr/bin/groff")
+    done = subprocess.run(
+        [groff, "-ww", "-man", "-Tascii", made[MAN]], capture_output=True, text=True, env=environment
+    )
+    assert done.stderr == ""
+    shown = re.sub(r"\x1b\[[0-9]*m|.\x08", "", done.stdout)
+    assert "--exists HOW" in shown
+    assert "resolve explain 'ftp://me@ftp.example/%2Fetc/motd;type=a'" in shown
+
+
+def test_nothing_in_a_text_drives_what_reads_it() -> None:
+    """A purpose may hold what quotes, brackets, colons and periods are to these languages."""
+    from manual import fish, roff, zsh
+
+    row = Option(("--odd",), "a:b]", 'it\'s [a]: \\ "x" `y` $z', verbs="get")
+    (spec,) = zsh._specs(row)
+    assert spec == "'(--odd)--odd=[it'\\''s \\[a\\]\\: \\\\ \"x\" `y` $z]:a\\:b\\]: '"
+    assert fish._option(row).endswith("-d 'it\\'s [a]: \\\\ \"x\" `y` $z'")
+    assert roff._text(".x '-\\") == "\\&.x \\(aq\\-\\e"

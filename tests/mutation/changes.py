@@ -1,0 +1,180 @@
+"""Every way to change one place of a module so that it should matter.
+
+A change is of meaning, never of form: a comparison at its boundary or the other way round, a condition
+negated, a number by one, octets of a protocol, an argument by keyword left out, a statement left out. Types,
+assertions (they say that a caller is wrong), messages and docstrings are left alone: a test that held them
+would hold nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+#: For each operator what may stand in its place.
+_COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
+_OPERATIONS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.BitOr: ast.BitAnd,
+    ast.BitAnd: ast.BitOr,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """Octets `start` to `end` of a module, from `line` on, are replaced. `was` and `becomes` are text."""
+
+    line: int
+    start: int
+    end: int
+    was: str
+    becomes: str
+
+    def apply(self, source: str) -> str:
+        octets = source.encode()
+        return (octets[: self.start] + self.becomes.encode() + octets[self.end :]).decode()
+
+
+#: A node, and what may stand in its place.
+_Pair: TypeAlias = "tuple[ast.stmt | ast.expr, str]"
+
+
+def changes_in(source: str) -> Iterator[Change]:
+    """All of them, in the order of the text. Each leaves a module that can be compiled."""
+    octets = source.encode()
+    lines = [0]
+    for line in octets.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+    for node in _nodes(ast.parse(source)):
+        for place, becomes in _pairs(node):
+            assert place.end_lineno is not None
+            assert place.end_col_offset is not None
+            start = lines[place.lineno - 1] + place.col_offset
+            end = lines[place.end_lineno - 1] + place.end_col_offset
+            yield Change(place.lineno, start, end, octets[start:end].decode(), becomes)
+
+
+def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs and means something, depth first."""
+    match node:
+        case ast.Assert() | ast.JoinedStr():
+            return
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list", "bases"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _nodes(child)
+
+
+def _pairs(node: ast.AST) -> Iterator[_Pair]:
+    for find in (_of_comparison, _of_operation, _of_condition, _of_constant, _of_call, _of_statement):
+        yield from find(node)
+
+
+def _changed(node: ast.expr, change: Callable[[ast.expr], None]) -> _Pair:
+    other = copy.deepcopy(node)
+    change(other)
+    return node, f"({ast.unparse(other)})"
+
+
+def _of_comparison(node: ast.AST) -> Iterator[_Pair]:
+    if not isinstance(node, ast.Compare):
+        return
+    for index, operator in enumerate(node.ops):
+        for other in _COMPARISONS[type(operator)]:
+
+            def change(found: ast.expr, index: int = index, other: type[ast.cmpop] = other) -> None:
+                assert isinstance(found, ast.Compare)
+                found.ops[index] = other()
+
+            yield _changed(node, change)
+
+
+def _of_operation(node: ast.AST) -> Iterator[_Pair]:
+    match node:
+        case ast.BinOp(op=operator) if type(operator) in _OPERATIONS:
+            yield node, f"({ast.unparse(ast.BinOp(node.left, _OPERATIONS[type(operator)](), node.right))})"
+        case ast.BoolOp(op=operator):
+            other = ast.Or() if isinstance(operator, ast.And) else ast.And()
+            yield node, f"({ast.unparse(ast.BoolOp(other, node.values))})"
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            yield node, f"({ast.unparse(node.operand)})"
+
+
+def _of_condition(node: ast.AST) -> Iterator[_Pair]:
+    tests: list[ast.expr] = []
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            tests = [test]
+        case ast.comprehension(ifs=ifs):
+            tests = ifs
+        case ast.match_case(guard=ast.expr() as guard):
+            tests = [guard]
+    for test in tests:
+        if not isinstance(test, (ast.Compare, ast.UnaryOp)) and not _is_endless(test):
+            yield test, f"(not ({ast.unparse(test)}))"
+
+
+def _is_endless(test: ast.expr) -> bool:
+    return isinstance(test, ast.Constant)
+
+
+def _of_constant(node: ast.AST) -> Iterator[_Pair]:
+    if not isinstance(node, ast.Constant):
+        return
+    match node.value:
+        case True | False:
+            yield node, repr(not node.value)
+        case int() | float():
+            yield node, repr(node.value + 1)
+        case bytes() if node.value:
+            yield node, repr(bytes((node.value[0] ^ 1,)) + node.value[1:])
+
+
+def _of_call(node: ast.AST) -> Iterator[_Pair]:
+    """Without one of its arguments by keyword."""
+    if not isinstance(node, ast.Call):
+        return
+    for index, keyword in enumerate(node.keywords):
+        if keyword.arg is not None:
+            left = node.keywords[:index] + node.keywords[index + 1 :]
+            yield node, ast.unparse(ast.Call(node.func, node.args, left))
+
+
+def _of_statement(node: ast.AST) -> Iterator[_Pair]:
+    match node:
+        case ast.Expr(value=ast.Call() | ast.Await()) | ast.Raise() | ast.AugAssign():
+            yield node, "pass"
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            yield node, "pass"
+        case ast.Break():
+            yield node, "continue"
+        case ast.Continue():
+            yield node, "break"
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield node, "return None"

@@ -1,0 +1,88 @@
+"""The changes are what they say, each can be compiled, and what means nothing is left alone."""
+
+from __future__ import annotations
+
+import ast
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.__main__ import sample
+from tests.mutation.changes import changes_in
+from tests.mutation.trial import CHECKOUT, _in_turns
+
+ROWS: list[tuple[str, list[str]]] = [
+    ("x = a < b", ["x = (a <= b)", "x = (a >= b)"]),
+    ("x = a == b", ["x = (a != b)"]),
+    ("x = a is None", ["x = (a is not None)"]),
+    ("x = a in b", ["x = (a not in b)"]),
+    ("x = a < b <= c", ["x = (a <= b <= c)", "x = (a >= b <= c)", "x = (a < b < c)", "x = (a < b > c)"]),
+    ("x = a and b or c", ["x = ((a and b) and c)", "x = (a or b) or c"]),
+    ("x = not a", ["x = (a)"]),
+    ("x = a + b", ["x = (a - b)"]),
+    ("if a: b = c", ["if (not (a)): b = c"]),
+    ("x = [y for y in z if y]", ["x = [y for y in z if (not (y))]"]),
+    ("x = 1", ["x = 2"]),
+    ("x = True", ["x = False"]),
+    ("x = b'QUIT'", ["x = b'PUIT'"]),
+    ("x = 'é', 2", ["x = 'é', 3"]),  # places are octets
+    ("f(a, b=c)", ["pass", "f(a)"]),
+    ("f(a, *b, **c)", ["pass"]),
+    ("x.y = a", ["pass"]),
+    ("x += a", ["pass"]),
+    ("raise E", ["pass"]),
+    ("while a:\n  break", ["while (not (a)):\n  break", "while a:\n  continue"]),
+    ("def f():\n  return a", ["def f():\n  return None"]),
+    ("async def f():\n  await a", ["async def f():\n  pass"]),
+]
+
+#: What is left alone.
+KEPT = [
+    "'''A docstring of 3 words.'''",
+    "x: Literal[1] | None",
+    "def f(a: A | B) -> C | D: ...",
+    "assert a < b",
+    "if TYPE_CHECKING:\n  x = 1",
+    "@f(a=1)\ndef g(): ...",
+    "x = f'{a + 1}'",
+    "x = 'words'",
+    "def f():\n  return None",
+    "while True:\n  x",
+]
+
+
+@pytest.mark.parametrize(("source", "changed"), ROWS)
+def test_what_becomes_of_it(source: str, changed: list[str]) -> None:
+    assert sorted(change.apply(source) for change in changes_in(source)) == sorted(changed)
+
+
+@pytest.mark.parametrize("source", KEPT[:-1])
+def test_what_is_left_alone(source: str) -> None:
+    assert list(changes_in(source)) == []
+
+
+def test_what_never_ends_still_does_not() -> None:
+    assert [change.becomes for change in changes_in(KEPT[-1])] == ["False"]
+
+
+@pytest.mark.parametrize("module", ["protocols/wire.py", "resolver/retrieval/retry.py"])
+def test_every_change_of_a_module_can_be_compiled_and_is_one(module: str) -> None:
+    source = (CHECKOUT / module).read_text(encoding="utf-8")
+    found, meant = list(changes_in(source)), ast.dump(ast.parse(source))
+    assert len(found) > 20
+    for change in found:
+        assert ast.dump(ast.parse(change.apply(source))) != meant
+
+
+def test_a_seed_draws_the_same_and_no_place_twice() -> None:
+    modules = [Path("resolver/retrieval/retry.py"), Path("protocols/wire.py")]
+    drawn = sample(modules, 30, random.Random(3))
+    assert drawn == sample(modules, 30, random.Random(3))
+    assert len({(module, change.start, change.end) for module, change in drawn}) == 30
+
+
+def test_few_tests_are_asked_first() -> None:
+    turns = [asked for asked, _ in _in_turns([str(number) for number in range(100)])]
+    assert [len(asked) for asked in turns] == [12, 60, 28]
+    assert [name for asked in turns for name in asked] == [str(number) for number in range(100)]

@@ -1,0 +1,47 @@
+"""The tests of a line: those that ran it, the nearest first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from coverage import CoverageData
+
+from tests.mutation.covering import Covering
+
+MODULE = Path("resolver/retrieval/retry.py")
+RUN = {
+    "": [1, 2, 5],
+    "tests/faults/test_matrix.py::test_cell": [6, 9],
+    "tests/resolver/test_saving.py::test_a": [6],
+    "tests/resolver/test_retry.py::test_b": [6],
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """As coverage writes it, for a checkout that is elsewhere."""
+    told = CoverageData(str(tmp_path / "data"))
+    for test, lines in RUN.items():
+        told.set_context(test)
+        told.add_lines({f"/elsewhere/{MODULE}": lines})
+    told.write()
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize(
+    ("line", "tests"),
+    [
+        (6, ["test_retry.py::test_b", "test_saving.py::test_a", "test_matrix.py::test_cell"]),
+        (9, ["test_matrix.py::test_cell"]),
+        (8, ["test_retry.py::test_b", "test_saving.py::test_a", "test_matrix.py::test_cell"]),  # of line 6
+        (5, ["test_retry.py::test_b", "test_saving.py::test_a", "test_matrix.py::test_cell"]),  # at import
+    ],
+)
+def test_the_tests_of_a_line(data: Path, line: int, tests: list[str]) -> None:
+    found = Covering(data).tests_of(MODULE, line)
+    assert [test.rpartition("/")[2] for test in found] == [*tests, "test_interruption.py"]
+
+
+def test_nobody_runs_what_was_not_measured(data: Path) -> None:
+    assert Covering(data).tests_of(Path("resolver/other.py"), 6) == []

@@ -1,0 +1,117 @@
+"""One change tried: a copy of the checkout, one module of it changed, and the tests that run the place.
+
+Tests are asked a few at a time, the nearest first: most changes are noticed at once. What hangs counts as
+noticed only if the same tests end in time without the change.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.mutation.changes import Change
+
+CHECKOUT = Path(__file__).parents[2]
+_COPIED = ("protocols", "resolver", "fixtures", "tests", "docs")
+
+#: How many tests are asked at a time, one turn after the other, and the seconds each turn has.
+_TURNS = ((12, 60.0), (60, 180.0), (400, 600.0))
+
+#: Kibibytes of memory that a process may have: a loop that no longer ends may take all there is.
+_MEMORY = 6_000_000
+
+
+class Outcome(Enum):
+    NOTICED = "noticed"
+    SURVIVED = "survived"
+    NOT_RUN = "run by no test"
+    TOO_SLOW = "too slow to tell"
+
+
+class Copy:
+    """A copy of the checkout to change things in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "checkout"
+        self._home = folder / "home"
+        self._home.mkdir()
+        self.folder.mkdir()
+        for name in _COPIED:
+            shutil.copytree(CHECKOUT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in CHECKOUT.iterdir():
+            if path.is_file() and not path.name.startswith(".coverage"):
+                shutil.copy(path, self.folder / path.name)
+
+    def try_out(self, module: Path, change: Change, tests: Sequence[str]) -> Outcome:
+        """`module` is relative to the checkout."""
+        if not tests:
+            return Outcome.NOT_RUN
+        path = self.folder / module
+        source = path.read_text(encoding="utf-8")
+        path.write_text(change.apply(source), encoding="utf-8")
+        try:
+            return self._ask(path, source, tests)
+        finally:
+            path.write_text(source, encoding="utf-8")
+
+    def _ask(self, path: Path, source: str, tests: Sequence[str]) -> Outcome:
+        for asked, seconds in _in_turns(tests):
+            passed = self._passes(asked, seconds)
+            if passed is False:
+                return Outcome.NOTICED
+            if passed is None:
+                changed = path.read_text(encoding="utf-8")
+                path.write_text(source, encoding="utf-8")
+                if self._passes(asked, seconds) is None:
+                    return Outcome.TOO_SLOW
+                path.write_text(changed, encoding="utf-8")
+                return Outcome.NOTICED
+        return Outcome.SURVIVED
+
+    def _passes(self, tests: Sequence[str], seconds: float) -> bool | None:
+        """None where they have not ended in time."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        process = subprocess.Popen(
+            ["sh", "-c", f'ulimit -v {_MEMORY}; exec "$@"', "sh", *command, "--hypothesis-seed=0", *tests],
+            cwd=self.folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(self.folder),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "HOME": str(self._home),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it left behind
+            process.wait()
+
+
+def _in_turns(tests: Sequence[str]) -> Iterator[tuple[Sequence[str], float]]:
+    left = list(tests)
+    for most, seconds in _TURNS:
+        if left:
+            yield left[:most], seconds
+            left = left[most:]
+
+
+@contextmanager
+def copied() -> Iterator[Copy]:
+    with TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as folder:
+        yield Copy(Path(folder))

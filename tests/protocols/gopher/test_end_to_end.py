@@ -1,0 +1,87 @@
+"""Attributes of Gopher+ through the public functions and the command, against the mock servers on loopback.
+
+RFC 1738 3.4.6 has a URL with `!` or `$` locate the attribute blocks: those are what `cat` and `get` give,
+while `ls` gives the names of the items.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+
+import resolver
+from fixtures.gopher import serve
+from fixtures.gopher.flavour import PYGOPHERD, UMN23, UMN30, Flavour
+from tests.protocols.command import command
+
+STORY = [b"+INFO: 0A story", b"+ADMIN:", b"+VIEWS:", b"+ABSTRACT:"]
+
+
+def blocks(octets: bytes) -> list[bytes]:
+    """The lines that open a block, items by their names alone."""
+    return [line.split(b"\t")[0].rstrip() for line in octets.splitlines() if line.startswith(b"+")]
+
+
+@pytest.mark.parametrize("flavour", [UMN23, UMN30, PYGOPHERD], ids=lambda flavour: flavour.name)
+async def test_attributes_of_an_item_are_its_blocks(
+    flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, flavour=flavour)
+    url = server.url("00/story%09%09!")
+    status, out, err = await command("cat", "-q", url)
+    assert (status, err, blocks(out)) == (0, b"", STORY)
+    assert out.endswith(b"+ABSTRACT:\r\n What the story is about.\r\n It has two lines.\r\n")
+    status, _, _ = await command("get", "-q", "-O", "saved", url, folder=tmp_path)
+    assert (status, (tmp_path / "saved").read_bytes()) == (0, out)
+    assert await command("ls", "-q", url) == (0, b"A story\n", b"")
+
+
+async def test_attributes_of_a_directory_are_the_blocks_of_its_items(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    url = server.url("11/sub/deeper%09%09$")
+    status, out, err = await command("cat", "-q", url)
+    assert (status, err, blocks(out)) == (0, b"", STORY)
+    assert await command("ls", "-q", url) == (0, b"A story\n", b"")
+
+
+@pytest.mark.parametrize("path", ["00/story%09%09!+ABSTRACT", "11/sub/deeper%09%09$+ABSTRACT"])
+async def test_only_the_blocks_that_were_asked_for_are_given(path: str, nursery: trio.Nursery) -> None:
+    """A server sends them all; the choice is made here."""
+    server = await serve(nursery)
+    status, out, _ = await command("cat", "-q", server.url(path))
+    assert (status, blocks(out)) == (0, [STORY[0], STORY[3]])
+    response = await resolver.fetch(server.url(path))
+    assert (response.content, response.text) == (out, out.decode())
+
+
+async def test_a_program_gets_blocks_and_entries(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    for path in ("00/story%09%09!", "11/sub/deeper%09%09$"):
+        response = await resolver.fetch(server.url(path))
+        assert blocks(response.content) == STORY
+        assert response.entries is not None
+        (entry,) = response.entries
+        assert entry.name == "A story"
+        assert entry.extra is not None
+        assert entry.extra["abstract"] == "What the story is about.\nIt has two lines."
+
+
+async def test_facts_of_an_item_are_lines(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    status, out, _ = await command("info", "-q", server.url("00/story%09%09!"))
+    lines = out.decode().splitlines()
+    assert status == 0
+    assert "attributes.ABSTRACT: It has two lines." in lines
+    assert "views.2.language: Es_ES" in lines
+    assert not any(character in out.decode() for character in "{}[]'")
+    status, out, _ = await command("info", "-q", "--json", server.url("00/story%09%09!"))
+    assert json.loads(out)["extra"]["views"][1]["language"] == "Es_ES"
+
+
+async def test_a_menu_is_still_its_lines(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    for path in ("11/sub", "11/sub%09%09+"):
+        assert await command("cat", "-q", server.url(path)) == (0, b"About\nA folder in it\n", b"")

@@ -1,0 +1,75 @@
+"""The recorded index pages: the answer of a server, and the entries that a reading by the rules gives."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from fixtures import recordings
+from protocols.entry import Entry, EntryReader
+from protocols.errors import Declined, Disconnected
+from protocols.http.exchange import Exchange
+from protocols.http.head import Head
+from protocols.http.index import index_reader
+from protocols.http.request import Request
+from protocols.http.url import HttpUrl
+from protocols.location import Finding
+from protocols.options import Limits
+from protocols.wire import Buffer
+from resolver.url import parse
+
+FOLDER = recordings.FOLDER / "listings"
+
+#: Rows of the expectation that the rules beside it take back: `http:x`, not escaped, is a URL and no name.
+NOT_EXPECTED = {("webfs-names", "x")}
+
+
+@cache
+def expected() -> dict[str, tuple[bool, list[dict[str, Any]]]]:
+    """By the page's name: is it a listing, and of what."""
+    found: dict[str, tuple[bool, list[dict[str, Any]]]] = {}
+    for line in (FOLDER / "expected.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        if "listing" in record:
+            found[record["page"]] = (record["listing"], [])
+        elif (record["page"], record["name"]) not in NOT_EXPECTED:
+            found[record["page"]][1].append(record)
+    return found
+
+
+@cache
+def answer_of(name: str) -> tuple[HttpUrl, Head, bytes]:
+    """The URL, the head of the answer to it, and the octets behind."""
+    recorded = json.loads((FOLDER / f"{name}.json").read_text())
+    octets = b"".join(bytes.fromhex(each["hex"]) for each in recorded["exchanges"] if each["dir"] == "server")
+    url = parse(recorded["url"])
+    assert isinstance(url, HttpUrl)
+    buffer = Buffer()
+    buffer.feed(octets)
+    reading = Exchange(Request(b"GET", b"/", ((b"Host", b"h"),)), Limits()).read_head(buffer)
+    try:
+        next(reading)
+    except StopIteration as done:
+        head = done.value
+        assert isinstance(head, Head)
+        return url, head, buffer.take()
+    raise Disconnected("the head is not whole")
+
+
+def reader_of(name: str, findings: list[Finding]) -> EntryReader | None:
+    url, head, _ = answer_of(name)
+    return index_reader(url, head, Limits(), findings)
+
+
+def read(reader: EntryReader, body: bytes, step: int) -> list[Entry] | None:
+    """The entries of a body that comes in pieces of `step` octets; None for a document."""
+    entries: list[Entry] = []
+    try:
+        for at in range(0, len(body), step):
+            entries += reader.feed(body[at : at + step])
+        entries += reader.finish()
+    except Declined:
+        assert not entries, "a document gives no entry first"
+        return None
+    return entries

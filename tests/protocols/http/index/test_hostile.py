@@ -1,0 +1,149 @@
+"""Pages made to cost: what is held of one is bounded, and any octets give entries or an error of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.entry import Entry, EntryReader
+from protocols.errors import Declined, LimitExceeded, ProtocolError
+from protocols.http.head import Head
+from protocols.http.index import index_reader
+from protocols.http.index.markup import LONGEST, MarkupReader
+from protocols.http.url import HttpUrl
+from protocols.location import Finding
+from protocols.options import Limits
+from resolver.url import parse
+
+PLACE = parse("http://h/d/")
+assert isinstance(PLACE, HttpUrl)
+URL = PLACE
+BEGIN = b'<title>Index of /d/</title><h1>Index of /d/</h1><pre><a href="../">../</a>\n'
+#: What cost another parser minutes (CVE-2025-6069), or seconds for its depth.
+HOSTILE = (
+    b"<a ",
+    b'<a href="',
+    b"<!--",
+    b"<div>",
+    b"<table><tr><td>",
+    b"<pre>",
+    b"<ul><li>",
+    b"</x>",
+    b"<h1>",
+    b"<br>",
+    b"&#",
+    b"<!",
+    b"<script>",
+)
+
+
+def reader() -> MarkupReader:
+    return MarkupReader(URL, Limits(), [])
+
+
+def take(machine: EntryReader, pieces: Iterable[bytes]) -> list[Entry]:
+    entries = [entry for piece in pieces for entry in machine.feed(piece)]
+    return [*entries, *machine.finish()]
+
+
+def row(number: int) -> bytes:
+    return b'<a href="f%d">f%d</a>   09-Sep-2001 01:46    12\n' % (number, number)
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_sixty_thousand_octets_of_one_thing_are_read(unit: bytes) -> None:
+    """Within the patience of the whole run: a quadratic parser takes minutes for each."""
+    page = unit * (60_000 // len(unit))
+    with pytest.raises((Declined, LimitExceeded)):
+        take(reader(), (page[at : at + 4_096] for at in range(0, len(page), 4_096)))
+
+
+@pytest.mark.parametrize("unit", [b"<a ", b'<a href="', b"<!x", b"<a href='"])
+def test_a_tag_has_a_longest(unit: bytes) -> None:
+    """Also one that comes octet by octet; what is a tag's is not what `>` in a value says."""
+    with pytest.raises(LimitExceeded) as caught:
+        take(reader(), (unit + b"y" for _ in range(70_000)))
+    assert caught.value.limit == "line"
+
+
+@pytest.mark.parametrize("unit", [b"<div>", b"<pre>", b"<table></table>", b"<t%d></t%d>", b"<b a%d=x></b>"])
+def test_what_a_parser_keeps_has_a_most(unit: bytes) -> None:
+    with pytest.raises(LimitExceeded) as caught:
+        take(reader(), (unit.replace(b"%d", b"%d" % number) for number in range(1_100)))
+    assert caught.value.limit == "lines"
+
+
+def test_a_page_that_never_comes_to_the_point() -> None:
+    piece = b"<p>no list of anything</p>".ljust(65_536)
+    with pytest.raises(LimitExceeded) as caught:
+        take(reader(), (piece for _ in range(LONGEST // 65_536 + 1)))
+    assert caught.value.limit == "body"
+
+
+def test_entries_go_out_before_the_page_has_ended() -> None:
+    machine = reader()
+    assert list(machine.feed(BEGIN)) == []
+    early = [entry.name for number in range(5_000) for entry in machine.feed(row(number))]
+    assert early == [f"f{number}" for number in range(4_999)]  # the last has no line end of its own yet
+    assert [entry.name for entry in machine.finish()] == ["f4999"]
+
+
+def test_a_comment_without_an_end_hides_nothing() -> None:
+    machine = reader()
+    list(machine.feed(BEGIN + b'<a href="x">x--><!--y</a>   09-Sep-2001 01:46   1\n' + row(1) + row(2)))
+    assert [entry.name for entry in machine.finish()] == ["x", "f2"]  # the link behind is of the same line
+
+
+def test_one_that_cannot_be_held_is_told() -> None:
+    findings: list[Finding] = []
+    machine = MarkupReader(URL, Limits(), findings)
+    list(machine.feed(BEGIN + row(1) + b"<!--"))
+    for _ in range(40):
+        list(machine.feed(bytes(32_768)))
+    assert [entry.name for entry in machine.finish()] == ["f1"]
+    assert [finding.rule for finding in findings] == ["http:index-hidden"]
+
+
+TYPES = ("text/html", "application/json", "application/xml")
+PIECES = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from(
+        [
+            *HOSTILE,
+            BEGIN,
+            row(1),
+            b"-->",
+            b">",
+            b'"',
+            b"</pre>",
+            b'<a href="?C=N;O=D">',
+            b"<list>",
+            b'<file mtime="2001-09-09T01:46:40Z" size="7">x</file>',
+            b"</list>",
+            b"<!DOCTYPE x [<!ENTITY y 'z'>]>",
+            b"[",
+            b'{"name":"x","type":"file","mtime":"Sun, 09 Sep 2001 01:46:40 GMT","size":1}',
+            b'{"name":"\\ud800","url":"./\\ud800","mod_time":"","is_dir":true}',
+            b",",
+            b"]",
+        ]
+    ),
+)
+
+
+@given(media_type=st.sampled_from(TYPES), pieces=st.lists(PIECES, max_size=12))
+def test_any_octets_give_entries_or_an_error_of_ours(media_type: str, pieces: list[bytes]) -> None:
+    assert _outcome(media_type, pieces) == _outcome(media_type, [b"".join(pieces)])
+
+
+def _outcome(media_type: str, pieces: list[bytes]) -> object:
+    head = Head(200, "OK", (("content-type", media_type),))
+    machine = index_reader(URL, head, Limits(), [])
+    assert machine is not None
+    try:
+        return take(machine, pieces)
+    except (Declined, ProtocolError) as error:
+        return type(error)

@@ -1,0 +1,156 @@
+"""The jar: what servers may set, and where it is sent (RFC 6265bis, and what peers do otherwise)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.http.cookie_dates import parse_cookie_date
+from protocols.http.cookies import Jar
+from protocols.http.head import Head
+from protocols.http.url import HttpUrl
+from resolver.public_suffix import installed
+from resolver.url import parse
+
+DATE = ("date", "Sun, 22 Nov 2026 12:34:18 GMT")
+SET_AT = "http://a.example.co.uk/s/x"
+ASKED = "http://a.example.co.uk/s/e/x"
+
+
+def url_of(text: str) -> HttpUrl:
+    url = parse(text)
+    assert isinstance(url, HttpUrl)
+    return url
+
+
+def sent(*fields: str, at: str = SET_AT, to: str = ASKED) -> str:
+    """What goes to one URL after another has set these, each in an answer of its own."""
+    jar = Jar()
+    for field in fields:
+        jar.take(Head(200, "OK", (DATE, ("set-cookie", field))), url_of(at), installed())
+    return jar.header(url_of(to)).decode("latin-1")
+
+
+ROWS: list[tuple[tuple[str, ...], str]] = [
+    (("a=1",), "a=1"),
+    (("a=1; Domain=co.uk",), ""),
+    (("a=1; Domain=example.co.uk",), "a=1"),
+    (("a=1; Domain=.example.co.uk",), "a=1"),
+    (("a=1; Domain=b.example.co.uk",), ""),
+    (("a=1; Domain=x.a.example.co.uk",), ""),
+    (("a=1; Secure",), ""),
+    (("__Host-a=1",), ""),
+    (("__Secure-a=1",), ""),
+    (("a=1; Path=/s/e",), "a=1"),
+    (("a=1; Path=/s/",), "a=1"),
+    (("a=1; Path=/other",), ""),
+    (("a=1; Path=/s/e/x/y",), ""),
+    (("a=1; Path=/s/e/",), "a=1"),
+    (("a=1; Domain=",), "a=1"),
+    (("a=1; Path=x",), "a=1"),
+    (("a=1", "a=2; Max-Age=0"), ""),
+    (("a=1", "a=2; Max-Age=-1"), ""),
+    (("a=1", "a=2"), "a=2"),
+    (("a=1; Max-Age=100; Expires=Thu, 01 Jan 1970 00:00:00 GMT",), "a=1"),
+    (("a=1; Max-Age=abc",), "a=1"),
+    (("a=1; Expires=Sun, 06-Nov-94 08:49:37 GMT",), ""),
+    (("a=1; Expires=Wed Jun  9 10:18:14 2038",), "a=1"),
+    (('a="x y"',), 'a="x y"'),
+    (("a=b=c",), "a=b=c"),
+    (("a=1, b=2",), "a=1, b=2"),
+    (("a=\xe9",), "a=\xe9"),
+    (('a="x;y"',), 'a="x'),
+    (("justname",), ""),
+    (("=v",), ""),
+    (("a=x\x01y",), ""),
+    (("a=x\ty",), "a=x\ty"),
+    (("A=1", "a=2"), "A=1; a=2"),
+    ((f"a={'x' * 4_096}",), ""),
+    ((f"a={'x' * 4_095}",), f"a={'x' * 4_095}"),
+    ((f"a=1; Path=/{'x' * 1_024}",), "a=1"),
+    (("a=1; Path=/", "b=2; Path=/s/e", "c=3; Path=/"), "b=2; a=1; c=3"),
+]
+
+
+@pytest.mark.parametrize(("fields", "value"), ROWS)
+def test_what_is_sent(fields: tuple[str, ...], value: str) -> None:
+    assert sent(*fields) == value
+
+
+@pytest.mark.parametrize(
+    ("field", "at", "to", "value"),
+    [
+        ("a=1", "http://h.example/", "http://h.example/", "a=1"),
+        ("a=1", "http://h.example/", "http://x.h.example/", ""),
+        ("a=1; Domain=h.example", "http://h.example/", "http://x.h.example/", "a=1"),
+        ("a=1; Domain=h.example", "http://h.example/", "http://xh.example/", ""),
+        ("a=1", "http://h.example/", "https://h.example/", "a=1"),
+        ("a=1; Secure", "https://h.example/", "http://h.example/", ""),
+        ("a=1; Secure", "https://h.example/", "https://h.example/", "a=1"),
+        ("__Host-a=1; Secure; Path=/", "https://h.example/", "https://h.example/x", "__Host-a=1"),
+        ("__Host-a=1; Secure; Path=/; Domain=h.example", "https://h.example/", "https://h.example/", ""),
+        ("a=1", "http://h.example:8080/", "http://h.example/", ""),
+        ("a=1", "http://h.example/", "http://h.example:8080/", ""),
+        ("a=1", "http://h.example:8080/", "http://h.example:8080/", "a=1"),
+        ("a=1; Domain=127.0.0.1", "http://127.0.0.1/", "http://127.0.0.1/", "a=1"),
+        ("a=1; Domain=0.0.1", "http://127.0.0.1/", "http://127.0.0.1/", ""),
+        ("a=1; Domain=host", "http://host/", "http://x.host/", ""),
+        ("a=1; Domain=github.io", "http://x.github.io/", "http://y.github.io/", ""),
+        ("a=1; Domain=co.uk", "http://co.uk/", "http://x.co.uk/", ""),
+        ("a=1; Domain=co.uk", "http://co.uk/", "http://co.uk/", "a=1"),
+        ("a=1", "http://H.Example/", "http://h.example/", "a=1"),
+    ],
+)
+def test_where_it_is_sent(field: str, at: str, to: str, value: str) -> None:
+    assert sent(field, at=at, to=to) == value
+
+
+def test_nobody_on_the_way_replaces_what_tls_has_set() -> None:
+    jar = Jar()
+    jar.take(Head(200, "OK", (("set-cookie", "a=1; Secure"),)), url_of("https://h.example/"), None)
+    jar.take(Head(200, "OK", (("set-cookie", "a=2"),)), url_of("http://h.example/"), None)
+    assert jar.header(url_of("https://h.example/")) == b"a=1"
+
+
+def test_without_a_list_nothing_is_for_more_than_one_host() -> None:
+    jar = Jar()
+    for field in ("a=1; Domain=example.org", "b=2; Domain=x.example.org"):
+        jar.take(Head(200, "OK", (("set-cookie", field),)), url_of("http://x.example.org/"), None)
+    assert jar.header(url_of("http://x.example.org/")) == b"b=2"
+    assert jar.header(url_of("http://y.x.example.org/")) == b""
+
+
+def test_the_bounds() -> None:
+    jar, url = Jar(), url_of("http://h.example/")
+    jar.take(Head(200, "OK", tuple(("set-cookie", f"c{n}=1") for n in range(100))), url, None)
+    assert len(jar.cookies) == 50
+    assert b"c63=1" in jar.header(url)
+    assert b"c64=1" not in jar.header(url)
+    for number in range(4_000):
+        jar.take(Head(200, "OK", (("set-cookie", "a=1"),)), url_of(f"http://h{number}.example/"), None)
+    assert len(jar.cookies) == 3_000
+    for number in range(10):
+        jar.take(Head(200, "OK", (("set-cookie", f"b{number}={'x' * 4000}"),)), url, None)
+    assert len(jar.header(url)) <= 16_384
+
+
+def test_only_a_change_is_a_change() -> None:
+    jar, url = Jar(), url_of("http://h.example/")
+    seen = []
+    for field in ("a=1", "a=1", "a=2", "b=1; Max-Age=0", "a=2; Max-Age=0"):
+        jar.take(Head(200, "OK", (("set-cookie", field),)), url, None)
+        seen.append(jar.revision)
+    assert seen == [1, 1, 2, 2, 3]
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=60))
+def test_any_field_is_a_cookie_or_none(field: str) -> None:
+    value = sent(field)
+    assert not set(value) & set("\r\n\0")
+
+
+@given(st.text(st.sampled_from("0123456789:- ,JanSunGMT"), max_size=40))
+def test_any_text_is_a_date_or_none(text: str) -> None:
+    date = parse_cookie_date(text)
+    assert date is None or 1601 <= date.year <= 9999

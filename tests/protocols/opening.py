@@ -1,0 +1,32 @@
+"""A URL opened as the resolver does it: its scheme's dialogue, performed on what a gate opens."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar, cast
+
+from protocols.contract import Gate, Reply, Url
+from protocols.conversation import hold
+from protocols.location import Kind
+from protocols.step import Begin, Dialogue
+from resolver import registry
+
+T = TypeVar("T")
+
+
+def open_url(url: Url, gate: Gate) -> AbstractAsyncContextManager[Reply]:
+    scheme = registry.find(url.scheme)
+    assert scheme is not None
+    return hold(cast("Dialogue[object]", registry.converse(scheme, url, gate.options, gate.limits)), gate)
+
+
+async def perform(dialogue: Dialogue[T], gate: Gate) -> T:
+    """What a dialogue returns that begins no body."""
+    results: list[T] = []
+
+    def with_body() -> Dialogue[None]:
+        results.append((yield from dialogue))
+        yield Begin(Reply(kind=Kind.UNKNOWN))
+
+    async with hold(with_body(), gate):
+        return results[0]

@@ -1,0 +1,751 @@
+"""Dialogues on a network in memory: what a URL comes to, and what was asked of whom (protocol page 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from fixtures.prospero import (
+    DISTRIBUTED,
+    EXAMPLE,
+    MOVED_OBJECTS,
+    Behaviour,
+    Flavour,
+    Link,
+    Moved,
+    Thing,
+    Weather,
+    external,
+    file,
+    method,
+)
+from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, attribute, intrinsic
+from protocols.contract import Entry, Kind, Limits, Options, Referrer, Reply
+from protocols.contract import Moved as MovedReply
+from protocols.conversation import hold
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    LimitExceeded,
+    NotFound,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+    Truncated,
+)
+from protocols.prospero.url import ProsperoUrl
+from resolver.url import parse
+from tests.protocols.in_memory import MemorySink
+from tests.protocols.opening import open_url
+from tests.protocols.prospero.network import Network, run
+
+SAME = (b"", b"", b"", b"")
+AM = "GET-OBJECT-INFO ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES ASCII"
+LIST = "LIST ATTRIBUTES COMPONENTS"
+
+FACTS = Options(want="facts")
+
+
+@dataclass
+class Got:
+    """What came of a URL."""
+
+    reply: Reply
+    body: bytes = b""
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[str]:
+        return [finding.rule for finding in self.reply.findings]
+
+
+async def _get(network: Network, url: str, limits: Limits | None, options: Options | None) -> Got:
+    parsed = parse(url)
+    assert isinstance(parsed, ProsperoUrl)
+    gate = network.gate(url, limits, options)
+    async with open_url(parsed, gate) as reply:
+        got = Got(reply)
+        assert not any(each.open for each in gate.opened), "nothing stays open while a reply lives"
+        async for octets in reply.body:
+            got.body += octets
+        if reply.listing is not None:
+            got.entries = [*reply.listing.feed(got.body), *reply.listing.finish()]
+        return got
+
+
+def get(network: Network, url: str, *, limits: Limits | None = None, options: Options | None = None) -> Got:
+    got = run(_get(network, url, limits, options))
+    assert network.violations == []
+    return got
+
+
+def network(
+    tree: Mapping[bytes, Thing] = EXAMPLE, behaviours: Mapping[bytes | None, Behaviour] | None = None
+) -> Network:
+    """One server, `h`."""
+    found = Network()
+    found.add("h", tree, behaviours)
+    return found
+
+
+def asked(found: Network, host: str = "h") -> list[str]:
+    return found.hosts[host, 1525].service.asked
+
+
+def test_a_file_is_read_by_contents() -> None:
+    net = network()
+    got = get(net, "prospero://h/AFTP/pub/all.bin")
+    assert got.body == OCTETS
+    assert (got.reply.kind, got.reply.size, got.reply.media_type) == (
+        Kind.DOCUMENT,
+        len(OCTETS),
+        "application/octet-stream",
+    )
+    assert got.reply.modified == datetime(1994, 3, 1, 12, tzinfo=UTC)
+    assert got.reply.meta[0] == ("SIZE", f"{len(OCTETS)} bytes")
+    assert got.reply.verified == {"length"}
+    assert asked(net) == [f"{AM} AFTP/pub/all.bin 0", "GET-OBJECT-INFO CONTENTS ASCII AFTP/pub/all.bin 0"]
+
+
+def test_each_question_has_an_id_of_its_own() -> None:
+    net = network()
+    get(net, "prospero://h/AFTP/pub/hello.txt")
+    assert [octets[:9].hex() for _, octets in net.sent] == ["090001000100010000", "090002000100010000"]
+
+
+def test_a_long_file_comes_in_many_windows() -> None:
+    net = network({b"x": file(OCTETS * 300)})
+    assert get(net, "prospero://h/x").body == OCTETS * 300
+
+
+async def test_a_body_is_drained() -> None:
+    url, sink = parse("prospero://h/AFTP/pub/hello.txt"), MemorySink()
+    assert isinstance(url, ProsperoUrl)
+    async with open_url(url, network().gate(url.text)) as reply:
+        assert await reply.body.drain(sink) == len(TEXT)
+    assert sink.octets == TEXT
+
+
+def test_a_directory_is_listed() -> None:
+    net = network()
+    got = get(net, "prospero://h//example")
+    assert got.body.split(b"\n")[:5] == [b"hello.txt", b"all.bin", b"more", b"nothing", b"it's a file"]
+    assert (got.reply.kind, got.reply.media_type) == (Kind.DIRECTORY, "text/plain")
+    assert [(entry.name, entry.kind.value, entry.url) for entry in got.entries] == [
+        ("hello.txt", "document", "prospero://h/AFTP/pub/hello.txt"),
+        ("all.bin", "document", "prospero://h/AFTP/pub/all.bin"),
+        ("more", "directory", "prospero://h//example/more"),
+        ("nothing", "directory", "prospero://h//example/nothing"),
+        ("it's a file", "document", "prospero://h/AFTP/pub/it%27s%20a%20file"),
+        ("moved", "document", "prospero://h//example/old"),
+        ("readme", "document", "ftp://ftp.example.org/pub/readme;type=a"),
+        ("library", "service", "telnet://opac.example.org:2323/"),
+    ]  # and not the hidden one
+    assert all(entry.referrer is None for entry in got.entries)
+    assert asked(net) == [f"{AM} /example 0", "DIRECTORY ASCII /example 0", LIST]
+
+
+def test_an_empty_directory_is_one() -> None:
+    got = get(network(), "prospero://h//example/nothing")
+    assert (got.reply.kind, got.body, got.entries) == (Kind.DIRECTORY, b"", [])
+
+
+ONLY_LISTED = {b"q": Thing(links=(Link(b"FILE", b"hit", b"x"),), only_listed=True)}
+
+
+def test_what_exists_only_as_a_directory_is_found() -> None:
+    net = network(ONLY_LISTED)
+    assert [entry.name for entry in get(net, "prospero://h/q").entries] == ["hit"]
+    assert asked(net) == [f"{AM} q 0", "DIRECTORY ASCII q 0", LIST]
+
+
+AFTP_FIRST = Thing(
+    attributes=(
+        method(b"AFTP", b"INTERNET-D", b"ftp.example.org", b"ASCII", b"/pub/one.txt", b"TEXT"),
+        CONTENTS,
+        LOCAL,
+        method(b"GOPHER", b"INTERNET-D", b"g.example(70)", b"ASCII", b"0/one"),
+        method(b"TELNET", b"INTERNET-D", b"t.example", b"ASCII", b""),
+    ),
+    contents=b"by contents",
+)
+
+
+def test_other_protocols_are_led_to_in_the_order_given() -> None:
+    net = network({b"x": AFTP_FIRST})
+    reply = get(net, "prospero://h/x").reply
+    assert reply.moved is not None
+    assert (reply.moved.location, reply.moved.code) == ("ftp://ftp.example.org/pub/one.txt;type=a", "AFTP")
+    contents, gopher = reply.moved.others
+    assert gopher == "gopher://g.example/00/one"
+    assert reply.moved.found_in is None
+    assert not isinstance(contents, str)
+
+    async def read() -> bytes:
+        async with hold(contents(), net.gate("prospero://h/x")) as further:
+            assert further.size == len(b"by contents")
+            return b"".join([octets async for octets in further.body])
+
+    assert run(read()) == b"by contents"
+    assert asked(net) == [f"{AM} x 0", "GET-OBJECT-INFO CONTENTS ASCII x 0"]
+
+
+def test_a_later_way_is_judged_by_who_named_it() -> None:
+    """Also when the ways before it have failed, and with another conversation."""
+    there = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"c", b"", b"y")
+    net = Network()
+    net.add("h", {b"x": Thing(moved=Moved(b"x", host=b"b"))})
+    net.add("b", {b"x": Thing(attributes=(method(b"AFTP", *SAME), there))})
+    net.add("c", {b"y": file(b"at c")})
+    url = parse("prospero://h/x")
+    gate = net.gate(url.text)
+
+    async def read() -> bytes:
+        async with open_url(url, gate) as reply:
+            assert reply.moved is not None
+            (method,) = reply.moved.others
+        assert not isinstance(method, str)
+        async with hold(method(), gate) as further:
+            return b"".join([octets async for octets in further.body])
+
+    assert run(read()) == b"at c"
+    assert net.judged == [
+        ("prospero://b/x", "prospero://h/x", "192.0.2.1"),
+        ("prospero://c/y", "prospero://b/x", "192.0.2.2"),
+    ]
+
+
+def objects(*attributes: object, contents: bytes | None = None) -> dict[bytes, Thing]:
+    return {b"x": Thing(attributes=tuple(attributes), contents=contents)}  # type: ignore[arg-type]
+
+
+def test_where_contents_cannot_be_had_the_next_way_is_taken() -> None:
+    ftp = method(b"AFTP", b"INTERNET-D", b"f.example", b"ASCII", b"/x")
+    reply = get(network(objects(CONTENTS, ftp)), "prospero://h/x").reply
+    assert reply.moved == MovedReply("ftp://f.example/x", "AFTP")
+
+
+def test_contents_that_are_fewer_than_said_are_not_handed_over() -> None:
+    size = intrinsic(b"SIZE", b"9 bytes")
+    net = network(objects(size, CONTENTS, contents=b"short"))
+    with pytest.raises(Truncated) as raised:
+        get(net, "prospero://h/x")
+    assert (raised.value.received, raised.value.expected) == (5, 9)
+    ftp = method(b"AFTP", b"INTERNET-D", b"f.example", b"ASCII", b"/x")
+    reply = get(network(objects(size, CONTENTS, ftp, contents=b"short")), "prospero://h/x").reply
+    assert reply.moved is not None
+
+
+@pytest.mark.parametrize(
+    ("tagged", "contents", "shown"),
+    [
+        (((b"a", b"one"), (b"b", b"two\n"), (b"c", b"")), None, b"a: one\nb: two\nc: "),
+        (((b"a", b"one"),), b"data", b"a: one\ndata"),
+        ((), b"", b""),
+    ],
+)
+def test_tagged_contents_are_shown_with_their_tags(
+    tagged: tuple[tuple[bytes, bytes], ...], contents: bytes | None, shown: bytes
+) -> None:
+    tree = {b"x": Thing(attributes=(CONTENTS,), contents=contents, tagged=tagged)}
+    assert get(network(tree), "prospero://h/x").body == shown
+
+
+def test_a_session_is_announced_and_not_followed() -> None:
+    telnet = method(b"TELNET", b"INTERNET-D", b"opac.example(2323)", b"ASCII", b"", b"Say hello")
+    reply = get(network(objects(LOCAL, telnet)), "prospero://h/x").reply
+    assert (reply.kind, reply.target, reply.moved) == (Kind.SERVICE, "telnet://opac.example:2323/", None)
+    assert reply.extra is not None
+    assert reply.extra["message"] == "Say hello"
+
+
+#: Objects that cannot be had: what the tree has, and the error.
+DENIED: list[tuple[dict[bytes, Thing], type[ResolveError], str]] = [
+    ({}, NotFound, "NOT-FOUND"),
+    ({b"x": Thing(refused=True)}, AccessDenied, "NOT-AUTHORIZED"),
+    ({b"x": Thing()}, Declined, "attributes only"),
+    (objects(intrinsic(b"SIZE", b"3 bytes")), Declined, "attributes only"),
+    (objects(CONTENTS), Declined, "gives no contents"),
+    (objects(CONTENTS, LOCAL), Declined, "gives no contents"),
+    (objects(LOCAL), Refused, "means something to the server"),
+    (
+        objects(intrinsic(b"ACCESS-METHOD", b"LOCAL", b"", b"", b"", b"/etc/passwd")),
+        Refused,
+        "no server may name",
+    ),
+    (objects(method(b"AFS", *SAME)), Declined, "no URL can say this"),
+    (objects(method(b"AFTP", b"", b"bad host", b"", b"x")), Declined, "bad-host"),
+    ({b"x": Thing(moved=Moved(b"x"))}, Refused, "circle"),
+    ({b"x": Thing(moved=Moved(b"y")), b"y": Thing(moved=Moved(b"x"))}, Refused, "circle"),
+    ({b"x": Thing(moved=Moved(b"y", host=b"no host"))}, ProtocolError, "no place"),
+    ({b"x": Thing(moved=Moved(b"y", host_type=b"NULL"))}, ProtocolError, "no place"),
+    ({b"x": Thing(moved=Moved(b"a\nb"))}, ProtocolError, "no place"),
+]
+
+
+@pytest.mark.parametrize(("tree", "error", "words"), DENIED)
+def test_what_cannot_be_had_is_a_typed_error(
+    tree: dict[bytes, Thing], error: type[ResolveError], words: str
+) -> None:
+    with pytest.raises(error, match=words) as raised:
+        get(network(tree), "prospero://h/x")
+    assert type(raised.value) is error
+    if isinstance(raised.value, Refused):
+        assert (raised.value.rule, raised.value.exit_code) == ("S10", 15)
+
+
+def test_a_local_name_for_a_directory_does_not_hide_it() -> None:
+    tree = {b"x": Thing(links=(Link(b"FILE", b"in it", b"y"),), attributes=(LOCAL,))}
+    assert [entry.name for entry in get(network(tree), "prospero://h/x").entries] == ["in it"]
+
+
+def test_nothing_is_sent_for_what_nothing_can_be_asked_for() -> None:
+    net = network()
+    with pytest.raises(Declined):
+        get(net, "prospero://h/x;HOST-TYPE=X25")
+    assert net.sent == []
+
+
+def test_a_moved_object_is_asked_for_where_it_is() -> None:
+    net = Network()
+    net.add("h", {b"x": Thing(moved=Moved(b"/y z", host=b"B.Example(1570)"))})
+    net.add("b.example", {b"/y z": file(b"moved here", method(b"AFTP", *SAME))}, port=1570)
+    got = get(net, "prospero://h/x;id=REMOTE%209")
+    assert got.body == b"moved here"
+    assert got.reply.peer == "192.0.2.2"
+    assert got.reply.extra is not None
+    assert got.reply.extra["moved_to"] == "prospero://b.example:1570//y%20z"
+    assert net.judged == [
+        ("prospero://b.example:1570//y%20z", "prospero://h/x;id=REMOTE%209", "192.0.2.1"),
+    ]
+    there = net.hosts["b.example", 1570].service
+    assert there.asked == [f"{AM} /y z 0", "GET-OBJECT-INFO CONTENTS ASCII /y z 0"]
+    assert [
+        command for request in there.requests for command in request.commands if command[0] == b"SELECT"
+    ] == [(b"SELECT", b"OBJECT", b"FIELD", b"ID", b"SEQUENCE", b"REMOTE", b"9")] * 2
+
+
+def test_what_led_on_from_a_moved_object_is_where_it_is() -> None:
+    net = Network()
+    net.add("h", {b"x": Thing(moved=Moved(b"y", host=b"b"))})
+    net.add("b", {b"y": Thing(attributes=(method(b"AFTP", *SAME),))})
+    reply = get(net, "prospero://h/x").reply
+    assert reply.moved is not None
+    assert reply.moved.location == "ftp://b/y"  # gaps are filled from the new place (7.5)
+    assert reply.moved.found_in == Referrer("prospero://b/y", "192.0.2.2")
+
+
+def chain(moves: int) -> dict[bytes, Thing]:
+    tree = {b"%d" % number: Thing(moved=Moved(b"%d" % (number + 1))) for number in range(moves)}
+    return {**tree, b"%d" % moves: file(b"at last")}
+
+
+def test_an_object_may_have_moved_twenty_times() -> None:
+    assert get(network(chain(20)), "prospero://h/0").body == b"at last"
+    net = network(chain(21))
+    with pytest.raises(Refused, match="more than 20 times") as raised:
+        get(net, "prospero://h/0")
+    assert raised.value.rule == "S10"
+    assert len(asked(net)) == 21
+
+
+def test_a_directory_that_has_moved_is_listed_where_it_is() -> None:
+    net = Network()
+    net.add("h", {b"d": Thing(moved=Moved(b"e", host=b"b"))})
+    net.add("b", {b"e": Thing(links=(Link(b"FILE", b"f", b"g"),))})
+    (entry,) = get(net, "prospero://h/d").entries
+    assert (entry.url, entry.referrer) == ("prospero://b/g", Referrer("prospero://b/e", "192.0.2.2"))
+
+
+def test_a_place_that_may_not_be_led_to_gets_nothing() -> None:
+    net = Network(forbidden=frozenset({"inside"}))
+    net.add("h", {b"x": Thing(moved=Moved(b"y", host=b"inside"))})
+    net.add("inside", {b"y": file(b"secret")})
+    with pytest.raises(Refused, match="farther inside"):
+        get(net, "prospero://h/x")
+    assert asked(net, "inside") == []
+    assert {place for place, _ in net.sent} == {"192.0.2.1:1525"}
+
+
+def test_contents_on_another_server_are_read_there() -> None:
+    net = Network(forbidden=frozenset({"inside"}))
+    inside, elsewhere = (
+        intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", host, b"", b"y") for host in (b"inside", b"b")
+    )
+    net.add("h", objects(inside, elsewhere))
+    net.add("inside", {b"y": file(b"secret")})
+    net.add("b", {b"y": file(b"public")})
+    got = get(net, "prospero://h/x")
+    assert (got.body, got.reply.peer) == (b"public", "192.0.2.3")
+    assert asked(net, "inside") == []
+    assert [where for where, *_ in net.judged] == ["prospero://inside/y", "prospero://b/y"]
+
+
+def union(*hosts: bytes) -> tuple[Link, ...]:
+    return tuple(Link(b"DIRECTORY", b"", b"u", host=host, ltype=b"U") for host in hosts)
+
+
+def named(*names: bytes) -> tuple[Link, ...]:
+    return tuple(Link(b"FILE", name, b"file " + name) for name in names)
+
+
+def test_unions_are_spliced_in_depth_first_behind_the_directorys_own() -> None:
+    net = Network()
+    net.add("h", {b"d": Thing(links=(*named(b"a"), *union(b"b", b"c"), *named(b"z", b"z")))})
+    net.add("b", {b"u": Thing(links=(*union(b"deep"), *named(b"b1", b"a")))})
+    net.add("c", {b"u": Thing(links=named(b"c1", b"b1", b"d1"))})
+    net.add("deep", {b"u": Thing(links=(*named(b"d1"), *union(b"h", b"b")))})
+    got = get(net, "prospero://h/d")
+    assert [(entry.name, entry.url) for entry in got.entries] == [
+        ("a", "prospero://h/file%20a"),
+        ("z", "prospero://h/file%20z"),
+        ("z", "prospero://h/file%20z"),
+        ("b1", "prospero://b/file%20b1"),
+        ("d1", "prospero://deep/file%20d1"),
+        ("c1", "prospero://c/file%20c1"),
+    ]
+    assert [entry.referrer and entry.referrer.url for entry in got.entries] == [
+        None,
+        None,
+        None,
+        "prospero://b/u",
+        "prospero://deep/u",
+        "prospero://c/u",
+    ]
+    assert got.entries[3].referrer == Referrer("prospero://b/u", "192.0.2.2")
+    assert got.body == b"a\nz\nz\nb1\nd1\nc1\n"
+
+
+def test_what_a_union_was_named_by_is_what_led_to_it() -> None:
+    net = Network()
+    net.add("h", {b"d": Thing(links=union(b"b"))})
+    net.add("b", {b"u": Thing(links=union(b"c"))})
+    net.add("c", {b"u": Thing(links=named(b"x"))})
+    get(net, "prospero://h/d")
+    assert net.judged == [
+        ("prospero://b/u", "prospero://h/d", "192.0.2.1"),
+        ("prospero://c/u", "prospero://b/u", "192.0.2.2"),
+    ]
+
+
+def test_a_union_that_cannot_be_read_leaves_a_gap_that_is_told() -> None:
+    net = Network(forbidden=frozenset({"inside"}))
+    tree = {
+        b"d": Thing(
+            links=(*named(b"a"), *union(b"missing", b"inside", b"b", b"c", b"bad host"), *named(b"z"))
+        )
+    }
+    net.add("h", tree)
+    net.add("inside", {b"u": Thing(links=named(b"secret"))})
+    net.add("b", {})
+    net.add("c", {b"u": Thing(links=named(b"c1"))})
+    got = get(net, "prospero://h/d")
+    assert [entry.name for entry in got.entries] == ["a", "z", "c1"]
+    assert got.findings == ["prospero:incomplete"] * 4
+    told = [finding.detail for finding in got.reply.findings]
+    assert [
+        any(word in detail for detail in told)
+        for word in ("missing", "inside", "NOT-A-DIRECTORY", "bad host")
+    ] == [True] * 4
+    assert got.reply.verified == set()
+    assert asked(net, "inside") == []
+
+
+def test_unions_are_not_followed_for_ever() -> None:
+    tree = {
+        b"%d" % number: Thing(
+            links=(*named(b"n%d" % number), Link(b"DIRECTORY", b"", b"%d" % (number + 1), ltype=b"U"))
+        )
+        for number in range(50)
+    }
+    got = get(network(tree), "prospero://h/0")
+    assert [entry.name for entry in got.entries] == [f"n{number}" for number in range(9)]
+    assert got.findings == ["prospero:incomplete"]
+    wide = Thing(links=tuple(Link(b"DIRECTORY", b"", b"%d" % number, ltype=b"U") for number in range(60)))
+    leaves = {b"%d" % number: Thing(links=named(b"n%d" % number)) for number in range(60)}
+    got = get(network({b"wide": wide, **leaves}), "prospero://h/wide")
+    assert (len(got.entries), got.findings) == (32, ["prospero:incomplete"] * 28)
+
+
+def test_filters_are_told_and_not_run() -> None:
+    rule = attribute(b"LINK", b"FIELD", b"FILTER", b"FILTER", b"DIRECTORY", b"CLIENT", b"POST", b"X")
+    got = get(
+        network({b"d": Thing(links=(Link(b"FILE", b"a", b"b", attributes=(rule,)),))}), "prospero://h/d"
+    )
+    assert got.findings == ["prospero:filter"]
+    assert got.entries[0].extra is not None
+    assert got.entries[0].extra["filters"] == ["DIRECTORY CLIENT POST X"]
+
+
+def test_warnings_and_oddities_are_findings() -> None:
+    reply = b"WARNING OUT-OF-DATE 'old links'\nNEW x\nLINK L FILE n INTERNET-D h ASCII x 0\n"
+    got = get(network(ONLY_LISTED, {b"q": Behaviour(instead=reply)}), "prospero://h/q")
+    assert [tuple(finding) for finding in got.reply.findings[:2]] == [
+        ("prospero:warning", "warn", "OUT-OF-DATE old links"),
+        ("prospero:odd-line", "warn", "a line 'NEW' that makes no sense here"),
+    ]
+
+
+def test_a_filter_on_a_union_is_told_and_so_are_its_warnings() -> None:
+    rule = attribute(b"LINK", b"FIELD", b"FILTER", b"FILTER", b"DIRECTORY", b"CLIENT", b"POST", b"X")
+    links = (Link(b"DIRECTORY", b"", b"u", ltype=b"U", attributes=(rule,)),)
+    warning = b"WARNING MESSAGE hello\nNONE-FOUND\n"
+    net = network({b"d": Thing(links=links), b"u": Thing()}, {b"u": Behaviour(instead=warning)})
+    assert get(net, "prospero://h/d").findings == ["prospero:warning", "prospero:filter"]
+
+
+#: What a LIST answers that tells of no directory: attributes of its own alone; what is left of a path.
+NO_LISTINGS = [b"ATTRIBUTE OBJECT INTRINSIC SIZE SEQUENCE '3 bytes'\n", b"UNRESOLVED a\n"]
+
+
+@pytest.mark.parametrize("instead", NO_LISTINGS)
+@pytest.mark.parametrize("options", [Options(), FACTS])
+def test_an_answer_without_links_is_no_empty_directory(instead: bytes, options: Options) -> None:
+    net = network(ONLY_LISTED, {b"q": Behaviour(instead=instead)})
+    if options is FACTS:
+        assert get(net, "prospero://h/q", options=options).reply.kind is Kind.UNKNOWN
+    else:
+        with pytest.raises(Declined, match="attributes only"):
+            get(net, "prospero://h/q")
+    assert asked(net)[-1] == LIST
+
+
+def test_a_union_that_is_no_directory_leaves_a_gap() -> None:
+    tree = {b"d": Thing(links=(*named(b"a"), *union(b"h"))), b"u": Thing()}
+    got = get(network(tree, {b"u": Behaviour(instead=NO_LISTINGS[0])}), "prospero://h/d")
+    assert ([entry.name for entry in got.entries], got.findings) == (["a"], ["prospero:incomplete"])
+
+
+def test_a_directory_of_a_file_system_is_listed_whatever_its_attributes_say() -> None:
+    """A server may tell of it what it tells of files, with the modes of a directory (protocol page 6.4)."""
+    modes = intrinsic(b"UNIX-MODES", b"drwxr-xr-x")
+    tree = {b"d": Thing(links=named(b"a"), attributes=(modes, CONTENTS))}
+    net = network(tree)
+    assert [entry.name for entry in get(net, "prospero://h/d").entries] == ["a"]
+    assert get(net, "prospero://h/d", options=FACTS).reply.kind is Kind.DIRECTORY
+    assert not any("CONTENTS" in each for each in asked(net))
+
+
+def test_what_only_has_the_modes_of_a_directory_is_read() -> None:
+    modes = intrinsic(b"UNIX-MODES", b"drwxr-xr-x")
+    net = network(objects(modes, CONTENTS, contents=b"a file after all"))
+    assert get(net, "prospero://h/x").body == b"a file after all"
+    assert asked(net)[2] == LIST
+
+
+@pytest.mark.parametrize("flavour", [DISTRIBUTED, MOVED_OBJECTS])
+def test_a_plain_file_is_read_from_a_server_of_any_flavour(flavour: Flavour) -> None:
+    net = Network()
+    net.add("h", EXAMPLE, flavour=flavour)
+    assert get(net, "prospero://h/AFTP/pub/hello.txt").body == TEXT
+
+
+def test_the_size_of_a_directory_is_not_that_of_its_lines() -> None:
+    tree = {b"d": Thing(links=(Link(b"FILE", b"f", b"g"),), attributes=(intrinsic(b"SIZE", b"4096 bytes"),))}
+    got = get(network(tree), "prospero://h/d")
+    assert (got.reply.size, got.body) == (None, b"f\n")
+    assert got.reply.meta == (("SIZE", "4096 bytes"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "size", "target", "questions"),
+    [
+        ("AFTP/pub/hello.txt", Kind.DOCUMENT, 15, None, 1),
+        ("/example", Kind.DIRECTORY, None, None, 3),
+        ("/example/old", Kind.DOCUMENT, 15, None, 2),
+        ("ftp", Kind.LINK, 7, "ftp://f.example/x", 1),
+        ("telnet", Kind.SERVICE, None, "telnet://t.example/", 1),
+        ("bare", Kind.UNKNOWN, 7, None, 3),
+    ],
+)
+def test_facts_are_told_without_reading_anything(
+    name: str, kind: Kind, size: int | None, target: str | None, questions: int
+) -> None:
+    sized = intrinsic(b"SIZE", b"7 bytes")
+    tree = {
+        **EXAMPLE,
+        b"ftp": Thing(attributes=(sized, method(b"AFTP", b"", b"f.example", b"", b"/x"))),
+        b"telnet": Thing(attributes=(method(b"TELNET", b"", b"t.example", b"", b""),)),
+        b"bare": Thing(attributes=(sized,)),
+    }
+    net = network(tree)
+    got = get(net, f"prospero://h/{name}", options=FACTS)
+    assert (got.reply.kind, got.reply.size, got.reply.target, got.body) == (kind, size, target, b"")
+    assert got.reply.moved is None
+    assert len(asked(net)) == questions
+    assert not any("CONTENTS" in each for each in asked(net))
+
+
+def test_a_missing_name_has_no_facts() -> None:
+    """To LIST VERIFY the real server answers NONE-FOUND of it, too (protocol page 6.3)."""
+    with pytest.raises(NotFound) as raised:
+        get(network(), "prospero://h/nope", options=FACTS)
+    assert raised.value.code == "NOT-FOUND"
+
+
+def test_all_replies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By twice what the object may have: each of its octets may be a quote, which is sent twice."""
+    monkeypatch.setattr("protocols.prospero.question._ROOM", 500)
+    net = network({b"x": file(b"'" * 4000)})
+    assert get(net, "prospero://h/x", limits=Limits(body=4000)).body == b"'" * 4000
+    with pytest.raises(LimitExceeded) as raised:
+        get(net, "prospero://h/x", limits=Limits(body=3000))
+    assert raised.value.exit_code == 14
+    assert net.hosts["h", 1525].service.cancelled == 1  # the server is told that nobody waits any more
+    tree = {
+        b"d": Thing(links=(*named(b"a"), *union(b"h"))),
+        b"u": Thing(links=named(*(b"n%d" % n for n in range(99)))),
+    }
+    with pytest.raises(LimitExceeded):
+        get(network(tree), "prospero://h/d", limits=Limits(body=1000))
+
+
+def test_silence_ends_with_the_idle_limit() -> None:
+    net = network(behaviours={None: Behaviour(silent=True)})
+    before = net.now
+    with pytest.raises(TimedOut):
+        get(net, "prospero://h/x", limits=Limits(idle=30.0))
+    assert (net.now - before, len(net.sent)) == (30.0, 4)
+    assert net.hosts["h", 1525].service.cancelled == 0
+
+
+#: How a server and its network behave without anything being lost by it.
+HARMLESS = [
+    Behaviour(wait=20, queue=(2, 9)),
+    Behaviour(other_port=True),
+    Behaviour(swaps=True),
+]
+
+
+@pytest.mark.parametrize("behaviour", HARMLESS)
+def test_odd_servers_are_understood(behaviour: Behaviour) -> None:
+    net = network({b"x": file(OCTETS * 60)}, {None: behaviour})
+    assert get(net, "prospero://h/x").body == OCTETS * 60
+
+
+def test_an_old_servers_nul_is_no_part_of_the_text() -> None:
+    reply = b"VERSION 5 A51x\nATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA '" + b"y" * 4000 + b"'\n"
+    tree = {b"x": Thing(attributes=(intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"y"),))}
+    net = network(tree, {b"y": Behaviour(instead=reply, ends_with_nul=True)})
+    assert get(net, "prospero://h/x").body == b"y" * 4000
+
+
+def test_an_answer_from_another_address_is_not_believed() -> None:
+    net = network(behaviours={None: Behaviour(other_address=True)})
+    with pytest.raises(TimedOut):
+        get(net, "prospero://h/AFTP/pub/hello.txt")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code"),
+    [(Behaviour(refuses=True), "refused"), (Behaviour(versions=(1,)), "version not supported")],
+)
+def test_a_server_that_refuses_is_declined(behaviour: Behaviour, code: str) -> None:
+    with pytest.raises(Declined) as raised:
+        get(network(behaviours={None: behaviour}), "prospero://h/x")
+    assert raised.value.code == code
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_redirect_is_followed(lasting: bool) -> None:
+    net = Network()
+    net.add("h", {}, {None: Behaviour(redirect=("192.0.2.2", 1600), lasting=lasting)})
+    net.add("b", EXAMPLE, port=1600)
+    assert get(net, "prospero://h/AFTP/pub/hello.txt").body == TEXT
+    turns = [("192.0.2.1:1525", 1 if lasting else 2), ("192.0.2.2:1600", 2)]
+    assert [(place, [to for to, _ in net.sent].count(place)) for place, _ in turns] == turns
+    assert net.judged[0] == ("prospero://192.0.2.2:1600", "prospero://h/AFTP/pub/hello.txt", "192.0.2.1")
+
+
+def test_a_redirect_that_the_policy_refuses_is_not_followed() -> None:
+    net = Network(forbidden=frozenset({"192.0.2.2"}))
+    net.add("h", {}, {None: Behaviour(redirect=("192.0.2.2", 1600))})
+    net.add("b", EXAMPLE, port=1600)
+    with pytest.raises(Refused, match="not to be turned to"):
+        get(net, "prospero://h/AFTP/pub/hello.txt")
+    assert {to for to, _ in net.sent} == {"192.0.2.1:1525"}
+
+
+def test_redirects_in_a_circle_end() -> None:
+    net = Network()
+    net.add("h", {}, {None: Behaviour(redirect=("192.0.2.1", 1525))})
+    with pytest.raises(Refused, match="redirects"):
+        get(net, "prospero://h/x")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bad_weather_delivers(seed: int) -> None:
+    net = Network(Weather(lost=0.2, doubled=0.2, shuffled=True, seed=seed))
+    net.add("h", {b"x": file(OCTETS * 60)})
+    for _ in range(5):
+        try:
+            assert get(net, "prospero://h/x").body == OCTETS * 60
+            return
+        except TimedOut:
+            continue
+    raise AssertionError("never delivered")
+
+
+def test_an_open_quote_in_a_reply_is_no_reply() -> None:
+    with pytest.raises(ProtocolError, match="quotes"):
+        get(network(behaviours={None: Behaviour(instead=b"LINK 'L\n")}), "prospero://h/x")
+
+
+def test_external_links_without_a_way_have_no_url() -> None:
+    links = (
+        external(b"none", b"h.example", b"/x"),
+        Link(b"NULL", b"null", b"x"),
+        Link(b"FILE", b"bad\nname", b"a\nb"),
+    )
+    got = get(network({b"d": Thing(links=links)}), "prospero://h/d")
+    assert [(entry.name, entry.url, entry.kind.value) for entry in got.entries] == [
+        ("none", None, "unknown"),
+        ("null", None, "unknown"),
+        ("bad\nname", None, "document"),
+    ]
+    assert [(entry.extra or {}).get("unusable") for entry in got.entries] == [
+        "no access method has a URL",
+        None,
+        "bad-char: NUL, CR or LF in the name of an object",
+    ]
+    assert got.body == b"none\nnull\nbad\\x0aname\n"
+
+
+def test_attributes_of_a_link_tell_of_its_object() -> None:
+    told = (
+        attribute(b"CACHED", b"INTRINSIC", b"SIZE", b"SEQUENCE", b"12 bytes"),
+        attribute(b"CACHED", b"INTRINSIC", b"LAST-MODIFIED", b"SEQUENCE", b"19940301120000Z"),
+        attribute(b"OBJECT", b"INTRINSIC", b"UNIX-MODES", b"SEQUENCE", b"-rw-r--r--"),
+        attribute(b"LINK", b"APPLICATION", b"MENU-ITEM-DESCRIPTION", b"SEQUENCE", b"A", b"title"),
+        attribute(b"LINK", b"FIELD", b"ID", b"SEQUENCE", b"REMOTE", b"9"),
+    )
+    search = attribute(b"CACHED", b"FIELD", b"OBJECT-INTERPRETATION", b"SEQUENCE", b"SEARCH")
+    image = attribute(b"CACHED", b"FIELD", b"OBJECT-INTERPRETATION", b"SEQUENCE", b"IMAGE", b"GIF")
+    links = (
+        Link(b"FILE", b"told", b"x", attributes=told, more=(b"DEST-EXP", b"20000101000000Z"), version=3),
+        Link(b"DIRECTORY", b"find", b"y", attributes=(search,)),
+        Link(b"OBJECT", b"pixel", b"z", attributes=(image,)),
+        Link(b"FILE+DIRECTORY", b"both", b"z"),
+        Link(b"SYMBOLIC", b"symbolic", b"z", host=b"v", host_type=b"VIRTUAL-SYSTEM"),
+    )
+    entries = get(network({b"d": Thing(links=links)}), "prospero://h/d").entries
+    assert [entry.kind.value for entry in entries] == ["document", "search", "document", "directory", "link"]
+    first = entries[0]
+    assert (first.size, first.modified, first.title) == (12, datetime(1994, 3, 1, 12, tzinfo=UTC), "A title")
+    assert first.raw == b"LINK  L FILE told INTERNET-D h ASCII x 3 DEST-EXP 20000101000000Z"
+    assert first.url == "prospero://h/x;OBJECT-VERSION=3"
+    assert first.extra == {
+        "link": "L",
+        "target": "FILE",
+        "host": "h",
+        "hsoname": "x",
+        "version": 3,
+        "expires": "20000101000000Z",
+        "id": ["REMOTE 9"],
+        "modes": "-rw-r--r--",
+    }
+    assert [entry.url for entry in entries[3:]] == ["prospero://h/z", None]

@@ -1,0 +1,189 @@
+"""Errors as values: what one says stays, in a copy, in a pickle, and across processes."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import multiprocessing
+import pickle
+import pkgutil
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+
+import protocols
+import resolver
+from protocols import errors
+from protocols.errors import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme
+from resolver.http_transport import RequestRefused
+
+
+def _import_all() -> None:
+    for package in (protocols, resolver):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+
+
+def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:
+    """All classes of the tree, those of the schemes and of the command among them."""
+    return [root, *(each for child in root.__subclasses__() for each in every_class(child))]
+
+
+_import_all()
+
+#: Those that need more than words, with every attribute away from its default.
+_SPECIAL: dict[type[ResolveError], ResolveError] = {
+    errors.InvalidUrl: errors.InvalidUrl("bad-host", 7, "no host"),
+    errors.UnsupportedScheme: errors.UnsupportedScheme("x", "no handler").of_hop(),
+    errors.Refused: errors.Refused("S04", "no", flag="--allow-port 25", position=3).of_hop(),
+    errors.LimitExceeded: errors.LimitExceeded("body", "too much"),
+    errors.NotFound: errors.NotFound("no", code="404", text="gone"),
+    errors.TryLater: errors.TryLater(
+        "no", code="4", text="x", after=3.5, until=datetime(1994, 11, 6, tzinfo=UTC)
+    ),
+    errors.Truncated: errors.Truncated("too little", received=1, expected=9),
+    errors.Changed: errors.Changed("another", again=True),
+    RequestRefused: RequestRefused(errors.Refused("S10", "no", flag="f", position=3)),
+}
+
+
+def one_of(kind: type[ResolveError]) -> ResolveError:
+    """An error of this class that has been through a retrieval."""
+    error = _SPECIAL.get(kind) or kind("some words")
+    return error.at("http://u:****@h.example/").tried(3).saying("and more")
+
+
+@pytest.mark.parametrize("kind", every_class(), ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, *(lambda e, p=p: pickle.loads(pickle.dumps(e, p)) for p in range(6))],
+    ids=["copy", "deepcopy", *map(str, range(6))],
+)
+def test_every_error_survives_with_all_that_it_says(kind: type[ResolveError], copied: object) -> None:
+    error = one_of(kind)
+    assert callable(copied)
+    other = copied(error)
+    assert type(other) is kind
+    assert other is not error
+    assert (vars(other), other.args, str(other)) == (vars(error), error.args, str(error))
+    assert {"url", "message", "attempts", "exit_code", "retryable"} <= vars(other).keys()
+
+
+@pytest.mark.parametrize("kind", every_class(), ids=lambda kind: kind.__name__)
+def test_nothing_that_an_error_says_can_be_changed(kind: type[ResolveError]) -> None:
+    error = one_of(kind)
+    before = dict(vars(error))
+    for name in before.keys() - {"_request"}:
+        with pytest.raises(AttributeError, match=f"^{name} of an error is not changed"):
+            setattr(error, name, None)
+    assert vars(error) == before
+
+
+def _changes_what_it_caught(code: str) -> Iterator[int]:
+    """Lines that set an attribute of an error that an `except` has given a name."""
+    handlers = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ExceptHandler)]
+    for handler in handlers:
+        stores = [node for node in ast.walk(handler) if isinstance(node, ast.Attribute)]
+        for node in stores:
+            named = isinstance(node.value, ast.Name) and node.value.id == handler.name
+            if named and isinstance(node.ctx, ast.Store):
+                yield node.lineno
+
+
+def test_nobody_tries_to() -> None:
+    planted = "try: f()\nexcept E as e:\n    g(e.a)\n    if x: e.b += 1\n"
+    assert list(_changes_what_it_caught(planted)) == [4]
+    checkout = Path(resolver.__file__).parents[1]
+    for package in ("protocols", "resolver"):
+        for path in (checkout / package).rglob("*.py"):
+            assert not list(_changes_what_it_caught(path.read_text(encoding="utf-8"))), path
+
+
+def test_what_is_said_further_out_is_said_by_another_one() -> None:
+    first = Refused("S04", "no port", position=3)
+    hop = first.at("http://h/").tried(2).of_hop().saying("at 3")
+    assert (hop.url, hop.attempts, hop.exit_code, hop.message) == ("http://h/", 2, 15, "no port, at 3")
+    assert (hop.rule, hop.position, hop.args) == ("S04", 3, ("no port, at 3",))
+    assert (first.url, first.attempts, first.exit_code, first.message) == (None, 1, 9, "no port")
+    assert (TryLater("x").retryable, TryLater("x").final().retryable) == (True, False)
+
+
+def test_only_what_is_refused_has_the_status_of_a_hop() -> None:
+    statuses = {kind: one_of(kind).of_hop().exit_code for kind in every_class()}
+    assert {kind for kind, status in statuses.items() if status == 15} == {
+        Refused,
+        UnsupportedScheme,
+        RequestRefused,
+    }
+
+
+def test_a_copy_is_raised_with_the_story_of_the_first() -> None:
+    """One traceback, from where it went wrong, and the system's own error as its cause; nothing twice."""
+
+    def went_wrong() -> None:
+        try:
+            raise OSError("the system's words")
+        except OSError as error:
+            raise ProtocolError("our words") from error
+
+    try:
+        try:
+            went_wrong()
+        except ResolveError as error:
+            raise error.at("http://h/").tried(2) from error.__cause__
+    except ProtocolError as located:
+        told = "".join(traceback.format_exception(located))
+        cause = located.__cause__
+    assert isinstance(cause, OSError)
+    assert told.count("our words\n") == 1 + told.count('raise ProtocolError("our words")\n')
+    assert told.count("in went_wrong") == 2  # where the cause was raised, and where the error was
+    assert told.count("the direct cause") == 1
+    assert told.endswith("ProtocolError: http://h/: our words\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (None, "no"),
+        ("http://u:****@h/", "http://u:****@h/: no"),
+        ("http://h/\n\x1b[31m\u202e", "http://h/\\n\\x1b[31m\\u202e: no"),
+        ("http://h/" + "x" * 300, "http://h/" + "x" * 191 + "…: no"),
+    ],
+)
+def test_an_error_names_its_url(url: str | None, shown: str) -> None:
+    assert str(ProtocolError("no", url=url)) == shown
+
+
+def _fetch(url: str) -> str:
+    return trio.run(resolver.fetch, url).text or ""
+
+
+def test_a_refused_url_breaks_no_pool_of_processes() -> None:
+    urls = ["http://u:secret@h.example:25/", "http://[", "x-none:y", "file:///etc/no/such/file"]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = [pool.submit(_fetch, url) for url in urls]
+        found = [future.exception() for future in futures]
+    assert [type(error).__name__ for error in found] == [
+        "Refused",
+        "InvalidUrl",
+        "UnsupportedScheme",
+        "NotFound",
+    ]
+    assert [error.exit_code for error in found if isinstance(error, ResolveError)] == [9, 12, 13, 8]
+    assert isinstance(found[0], Refused)
+    assert (found[0].rule, found[0].flag) == ("S04", "--allow-port 25")
+    assert [str(error).partition(": ")[0] for error in found] == ["http://u:****@h.example:25/", *urls[1:]]
+
+
+def test_httpx_may_say_of_a_refusal_which_request_it_is_about() -> None:
+    refused = one_of(RequestRefused)
+    assert isinstance(refused, RequestRefused)
+    refused.request = httpx.Request("GET", "http://h/")
+    assert pickle.loads(pickle.dumps(refused)).request.url == "http://h/"

@@ -1,0 +1,52 @@
+"""Pairs that can be asked by name, and stay the pairs that they were."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from protocols.headers import Headers
+
+PAIRS = (("Set-Cookie", "a=1, b"), ("content-type", "text/plain"), ("SET-COOKIE", "c=2"), ("X-Empty", ""))
+HEADERS = Headers(PAIRS)
+
+
+@pytest.mark.parametrize("name", ["set-cookie", "Set-Cookie", "SET-COOKIE"])
+def test_a_name_means_the_same_in_any_case(name: str) -> None:
+    assert HEADERS[name] == HEADERS.get(name) == "a=1, b, c=2"
+    assert HEADERS.get_list(name) == ["a=1, b", "c=2"]
+    assert name in HEADERS
+
+
+def test_an_empty_value_is_a_value() -> None:
+    assert ("x-empty" in HEADERS, HEADERS["x-empty"], HEADERS.get("x-empty", "none")) == (True, "", "")
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(KeyError, match="x-none"):
+        HEADERS["x-none"]
+    assert (HEADERS.get("x-none"), HEADERS.get("x-none", "no"), HEADERS.get_list("x-none")) == (
+        None,
+        "no",
+        [],
+    )
+    assert "x-none" not in HEADERS
+
+
+def test_they_are_pairs_still() -> None:
+    assert HEADERS == PAIRS
+    assert Headers(PAIRS) == HEADERS != Headers(PAIRS[1:])
+    assert hash(Headers(PAIRS)) == hash(HEADERS)
+    assert [*HEADERS] == [*PAIRS]
+    assert (len(HEADERS), bool(Headers())) == (4, False)
+    assert dict(HEADERS) == {"set-cookie": "a=1, b, c=2", "content-type": "text/plain", "x-empty": ""}
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
+)
+def test_a_copy_can_be_asked_too(copied: object) -> None:
+    assert callable(copied)
+    assert copied(HEADERS)["CONTENT-TYPE"] == "text/plain"

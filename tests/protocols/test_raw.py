@@ -1,0 +1,201 @@
+"""With `Options.raw` a body has the octets that the server sent, nothing undone in them: held to every
+transcript, those of real servers among them, by what each protocol has around a body.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import replace
+
+import pytest
+import trio
+
+from fixtures.replay import serve_transcript
+from fixtures.transcript import Connection, Outcome, Transcript, Turn, transcripts
+from protocols.contract import Options
+from protocols.errors import Declined, ResolveError
+from protocols.ftp.url import FtpUrl
+from protocols.news.block import UntouchedBlock
+from protocols.news.url import NewsUrl, NntpUrl
+from protocols.wais.record import parse_records
+from protocols.wire import Buffer
+from resolver import Policy, Resolver, RetryPolicy
+from resolver.url import build, parse
+from tests.hang import HANG
+from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate
+from tests.protocols.opening import open_url
+
+RAW = Options(raw=True)
+
+#: A status line behind which a block comes, and the block with the line that ends it.
+_BLOCK = re.compile(rb"(?:211 Article numbers|215|220|224)[^\r\n]*\r?\n((?:.*?\r\n)?\.\r\n)", re.DOTALL)
+
+
+async def in_memory(transcript: Transcript, gate: MemoryGate) -> Outcome:
+    """What came, and what ended it."""
+    outcome = Outcome(body=b"")
+    try:
+        async with open_url(parse(transcript.url), gate) as reply:
+            async for octets in reply.body:
+                outcome.body = (outcome.body or b"") + octets
+            outcome.verified = tuple(sorted(reply.verified))
+    except ResolveError as error:
+        outcome.error = type(error).__name__
+    return outcome
+
+
+async def on_a_socket(transcript: Transcript, nursery: trio.Nursery) -> bytes:
+    """The whole body, through the resolver."""
+    url = parse(transcript.url)
+    with trio.fail_after(HANG):
+        replay = await serve_transcript(nursery, transcript)
+        if isinstance(url, FtpUrl | NewsUrl | NntpUrl) and url.host is not None:
+            url = replace(url, host="127.0.0.1", port=replay.port)
+        policy = Policy(allow_port=frozenset({replay.port}), allow_password=True)
+        place = f"127.0.0.1:{replay.port}"
+        async with Resolver(
+            policy=policy, options=RAW, news_server=place, patience=RetryPolicy(1), environment={}
+        ) as session:
+            response = await session.fetch(build(url))
+        while replay.served < len(transcript.connections) and not replay.complaints:
+            await trio.lowlevel.checkpoint()
+    assert replay.complaints == []
+    assert response.entries is None
+    return response.content
+
+
+def good(scheme: str) -> list[Transcript]:
+    return [each for each in transcripts(scheme) if each.outcome.error is None and each.connections]
+
+
+# -- gopher: all that came, to the end of the connection
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize(
+    "transcript",
+    [each for each in transcripts("gopher") if len(each.connections) == 1],
+    ids=lambda each: each.name,
+)
+async def test_gopher(transcript: Transcript, cutter: Cutter) -> None:
+    (connection,) = transcript.connections
+    gate = MemoryGate(
+        transcript.connections,
+        cutter,
+        tls=transcript.url.startswith("gophers"),
+        options=RAW,
+    )
+    outcome = await in_memory(transcript, gate)
+    sent = connection.said_by("S")
+    body = outcome.body or b""
+    if outcome.error != transcript.outcome.error:  # as octets it is no worse than others
+        assert (outcome.error, transcript.outcome.error) == (None, "ProtocolError")
+        assert body == sent
+        return
+    assert sent.startswith(body)
+    if outcome.error is None:
+        assert body == sent or connection.end == "left"  # what came behind the octets that were counted
+        assert transcript.outcome.verified in (None, outcome.verified)
+
+
+# -- ftp: all that came on the data connection
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        each
+        for each in good("ftp")
+        if len(each.connections) == 1 and "@" not in each.url and "USER anonymous" in str(each.connections)
+    ],
+    ids=lambda each: each.name,
+)
+async def test_ftp(transcript: Transcript, nursery: trio.Nursery) -> None:
+    assert await on_a_socket(transcript, nursery) == transcript.connections[0].said_by("D")
+
+
+# -- news: every block with its periods and its end
+
+
+def without_heads(transcript: Transcript) -> Transcript:
+    """What is put together from heads is no listing of the server's: nobody asks for them."""
+    turns = transcript.connections[-1].turns
+    end = next((at for at, turn in enumerate(turns) if turn.octets.startswith(b"HEAD ")), len(turns))
+    asked = (*turns[:end], Turn("C", b"QUIT\r\n")) if end < len(turns) else turns
+    return replace(transcript, connections=(*transcript.connections[:-1], Connection(asked, "left")))
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [each for each in good("nntp") if each.url.partition(":")[0] in ("nntp", "news")],
+    ids=lambda each: each.name,
+)
+async def test_news(transcript: Transcript, nursery: trio.Nursery) -> None:
+    transcript = without_heads(transcript)
+    sent = transcript.connections[-1].said_by("S")
+    blocks = b"".join(_BLOCK.findall(sent))
+    if sent.endswith(b"\r\n500 What?\r\n"):  # not even numbers
+        with pytest.raises(Declined):
+            await on_a_socket(transcript, nursery)
+    else:
+        assert await on_a_socket(transcript, nursery) == blocks
+
+
+@pytest.mark.parametrize(
+    "block",
+    [b".\r\n", b"a\r\n.\r\n", b"..\r\n.\r\n", b"..a\r\n\n.\n\r\n.\r\n", b"\r\n.\r\n", b"a\r\r\n..\r\n.\r\n"],
+)
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+def test_a_block_as_it_came(block: bytes, cutter: Cutter) -> None:
+    """What follows it is another's."""
+    untouched, buffer, given = UntouchedBlock(), Buffer(), b""
+    for piece in cutter(block + b".\r\n205 bye\r\n"):
+        buffer.feed(piece)
+        while octets := untouched.take(buffer):
+            given += octets
+    assert (given, untouched.ended, buffer.take(len(buffer))) == (block, True, b".\r\n205 bye\r\n")
+    assert untouched.received == len(block)
+
+
+# -- wais: the records of an answer; a document has nothing around it that is its own
+
+
+@pytest.mark.parametrize("transcript", good("wais"), ids=lambda each: each.name)
+async def test_wais(transcript: Transcript) -> None:
+    gate = MemoryGate(transcript.connections, options=RAW)
+    outcome = await in_memory(transcript, gate)
+    assert outcome.error is None
+    if "?" not in transcript.url:
+        assert outcome.body == transcript.outcome.body
+        return
+    assert transcript.connections[-1].said_by("S").endswith(outcome.body or b"")
+    assert len(parse_records(outcome.body or b"").headers) >= len(transcript.outcome.entries)
+
+
+# -- http: the coding stays
+
+
+def uncoded(transcript: Transcript) -> Transcript:
+    """With the request that asks for no coding."""
+
+    def turn(each: Turn) -> Turn:
+        octets = re.sub(rb"Accept-Encoding: [^\r]*", b"Accept-Encoding: identity", each.octets)
+        return Turn("C", octets) if each.speaker == "C" else each
+
+    connections = tuple(Connection(tuple(map(turn, each.turns)), each.end) for each in transcript.connections)
+    return replace(transcript, connections=connections)
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [each for each in good("http") if b"\r\nContent-Encoding:" in each.connections[-1].said_by("S")],
+    ids=lambda each: each.name,
+)
+async def test_http(transcript: Transcript) -> None:
+    gate = MemoryGate(uncoded(transcript).connections, options=RAW, logins=[None])
+    outcome = await in_memory(transcript, gate)
+    head, _, sent = transcript.connections[-1].said_by("S").partition(b"\r\n\r\n")
+    assert outcome.error is None
+    body = outcome.body or b""
+    assert gzip.decompress(body) == transcript.outcome.body if b"chunked" in head else body == sent

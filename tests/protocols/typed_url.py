@@ -1,0 +1,16 @@
+"""A URL as the class that the functions of its scheme take."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from protocols.contract import Url
+from resolver.url import parse
+
+U = TypeVar("U", bound=Url)
+
+
+def parse_as(kind: type[U], text: str) -> U:
+    url = parse(text)
+    assert isinstance(url, kind)
+    return url

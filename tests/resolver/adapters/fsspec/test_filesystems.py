@@ -1,0 +1,377 @@
+"""What fsspec asks of a file system, and what pandas, dask, tarfile and zipfile make of it."""
+
+from __future__ import annotations
+
+import errno
+import io
+import pickle
+import socket
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.dataframe
+import fsspec
+import pandas
+import pytest
+
+import fixtures.ftp
+import fixtures.ftp.listings
+import fixtures.gopher
+import fixtures.http
+import fixtures.nntp
+import fixtures.prospero
+import fixtures.wais
+import resolver
+import resolver.adapters.fsspec.tree
+from fixtures.ftp import MockFtp
+from fixtures.ftp.tree import File, Folder
+from fixtures.gopher.flavour import GOPHERNICUS
+from fixtures.gopher.tree import Item
+from resolver.adapters.fsspec import (
+    FtpFileSystem,
+    GopherFileSystem,
+    HttpFileSystem,
+    NntpFileSystem,
+    ProsperoFileSystem,
+    UrlFileSystem,
+    WaisFileSystem,
+)
+from tests.elsewhere import served
+from tests.fresh import run_alone
+from tests.resolver.adapters.fsspec.conftest import TABLE, Make
+
+OURS = ["gopher", "gophers", "nntp", "wais", "prospero", "ftps"]
+BESIDE = [f"resolve+{scheme}" for scheme in (*OURS, "ftp", "http", "https")]
+
+
+@pytest.fixture
+def ftp() -> Iterator[MockFtp]:
+    with served(fixtures.ftp.serve) as server:
+        yield server
+
+
+def put(server: MockFtp, folder: bytes, files: Mapping[bytes, bytes]) -> str:
+    """Let the server have these; the name of the folder."""
+    items: dict[bytes, Any] = {name: File(content) for name, content in files.items()}
+    server.root.items[folder] = Folder(items)
+    return f"127.0.0.1:{server.port}/{folder.decode()}"
+
+
+def options_for(server: MockFtp) -> dict[str, object]:
+    return {"policy": resolver.Policy(allow_port={server.port})}
+
+
+@pytest.mark.parametrize("protocol", [*OURS, *BESIDE])
+def test_found_by_its_protocol(protocol: str) -> None:
+    kind = fsspec.get_filesystem_class(protocol)
+    assert issubclass(kind, UrlFileSystem)
+    assert protocol in kind.protocol
+    assert kind._strip_protocol(f"{protocol}://host/a b/") == "host/a%20b"
+
+
+def test_others_of_a_name_stay_until_they_are_clobbered() -> None:
+    program = """
+import fsspec
+before = [fsspec.get_filesystem_class(name).__module__ for name in ("ftp", "http", "https")]
+from resolver.adapters.fsspec import clobber
+assert not any(name.startswith("resolver") for name in before), before
+clobber()
+print(*[fsspec.get_filesystem_class(name).__name__ for name in ("ftp", "http", "https")])
+"""
+    assert run_alone(program).split() == ["FtpFileSystem", "HttpFileSystem", "HttpsFileSystem"]
+
+
+def test_a_table_by_gopher() -> None:
+    tree = {b"": Item("1", b"Tables", members=(b"9/table.csv",)), b"9/table.csv": Item("9", b"table", TABLE)}
+    with served(partial(fixtures.gopher.serve, tree=tree, flavour=GOPHERNICUS)) as server:
+        url = f"gopher://127.0.0.1:{server.port}/99/table.csv"
+        policy = resolver.Policy(allow_port={server.port})
+        found = pandas.read_csv(f"resolve+{url}", storage_options={"policy": policy})
+        with fsspec.open(url, policy=policy) as file:
+            again = pandas.read_csv(file)
+    assert found["square"].tolist() == again["square"].tolist() == [n * n for n in range(1_000)]
+
+
+def test_a_table_by_ftp(ftp: MockFtp) -> None:
+    name = put(ftp, b"tables", {b"table.csv": TABLE})
+    found = pandas.read_csv(f"resolve+ftp://{name}/table.csv", storage_options=options_for(ftp))
+    assert found["square"].sum() == sum(n * n for n in range(1_000))
+
+
+def test_many_tables_in_the_threads_of_dask(ftp: MockFtp) -> None:
+    """Each cut into blocks, which begin in the middle of it."""
+    name = put(ftp, b"tables", {b"%d.csv" % number: TABLE for number in range(4)} | {b"other": b"no table"})
+    with dask.config.set(scheduler="threads", num_workers=3):
+        tables = dask.dataframe.read_csv(
+            f"resolve+ftp://{name}/*.csv", storage_options=options_for(ftp), blocksize=3_000
+        )
+        assert tables.npartitions > 8
+        assert tables["square"].sum().compute() == 4 * sum(n * n for n in range(1_000))
+
+
+def test_archives(ftp: MockFtp) -> None:
+    zipped, tarred = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("table.csv", TABLE)
+    with tarfile.open(fileobj=tarred, mode="w:gz") as tar:
+        info = tarfile.TarInfo("table.csv")
+        info.size = len(TABLE)
+        tar.addfile(info, io.BytesIO(TABLE))
+    name = put(ftp, b"archives", {b"a.zip": zipped.getvalue(), b"a.tar.gz": tarred.getvalue()})
+    options = options_for(ftp)
+    with fsspec.open(f"resolve+ftp://{name}/a.zip", **options) as file, zipfile.ZipFile(file) as archive:
+        assert archive.read("table.csv") == TABLE
+    with fsspec.open(f"resolve+ftp://{name}/a.tar.gz", **options) as file, tarfile.open(fileobj=file) as tar:
+        member = tar.extractfile("table.csv")
+        assert member is not None
+        assert member.read() == TABLE
+    with fsspec.open(f"zip://table.csv::resolve+ftp://{name}/a.zip", **{"resolve+ftp": options}) as file:
+        assert file.read() == TABLE
+
+
+def test_copies_are_whole_and_told_of(ftp: MockFtp, make: Make, tmp_path: Path) -> None:
+    name = put(ftp, b"pub", {b"a b.csv": TABLE, b"c.csv": b"", b"d.txt": b"no"})
+    fs = make(FtpFileSystem, ftp.port)
+    callback = fsspec.Callback()
+    fs.get_file(f"{name}/a b.csv", str(tmp_path / "new" / "copy"), callback=callback)
+    assert (tmp_path / "new" / "copy").read_bytes() == TABLE
+    assert (callback.size, callback.value) == (len(TABLE), len(TABLE))
+    fs.get(f"{name}/*.csv", str(tmp_path), callback=callback)
+    assert (tmp_path / "a%20b.csv").read_bytes() == TABLE
+    assert (tmp_path / "c.csv").read_bytes() == b""
+    target = io.BytesIO()
+    fs.get_file(f"{name}/a b.csv", target)
+    assert target.getvalue() == TABLE
+    with pytest.raises(FileNotFoundError):
+        fs.get_file(f"{name}/gone", str(tmp_path / "gone"))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a%20b.csv", "c.csv", "new"]
+
+
+WRITES: Mapping[str, Callable[[Any, str], object]] = {
+    "open": lambda fs, name: fs.open(name, "wb"),
+    "append": lambda fs, name: fs.open(name, "ab"),
+    "touch": lambda fs, name: fs.touch(name),
+    "mkdir": lambda fs, name: fs.mkdir(name),
+    "makedirs": lambda fs, name: fs.makedirs(name),
+    "rmdir": lambda fs, name: fs.rmdir(name),
+    "rm": lambda fs, name: fs.rm(name),
+    "rm_file": lambda fs, name: fs.rm_file(name),
+    "mv": lambda fs, name: fs.mv(name, f"{name}2"),
+    "copy": lambda fs, name: fs.copy(name, f"{name}2"),
+    "pipe": lambda fs, name: fs.pipe(name, b"x"),
+    "put": lambda fs, name: fs.put(__file__, name),
+    "write_text": lambda fs, name: fs.write_text(name, "x"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+def test_nothing_is_written(write: Callable[[Any, str], object], ftp: MockFtp, make: Make) -> None:
+    name = put(ftp, b"pub", {b"file": TABLE})
+    with pytest.raises(OSError, match="is read, and never written") as caught:
+        write(make(FtpFileSystem, ftp.port), f"{name}/file")
+    assert caught.value.errno == errno.EROFS
+
+
+def test_errors_are_those_of_files(ftp: MockFtp, make: Make) -> None:
+    name = put(ftp, b"pub", {b"file": TABLE})
+    fs = make(FtpFileSystem, ftp.port)
+    with pytest.raises(FileNotFoundError) as missing:
+        fs.open(f"{name}/gone")
+    with pytest.raises(PermissionError, match="--allow-port") as refused:
+        make(FtpFileSystem, policy="untrusted").ls(name)
+    with pytest.raises(IsADirectoryError):
+        fs.open(name)
+    with pytest.raises(FileNotFoundError, match="begins with its server"):
+        fs.ls("/pub")
+    assert isinstance(missing.value.__cause__, resolver.NotFound)
+    assert isinstance(refused.value.__cause__, resolver.Refused)
+    for error in (missing.value, refused.value):
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), copy.errno, str(copy)) == (type(error), error.errno, str(error))
+    assert (fs.exists(f"{name}/file"), fs.exists(f"{name}/gone"), fs.isdir(name)) == (True, False, True)
+
+
+def test_what_nobody_can_tell_is_no_answer(make: Make) -> None:
+    """A server that is not there has not said that there is no file."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        fs = make(FtpFileSystem, port)
+        for ask in (fs.exists, fs.isfile, fs.isdir, fs.ls, fs.cat_file, fs.find):
+            with pytest.raises(OSError, match="refused"):
+                ask(f"127.0.0.1:{port}/pub")
+        with pytest.raises(OSError, match="refused"):
+            fs.glob(f"127.0.0.1:{port}/pub/*")
+
+
+def test_instances_are_shared_and_pickled(ftp: MockFtp) -> None:
+    options = options_for(ftp)
+    name = put(ftp, b"pub", {b"file": TABLE})
+    fs = fsspec.filesystem("resolve+ftp", **options)
+    assert fsspec.filesystem("resolve+ftp", **options) is fs
+    assert fsspec.filesystem("resolve+ftp", **options, headers={"A": "b"}) is not fs
+    copy = pickle.loads(pickle.dumps(fs))
+    assert copy == fs
+    with copy.open(f"{name}/file") as file:
+        file.seek(10)
+        with pickle.loads(pickle.dumps(file)) as other:
+            assert other.read() == TABLE[10:]
+    fs.close()
+    assert fs.cat(f"{name}/file") == TABLE
+
+
+def test_a_child_of_a_fork_has_connections_of_its_own(ftp: MockFtp) -> None:
+    program = """
+import os, sys, warnings, fsspec, resolver
+warnings.simplefilter("ignore", ResourceWarning)  # of what the child drops with the thread it has not got
+fs = fsspec.filesystem("resolve+ftp", policy=resolver.Policy(allow_port={int(sys.argv[1])}))
+name = f"127.0.0.1:{sys.argv[1]}/pub/file"
+first = fs.cat(name)
+if (child := os.fork()) == 0:
+    os._exit(0 if fs.cat(name) == first else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(fs.cat(name)))
+"""
+    put(ftp, b"pub", {b"file": TABLE})
+    assert run_alone(program, ftp.port).split() == ["0", str(len(TABLE))]
+
+
+@pytest.mark.parametrize(
+    ("option", "word"),
+    [
+        ({"credentials": {("ftp", "h", 21): resolver.Credentials(b"a", b"b")}}, "username and password"),
+        ({"options": resolver.Options(headers=((b"A", b"b"),))}, "headers by themselves"),
+        ({"on_event": print}, "callback"),
+        ({"polcy": "untrusted"}, "polcy"),
+        ({"password": "secret"}, "for one host"),
+    ],
+)
+def test_options_that_could_not_be_told_apart(option: dict[str, Any], word: str) -> None:
+    """Instances are shared by what is written of their options: a secret that does not show would share them
+    with somebody else."""
+    with pytest.raises(TypeError, match=word):
+        FtpFileSystem(**option)
+
+
+def test_another_state_has_another_key(ftp: MockFtp, make: Make) -> None:
+    name = put(ftp, b"pub", {b"file": TABLE})
+    fs = make(FtpFileSystem, ftp.port)
+    fs.ls(name)
+    before = fs.ukey(f"{name}/file"), fs.checksum(f"{name}/file")
+    assert (fs.ukey(f"{name}/file"), fs.checksum(f"{name}/file")) == before
+    put(ftp, b"pub", {b"file": TABLE + b"x"})
+    assert fs.ukey(f"{name}/file") != before[0]
+    assert fs.checksum(f"{name}/file") != before[1]
+    assert fs.cat(f"{name}/file") == TABLE + b"x"  # what a kept listing tells of it is not believed
+
+
+def test_a_large_directory(ftp: MockFtp, make: Make) -> None:
+    name = put(ftp, b"many", {b"%05d.csv" % number: b"x" for number in range(10_000)})
+    fs = make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True))
+    assert len(fs.glob(f"{name}/*7.csv")) == 1_000
+    assert fs.du(name) == 10_000
+    assert ftp.commands.count(b"MLSD") == 1
+    assert len(ftp.commands) < 30
+    few = make(
+        FtpFileSystem, ftp.port, limits=resolver.Limits(entries=9_999), options=resolver.Options(mlsd=True)
+    )
+    with pytest.raises(OSError, match="more than 9999 entries"):
+        few.ls(name)
+
+
+LIE = [
+    b"type=%s;size=%d; %s" % fact
+    for fact in (
+        (b"file", 3, b"../../etc/passwd"),
+        (b"file", 3, b".."),
+        (b"dir", 3, b"a/b"),
+        (b"file", 3, b"twice"),
+        (b"file", 4, b"twice"),
+        (b"file", 10**30, b"huge"),
+        (b"file", -1, b"\x1b[2J"),
+        (b"dir", 0, b"%2e%2e"),
+        (b"file", 3, b"~root"),
+    )
+]
+
+
+def test_a_listing_that_lies(
+    ftp: MockFtp, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is one in its directory, and a copy lands where it belongs."""
+    name = put(ftp, b"lies", {b"twice": b"abc", b"~root": b"abc", b"huge": b"abc"})
+    monkeypatch.setattr(fixtures.ftp.listings, "facts", lambda folder: LIE)
+    fs = make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True))
+    names = [each.removeprefix(f"{name}/") for each in fs.ls(name, detail=False)]
+    assert names == ["twice", "huge", "%1B%5B2J", "%252e%252e", "%7Eroot"]
+    assert fs.info(f"{name}/huge")["size"] is None
+    with fs.open(f"{name}/twice") as file:
+        assert (file.size, file.read()) == (3, b"abc")
+    fs.get(f"{name}/%7Eroot", f"{tmp_path}/")
+    assert [each.name for each in tmp_path.iterdir()] == ["%7Eroot"]
+
+
+def test_a_directory_that_is_in_itself(ftp: MockFtp, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolver.adapters.fsspec.tree, "DEEPEST", 10)
+    name = put(ftp, b"loop", {})
+    loop = ftp.root.items[b"loop"]
+    assert isinstance(loop, Folder)
+    loop.items[b"loop"] = loop
+    with pytest.raises(OSError, match="directories in one another"):
+        make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True)).find(name)
+
+
+BURROW = {
+    b"": Item("1", b"Top", members=(b"1/pub", b"0/about")),
+    b"0/about": Item("0", b"About", b"about\n"),
+    b"1/pub": Item("1", b"Pub", members=(b"0/pub/a.txt", b"9/pub/b.csv", b"1/pub/deeper", b"1/pub", b"1/up")),
+    b"0/pub/a.txt": Item("0", b"A", b"text\n"),
+    b"9/pub/b.csv": Item("9", b"B", TABLE),
+    b"1/pub/deeper": Item("1", b"Deeper", members=(b"9/pub/deeper/c.csv", b"1/pub", b"1/up")),
+    b"9/pub/deeper/c.csv": Item("9", b"C", TABLE),
+    b"1/up": Item("1", b"Up", members=(b"1/pub", b"0/about")),
+}
+
+
+def test_menus_are_directories(make: Make) -> None:
+    """A menu that leads back, or up, is no directory below itself."""
+    with served(partial(fixtures.gopher.serve, tree=BURROW)) as server:
+        fs = make(GopherFileSystem, server.port)
+        host = f"127.0.0.1:{server.port}"
+        files = {name.rpartition("/")[2].partition("%09")[0] for name in fs.find(f"{host}/11/pub")}
+        assert files == {"a.txt", "b.csv", "c.csv"}
+        assert len(server.requests) <= 4
+        (found,) = fs.glob(f"{host}/99/pub/*.csv")
+        assert fs.cat(found) == TABLE
+        assert len(fs.glob(f"{host}/11/pub/**/*.csv")) == 2
+        with pytest.raises(OSError, match="no size"):
+            fs.du(f"{host}/11/pub")
+        assert fs.ukey(found) == fs.ukey(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "serve", "directory", "document"),
+    [
+        (NntpFileSystem, fixtures.nntp.serve, "comp.misc", "1234"),
+        (WaisFileSystem, fixtures.wais.serve, "demo?ferry", "quay"),
+        (ProsperoFileSystem, fixtures.prospero.serve, "/example", "hello.txt"),
+        (HttpFileSystem, fixtures.http.serve, "pub/", "big.iso"),
+    ],
+)
+def test_other_schemes_list_and_read(
+    kind: type[UrlFileSystem], serve: Callable[..., Any], directory: str, document: str, make: Make
+) -> None:
+    with served(serve) as server:
+        fs = make(kind, server.port)
+        name = f"127.0.0.1:{server.port}/{directory}"
+        assert fs.isdir(name) or "?" in name
+        found = [each for each in fs.ls(name, detail=False) if document in each]
+        assert len(found) == 1
+        assert fs.isfile(found[0])
+        if kind is not HttpFileSystem:
+            assert len(fs.cat_file(found[0])) > 10
+            assert fs.cat_file(found[0], 2, 5) == fs.cat_file(found[0])[2:5]

@@ -1,0 +1,100 @@
+"""The octets of a file, from anywhere in it, of servers that break off, change and lie."""
+
+from __future__ import annotations
+
+import gc
+from typing import Literal
+
+import pytest
+
+import resolver
+from fixtures.faulty import Fault, Kind, Manner
+from resolver.adapters.fsspec import FtpFileSystem, HttpFileSystem, UrlFileSystem
+from tests.resolver.adapters.fsspec.conftest import Make, faulty, name_at
+
+CONTENT = b"".join(b"%07d\n" % number for number in range(250_000))
+KINDS = {"ftp": FtpFileSystem, "http": HttpFileSystem}
+both = pytest.mark.parametrize(("scheme", "kind"), KINDS.items(), ids=list(KINDS))
+
+
+@both
+def test_it_goes_on_where_it_broke_off(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+    """As often as it breaks off, as long as something came; each octet once."""
+    cuts = (300_000, 300_001, 1_200_000, 1_999_999)
+    with faulty(scheme, CONTENT, Manner(cuts=cuts)) as server:
+        fs = make(kind, server.port)
+        assert fs.cat_file(name_at(server), 100) == CONTENT[100:]
+        assert server.connections > len(cuts)
+
+
+@both
+def test_what_does_not_go_on_is_an_error(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+    """And no shorter file."""
+    with faulty(scheme, CONTENT, Manner(fault=Fault("reset", "body", 50))) as server:
+        fs = make(kind, server.port)
+        with fs.open(name_at(server)) as file, pytest.raises(OSError, match="broke") as caught:
+            file.read()
+    assert isinstance(caught.value.__cause__, resolver.ResolveError)
+
+
+@both
+def test_parts_are_of_one_state(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+    with faulty(scheme, CONTENT, Manner(cuts=(300_000,), changes=True)) as server:
+        fs = make(kind, server.port)
+        with pytest.raises(OSError, match="not the object that was opened") as caught:
+            fs.cat_file(name_at(server))
+    assert isinstance(caught.value.__cause__, resolver.Changed)
+
+
+@both
+def test_a_server_without_offsets(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+    """It is asked for all of it, and what is before the part is passed over."""
+    with faulty(scheme, CONTENT, Manner(offsets="no")) as server:
+        fs = make(kind, server.port)
+        assert fs.cat_file(name_at(server), 1_500_000, 1_500_008) == CONTENT[1_500_000:1_500_008]
+
+
+@both
+@pytest.mark.parametrize("offsets", ["lies", "elsewhere"])
+@pytest.mark.parametrize("lie", ["short", "long"])
+def test_a_server_that_lies(
+    scheme: str, kind: type[UrlFileSystem], make: Make, offsets: Literal["lies", "elsewhere"], lie: Kind
+) -> None:
+    """About where it begins, or about the size: what is given is right, or it is an error. Where http says
+    that it begins at the part, and does not, nobody could tell."""
+    manners = [Manner(offsets=offsets), Manner(fault=Fault(lie, "body", 50))]
+    for manner in manners[(scheme, offsets) == ("http", "lies") :]:
+        with faulty(scheme, CONTENT, manner) as server:
+            fs = make(kind, server.port)
+            (found,) = fs.cat_ranges([name_at(server)], 1_500_000, len(CONTENT))
+            assert found == CONTENT[1_500_000:] or isinstance(found.__cause__, resolver.ResolveError)
+
+
+@both
+def test_a_file_that_nobody_closes(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+    """It may be collected in any order with what it holds: warnings are errors here."""
+    with faulty(scheme, CONTENT, Manner()) as server:
+        fs = make(kind, server.port)
+        for _ in range(5):
+            file = fs.open(name_at(server), block_size=10_000)
+            assert file.read(100) == CONTENT[:100]
+            assert file.read() == CONTENT[100:]
+            file.itself = file
+            del file
+            gc.collect()
+        assert fs.cat_file(name_at(server)) == CONTENT
+
+
+@both
+def test_what_follows_is_read_on_one_connection(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+    with faulty(scheme, CONTENT, Manner()) as server:
+        fs = make(kind, server.port)
+        with fs.open(name_at(server), block_size=100_000, cache_type="none") as file:
+            pieces = [file.read(100_000) for _ in range(21)]
+        assert b"".join(pieces) == CONTENT
+        before = server.connections
+        starts = [0, 1_999_000, 10, 20]
+        found = fs.cat_ranges([name_at(server)] * 4, starts, [start + 8 for start in starts])
+        assert found == [CONTENT[start : start + 8] for start in starts]
+        assert before <= 2
+        assert server.connections - before <= 3

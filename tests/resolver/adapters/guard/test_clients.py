@@ -1,0 +1,227 @@
+"""Every client that is guarded, with its own library: what it reaches, what it does not, and who is asked.
+
+Without the guard each of them comes to the server inside, which is tested too: else nothing would be shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+import requests
+import trustme
+
+import resolver
+from resolver.adapters.guard import sockets, streams
+from resolver.adapters.guard.aiohttp import GuardedConnector, GuardedResolver
+from resolver.adapters.guard.requests import GuardedAdapter
+from tests.hang import HANG
+from tests.resolver.adapters.guard.network import INSIDE, POLICY, PUBLIC, REDIRECTS, Names, Server
+
+Client = Callable[[str, int, str], bytes]
+REFUSED = (resolver.Refused, resolver.InvalidUrl)
+
+
+def _request(host: str, path: str) -> bytes:
+    return f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
+
+
+def by_socket(host: str, port: int, path: str) -> bytes:
+    with sockets.create_connection((host, port), HANG, policy=POLICY) as connection:
+        connection.sendall(_request(host, path))
+        return connection.makefile("rb").read().rpartition(b"\r\n\r\n")[2]
+
+
+def by_asyncio(host: str, port: int, path: str) -> bytes:
+    async def ask() -> bytes:
+        reader, writer = await streams.open_connection(host, port, policy=POLICY)
+        writer.write(_request(host, path))
+        octets = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return octets.rpartition(b"\r\n\r\n")[2]
+
+    return asyncio.run(ask())
+
+
+def by_requests(host: str, port: int, path: str) -> bytes:
+    with requests.Session() as session:
+        session.mount("http://", GuardedAdapter(POLICY))
+        return bytes(session.get(f"http://{host}:{port}{path}", timeout=HANG).content)
+
+
+def by_aiohttp(host: str, port: int, path: str) -> bytes:
+    async def ask() -> bytes:
+        async with (
+            aiohttp.ClientSession(connector=GuardedConnector(POLICY)) as session,
+            session.get(f"http://{host}:{port}{path}") as response,
+        ):
+            return await response.read()
+
+    return asyncio.run(ask())
+
+
+CLIENTS: tuple[Client, ...] = (by_socket, by_asyncio, by_requests, by_aiohttp)
+#: Those that follow redirects by themselves.
+FOLLOWING: tuple[Client, ...] = (by_requests, by_aiohttp)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_is_outside_is_reached_under_its_name(client: Client, server: Server, names: Names) -> None:
+    for host in ("outside.example", "both.example"):
+        assert client(host, server.port, "/") == b"hello"
+    assert {address for address, _ in server.visits} == {PUBLIC}
+    assert {name.partition(":")[0] for _, name in server.visits} == {"outside.example", "both.example"}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_nothing_inside_is_reached(client: Client, server: Server, names: Names) -> None:
+    for host in INSIDE:
+        with pytest.raises(REFUSED):
+            client(host, server.port, "/")
+    assert server.visits == []
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_name_is_looked_up_once_for_a_connection(client: Client, server: Server, names: Names) -> None:
+    """Between the check and the connection nobody can change what it means."""
+    assert client("rebinding.example", server.port, "/") == b"hello"
+    assert names.asked == ["rebinding.example"]
+    with pytest.raises(resolver.Refused):
+        client("rebinding.example", server.port, "/")
+    assert [address for address, _ in server.visits] == [PUBLIC]
+
+
+@pytest.mark.parametrize("client", FOLLOWING)
+def test_a_redirect_is_judged_too(client: Client, server: Server, names: Names) -> None:
+    assert client("outside.example", server.port, "/out") == b"hello"
+    for path in REDIRECTS.keys() - {"/out"}:
+        with pytest.raises(REFUSED):
+            client("outside.example", server.port, path)
+    assert {address for address, _ in server.visits} == {PUBLIC}
+
+
+@pytest.mark.parametrize("client", FOLLOWING)
+def test_a_port_of_others_is_refused(client: Client, names: Names) -> None:
+    with pytest.raises(resolver.Refused) as caught:
+        client("outside.example", 25, "/")
+    assert caught.value.rule == "S04"
+    assert names.asked == []
+
+
+def test_the_servers_inside_can_be_reached_without_the_guard(server: Server, names: Names) -> None:
+    assert requests.get(f"http://inside.example:{server.port}/", timeout=HANG).content == b"hello"
+
+    async def ask() -> bytes:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://outside.example:{server.port}/in") as response,
+        ):
+            return await response.read()
+
+    assert asyncio.run(ask()) == b"hello"
+    assert [address for address, _ in server.visits] == ["127.0.0.1", PUBLIC, "127.0.0.1"]
+
+
+def test_a_resolver_alone_is_not_asked_about_an_address(server: Server, names: Names) -> None:
+    """Why there is a connector."""
+
+    async def ask() -> bytes:
+        connector = aiohttp.TCPConnector(resolver=GuardedResolver(POLICY))
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.get(f"http://127.0.0.1:{server.port}/") as response,
+        ):
+            return await response.read()
+
+    assert asyncio.run(ask()) == b"hello"
+
+
+def test_an_adapter_that_was_pickled_guards(server: Server, names: Names) -> None:
+    adapter = pickle.loads(pickle.dumps(GuardedAdapter(POLICY)))
+    with requests.Session() as session:
+        session.mount("http://", adapter)
+        with pytest.raises(resolver.Refused):
+            session.get(f"http://inside.example:{server.port}/")
+        assert session.get(f"http://outside.example:{server.port}/").content == b"hello"
+
+
+def test_nothing_goes_through_a_proxy_that_nobody_trusts(server: Server, names: Names) -> None:
+    """It would look the name up by itself (S09)."""
+    proxy = f"http://outside.example:{server.port}"
+    with requests.Session() as session:
+        session.mount("http://", GuardedAdapter(POLICY))
+        with pytest.raises(resolver.Refused) as caught:
+            session.get("http://h.example/", proxies={"http": proxy})
+    assert caught.value.rule == "S09"
+
+    async def ask() -> None:
+        async with (
+            aiohttp.ClientSession(connector=GuardedConnector(POLICY)) as session,
+            session.get("http://h.example/", proxy=proxy),
+        ):
+            pass
+
+    with pytest.raises(resolver.Refused) as caught:
+        asyncio.run(ask())
+    assert caught.value.rule == "S09"
+    assert server.visits == []
+
+
+def test_tls_is_asked_for_the_name(tmp_path: Path, names: Names) -> None:
+    """The certificate is that of the name, though the connection was made by number."""
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("outside.example").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    asked: list[str | None] = []
+    context.sni_callback = lambda _, name, __: asked.append(name)
+
+    async def run() -> list[object]:
+        async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+            writer.close()
+
+        listening = await asyncio.start_server(say, PUBLIC, 0, ssl=context)
+        async with listening:
+            port = listening.sockets[0].getsockname()[1]
+            return [await asyncio.to_thread(ask, port), await ask_streams(port)]
+
+    def ask(port: int) -> object:
+        with requests.Session() as session:
+            session.mount("https://", GuardedAdapter(POLICY))
+            authorities = str(tmp_path / "ca.pem")
+            return session.get(f"https://outside.example:{port}/", verify=authorities).content
+
+    async def ask_streams(port: int) -> object:
+        trusting = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+        reader, writer = await streams.open_connection("outside.example", port, tls=trusting, policy=POLICY)
+        writer.write(_request("outside.example", "/"))
+        octets = await reader.read()
+        writer.close()
+        return octets[-5:]
+
+    assert asyncio.run(run()) == [b"hello", b"hello"]
+    assert asked == ["outside.example", "outside.example"]
+
+
+def test_infos_are_as_those_of_the_loop(names: Names) -> None:
+    infos = asyncio.run(streams.getaddrinfo("both.example", 80, policy=POLICY))
+    assert [(info[1], info[4]) for info in infos] == [(socket.SOCK_STREAM, (PUBLIC, 80))]
+    infos = asyncio.run(streams.getaddrinfo(PUBLIC, 80, policy=POLICY))
+    assert [info[4] for info in infos] == [(PUBLIC, 80)]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_who_does_not_answer_is_a_fault_of_the_network(client: Client, names: Names) -> None:
+    with socket.socket() as bound:
+        bound.bind((PUBLIC, 0))
+        with pytest.raises(OSError, match=r"."):
+            client("outside.example", bound.getsockname()[1], "/")

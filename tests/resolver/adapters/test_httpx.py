@@ -1,0 +1,64 @@
+"""Both clients of httpx with the schemes that it has not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import httpx
+import pytest
+import trio
+
+import resolver
+from fixtures.ftp import MockFtp
+from fixtures.gopher import GopherServer
+from resolver.adapters.httpx import mounts
+from tests.resolver.adapters.conftest import DATA, SOON, TABLE, allowing
+
+
+def test_a_client_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> None:
+    with httpx.Client(mounts=mounts(policy=allowing(gopher, ftp))) as client:
+        response = client.get(f"gopher://127.0.0.1:{gopher.port}/0table.csv")
+        assert (response.status_code, response.content) == (200, TABLE)
+        response = client.get(f"ftp://127.0.0.1:{ftp.port}/pub/a.txt")
+        assert int(response.headers["Content-Length"]) == len(response.content)
+        assert client.get(f"ftp://127.0.0.1:{ftp.port}/pub/nix").status_code == 404
+        with client.stream("GET", f"gopher://127.0.0.1:{gopher.port}/9data.bin") as response:
+            assert next(response.iter_bytes(1_000)) == DATA[:1_000]
+
+
+def test_a_client_that_is_awaited_reads_the_same(gopher: GopherServer, ftp: MockFtp) -> None:
+    async def read() -> None:
+        async with httpx.AsyncClient(mounts=mounts(policy=allowing(gopher, ftp))) as client:
+            assert (await client.get(f"gopher://127.0.0.1:{gopher.port}/0table.csv")).content == TABLE
+            assert (await client.get(f"ftp://127.0.0.1:{ftp.port}/pub/nix")).status_code == 404
+            async with client.stream("GET", f"gopher://127.0.0.1:{gopher.port}/9data.bin") as response:
+                assert b"".join([octets async for octets in response.aiter_bytes()]) == DATA
+            with pytest.raises(httpx.RemoteProtocolError) as caught:
+                await client.get(f"gopher://127.0.0.1:{gopher.port}/9reset.bin")
+            assert isinstance(caught.value.__cause__, resolver.Truncated)
+
+    trio.run(read)
+
+
+def test_what_fails_is_an_exception_of_httpx(gopher: GopherServer, nobody: int) -> None:
+    client = partial(httpx.Client, mounts=mounts(policy=allowing(gopher, port=nobody)))
+    with client() as session:
+        for url, error, cause in (
+            (f"gopher://127.0.0.1:{nobody}/", httpx.ConnectError, resolver.Unreachable),
+            ("gopher://127.0.0.1:25/", httpx.UnsupportedProtocol, resolver.Refused),
+            (f"gopher://127.0.0.1:{gopher.port}/9reset.bin", httpx.RemoteProtocolError, resolver.Truncated),
+        ):
+            with pytest.raises(error) as caught:
+                session.get(url)
+            assert isinstance(caught.value.__cause__, cause)
+    with client(timeout=SOON) as session, pytest.raises(httpx.ReadTimeout):
+        session.get(f"gopher://127.0.0.1:{gopher.port}/0silent")
+
+
+def test_only_get_is_done(gopher: GopherServer) -> None:
+    with (
+        httpx.Client(mounts=mounts(policy=allowing(gopher))) as client,
+        pytest.raises(httpx.UnsupportedProtocol, match="nothing was sent"),
+    ):
+        client.post(f"gopher://127.0.0.1:{gopher.port}/0table.csv", content=b"x")
+    assert not gopher.requests

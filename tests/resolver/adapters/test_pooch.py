@@ -1,0 +1,63 @@
+"""pooch with every scheme: its cache, its hashes, our transfers."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pooch
+import pytest
+
+import resolver
+from fixtures.gopher import GopherServer
+from resolver.adapters.pooch import Downloader
+from tests.resolver.adapters.conftest import DATA, allowing
+
+HASH = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
+
+
+def test_retrieve_fetches_once_and_compares_the_hash(gopher: GopherServer, tmp_path: Path) -> None:
+    url = f"gopher://127.0.0.1:{gopher.port}/9data.bin"
+    downloader = Downloader(policy=allowing(gopher))
+    for _ in range(2):
+        path = pooch.retrieve(url, HASH, fname="data.bin", path=tmp_path, downloader=downloader)
+        assert Path(path).read_bytes() == DATA
+    assert len(gopher.requests) == 1
+    with pytest.raises(ValueError, match="hash"):
+        pooch.retrieve(url, f"sha256:{'0' * 64}", fname="other", path=tmp_path, downloader=downloader)
+    assert [path.name for path in tmp_path.iterdir()] == ["data.bin"]
+
+
+def test_a_registry_knows_whether_a_file_is_there(gopher: GopherServer, tmp_path: Path) -> None:
+    hub = pooch.create(
+        tmp_path, base_url=f"gopher://127.0.0.1:{gopher.port}/9", registry={"data.bin": HASH, "nix": HASH}
+    )
+    downloader = Downloader(policy=allowing(gopher))
+    assert hub.is_available("data.bin", downloader=downloader)
+    assert not hub.is_available("nix", downloader=downloader)
+
+
+def test_progress_is_drawn_to_the_end_and_told_on(
+    gopher: GopherServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[resolver.Event] = []
+    downloader = Downloader(progressbar=True, policy=allowing(gopher), on_event=told.append)
+    url = f"gopher://127.0.0.1:{gopher.port}/9data.bin"
+    pooch.retrieve(url, HASH, fname="data.bin", path=tmp_path, downloader=downloader)
+    assert "102k" in capsys.readouterr().err
+    assert any(isinstance(event, resolver.Progress) for event in told)
+
+
+def test_what_breaks_off_leaves_nothing(gopher: GopherServer, tmp_path: Path) -> None:
+    downloader = Downloader(policy=allowing(gopher), patience=resolver.RetryPolicy(tries=1))
+    with pytest.raises(resolver.Truncated):
+        pooch.retrieve(
+            f"gopher://127.0.0.1:{gopher.port}/9reset.bin", HASH, path=tmp_path, downloader=downloader
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_open_file_is_written_into(gopher: GopherServer, tmp_path: Path) -> None:
+    with (tmp_path / "data").open("wb") as file:
+        Downloader(policy=allowing(gopher))(f"gopher://127.0.0.1:{gopher.port}/9data.bin", file, None)
+    assert (tmp_path / "data").read_bytes() == DATA

@@ -1,0 +1,81 @@
+"""requests with every scheme."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+
+import resolver
+from fixtures.ftp import MockFtp
+from fixtures.gopher import GopherServer
+from fixtures.http import HttpServer
+from resolver.adapters.requests import mount
+from tests.resolver.adapters.conftest import DATA, SOON, TABLE, allowing
+
+
+def test_a_session_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> None:
+    with mount(requests.Session(), policy=allowing(gopher, ftp)) as session:
+        response = session.get(f"gopher://127.0.0.1:{gopher.port}/0table.csv")
+        assert (response.status_code, response.content, response.ok) == (200, TABLE, True)
+        assert response.headers["content-type"] == "text/plain"
+        response = session.get(f"ftp://127.0.0.1:{ftp.port}/pub/a.txt")
+        assert int(response.headers["Content-Length"]) == len(response.content)
+
+
+def test_a_stream_is_read_in_pieces_and_left_early(gopher: GopherServer) -> None:
+    with mount(requests.Session(), policy=allowing(gopher)) as session:
+        with session.get(f"gopher://127.0.0.1:{gopher.port}/9data.bin", stream=True) as response:
+            assert next(response.iter_content(1_000)) == DATA[:1_000]
+        response = session.get(f"gopher://127.0.0.1:{gopher.port}/9data.bin", stream=True)
+        assert b"".join(response.iter_content(4_096)) == DATA
+
+
+def test_a_peers_no_has_the_status_of_http(ftp: MockFtp) -> None:
+    with mount(requests.Session(), policy=allowing(ftp)) as session:
+        response = session.get(f"ftp://127.0.0.1:{ftp.port}/pub/nix")
+        assert response.status_code == 404
+        assert "550" in response.text
+        with pytest.raises(requests.HTTPError):
+            response.raise_for_status()
+
+
+def test_what_fails_is_an_exception_of_requests(gopher: GopherServer, nobody: int) -> None:
+    with mount(requests.Session(), policy=allowing(gopher, port=nobody)) as session:
+        for url, error, cause in (
+            (f"gopher://127.0.0.1:{nobody}/", requests.ConnectionError, resolver.Unreachable),
+            ("gopher://127.0.0.1:25/", requests.RequestException, resolver.Refused),
+            ("gopher://h.example:x/", requests.exceptions.InvalidURL, resolver.InvalidUrl),
+        ):
+            with pytest.raises(error) as caught:
+                session.get(url)
+            assert isinstance(caught.value.__cause__, cause)
+        with pytest.raises(requests.exceptions.ChunkedEncodingError) as broken:
+            session.get(f"gopher://127.0.0.1:{gopher.port}/9reset.bin")
+        assert isinstance(broken.value.__cause__, resolver.Truncated)
+        with pytest.raises(requests.Timeout):
+            session.get(f"gopher://127.0.0.1:{gopher.port}/0silent", timeout=SOON)
+
+
+def test_what_is_not_done_here_sends_nothing(gopher: GopherServer) -> None:
+    url = f"gopher://127.0.0.1:{gopher.port}/0table.csv"
+    with mount(requests.Session(), policy=allowing(gopher)) as session:
+        with pytest.raises(requests.exceptions.InvalidSchema, match="nothing was sent"):
+            session.post(url, data=b"x")
+        with pytest.raises(requests.exceptions.SSLError, match="always verified"):
+            session.get(url, verify=False)
+    assert not gopher.requests
+
+
+def test_http_is_only_mounted_when_asked(http: HttpServer) -> None:
+    url = f"http://127.0.0.1:{http.port}/"
+    with mount(requests.Session()) as session:
+        assert isinstance(session.get_adapter(url), requests.adapters.HTTPAdapter)
+    with (
+        mount(requests.Session(), http=True) as session,
+        pytest.raises(requests.RequestException, match="--allow-port"),
+    ):
+        session.get("http://127.0.0.1:25/")
+    with mount(requests.Session(), http=True, policy=allowing(http)) as session:
+        response = session.get(f"{url}table.csv")
+        assert (response.content, response.headers["Content-Type"]) == (TABLE, "text/csv")
+        assert session.get(f"{url}nix").status_code == 404

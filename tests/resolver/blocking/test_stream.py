@@ -1,0 +1,199 @@
+"""Replies that live, for threads that wait: pieces, records, and leaving in the middle."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from itertools import islice
+
+import pytest
+import trio
+
+from fixtures.gopher import Behaviour, GopherServer, Item, serve
+from fixtures.ports import listen as listen_at
+from resolver import Declined, Limits, Policy, Truncated, blocking
+from resolver.events import Event, Progress
+from resolver.portal import portal
+from resolver.portal.ahead import MOST
+from tests.elsewhere import served
+from tests.hang import NEVER
+from tests.resolver.blocking.conftest import allowing
+from tests.resolver.blocking.test_calls import Own, tasks, url_of
+
+LARGE = random.Random(1).randbytes(3 * MOST + 12_345)
+
+
+async def serve_large(nursery: trio.Nursery) -> GopherServer:
+    tree = {b"/large": Item("9", b"Large", LARGE), b"/cut": Item("9", b"Cut", LARGE)}
+    return await serve(nursery, tree, behaviours={b"/cut": Behaviour(reset_at=2 * MOST)})
+
+
+def open_large(server: GopherServer, path: str = "/9/large") -> AbstractContextManager[blocking.LiveReply]:
+    return blocking.stream(url_of(server, path), policy=allowing(server))
+
+
+def take_all(reply: blocking.LiveReply, received: bytearray) -> None:
+    for octets in reply.body:
+        received += octets
+
+
+def by_pieces(reply: blocking.LiveReply) -> bytes:
+    pieces = list(reply.body)
+    assert all(len(piece) >= 1 for piece in pieces)
+    return b"".join(pieces)
+
+
+def by_size(reply: blocking.LiveReply) -> bytes:
+    *pieces, last = reply.iter_bytes(100_000)
+    assert {len(piece) for piece in pieces} == {100_000}
+    assert 1 <= len(last) <= 100_000
+    return b"".join([*pieces, last])
+
+
+def by_all(reply: blocking.LiveReply) -> bytes:
+    whole = reply.read()
+    assert (reply.read(), reply.read(1), list(reply.body)) == (b"", b"", [])
+    return whole
+
+
+def by_turns(reply: blocking.LiveReply) -> bytes:
+    """All ways in one body."""
+    parts = [reply.read(0), reply.read(1), reply.read(MOST + 1), next(reply.body), reply.read(10)]
+    assert [len(part) for part in parts if part is not parts[3]] == [0, 1, MOST + 1, 10]
+    parts += islice(reply.iter_bytes(7), 5)
+    return b"".join([*parts, *reply.body])
+
+
+@pytest.mark.parametrize("take", [by_pieces, by_size, by_all, by_turns])
+def test_every_way_gives_all_octets(take: Callable[[blocking.LiveReply], bytes]) -> None:
+    with served(serve_large) as server, open_large(server) as reply:
+        assert reply.url == url_of(server, "/9/large")
+        assert take(reply) == LARGE
+        assert reply.elapsed > 0
+
+
+def test_what_was_left_is_closed_as_a_file_is(gopher: GopherServer) -> None:
+    with blocking.stream(url_of(gopher), policy=allowing(gopher)) as reply:
+        assert reply.read(1) == b"A"
+    with blocking.entries(url_of(gopher, "/"), policy=allowing(gopher)) as entries:
+        pass
+    assert reply.body.read_some(1) == b" "  # what was there already
+    for read in (reply.read, lambda: next(entries)):
+        with pytest.raises(ValueError, match="before the reply is left"):
+            read()
+
+
+def test_what_breaks_comes_behind_what_was_whole() -> None:
+    received = bytearray()
+    with served(serve_large) as server, open_large(server, "/9/cut") as reply:
+        with pytest.raises(Truncated) as caught:
+            take_all(reply, received)
+        assert len(received) == caught.value.received > 0
+        assert LARGE.startswith(received)
+        with pytest.raises(Truncated):
+            next(reply.body)
+
+
+class Halting:
+    """Sends a few octets, and the others when it is told to."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._go_on = trio.Event()
+
+    async def start(self, nursery: trio.Nursery) -> Halting:
+        listeners = await listen_at(0)
+        self.port = listeners[0].socket.getsockname()[1]
+        self._token = trio.lowlevel.current_trio_token()
+        nursery.start_soon(trio.serve_listeners, self.attend, listeners)
+        return self
+
+    async def attend(self, stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"here")
+        await self._go_on.wait()
+        await stream.send_all(b" and there")
+        await stream.aclose()
+
+    def go_on(self) -> None:
+        assert self._token is not None
+        self._token.run_sync_soon(self._go_on.set)
+
+
+def test_the_first_octets_do_not_wait_for_others() -> None:
+    """And what was begun when a callback failed, or somebody pressed Ctrl-C, is not lost."""
+    told: list[tuple[int, int]] = []
+    failing = False
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Progress):
+            told.append((threading.get_ident(), event.received))
+            if failing:
+                raise Own
+
+    with served(Halting().start) as peer:
+        policy, url = Policy(allow_port=frozenset({peer.port})), f"gopher://127.0.0.1:{peer.port}/9a"
+        with blocking.stream(url, policy=policy, on_event=listen, limits=Limits(idle=NEVER)) as reply:
+            assert next(reply.body) == b"here"
+            assert told == [(threading.get_ident(), 4)]
+            failing = True
+            peer.go_on()
+            with pytest.raises(Own):
+                next(reply.body)
+            failing = False
+            assert b"".join(reply.body) == b" and there"
+    assert {ident for ident, _ in told} == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("read", [0, 1, 10, 2 * MOST])
+def test_leaving_in_the_middle_leaves_nothing_behind(read: int) -> None:
+    before = portal().run(tasks)
+    with served(serve_large) as server:
+        with suppress(Own), open_large(server) as reply:
+            assert reply.read(read) == LARGE[:read]
+            raise Own
+        assert portal().run(tasks) == before
+
+
+def test_what_nobody_left_is_closed_when_it_is_forgotten() -> None:
+    before = portal().run(tasks)
+    with served(serve_large) as server:
+        reply = open_large(server).__enter__()
+        assert reply.read(10) == LARGE[:10]
+        gc.collect()
+        assert reply.read(10) == LARGE[10:20]
+        assert portal().run(tasks) > before
+        del reply
+        gc.collect()
+        while portal().run(tasks) > before:
+            pass
+
+
+def test_entries_and_lines(gopher: GopherServer) -> None:
+    url, policy = url_of(gopher, "/"), allowing(gopher)
+    listed = blocking.fetch(url, policy=policy).entries
+    assert listed is not None
+    with blocking.entries(url, policy=policy) as entries:
+        assert tuple(entries) == listed
+    with blocking.stream(url, policy=policy) as reply:
+        assert tuple(reply.entries()) == listed
+    with blocking.Resolver(policy=policy) as session:
+        with session.stream(url) as reply:
+            assert len(b"".join(reply.lines()).splitlines()) == len(listed)
+        with session.entries(url) as entries:
+            assert next(entries) == listed[0]
+    with blocking.stream(url_of(gopher), policy=policy) as reply, pytest.raises(Declined):
+        reply.entries()
+
+
+def test_a_session_closed_under_a_reply(gopher: GopherServer) -> None:
+    session = blocking.Resolver(policy=allowing(gopher))
+    with session.stream(url_of(gopher)) as reply:
+        session.close()
+        assert reply.read().startswith(b"A text")
+    with pytest.raises(RuntimeError, match="closed"), session.stream(url_of(gopher)):
+        raise AssertionError("entered")

@@ -1,0 +1,287 @@
+"""Files of this machine (S12): what is opened, what is refused without being opened, how it is read."""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trio
+
+from protocols.contract import FileStatus, Kind
+from protocols.errors import AccessDenied, LocalError, NotFound, Refused, TimedOut
+from resolver.disk.file import READ_SIZE, LocalFile, open_local
+from resolver.disk.rooted import Root
+from tests.resolver.gate.transfers import file_sink
+
+WHEN = datetime(1994, 12, 20, 12, 0, 0, tzinfo=UTC)
+
+
+def segments_of(path: Path | str) -> tuple[bytes, ...]:
+    return tuple(os.fsencode(path).split(b"/")[1:])
+
+
+def opened(
+    path: Path | str, *, root: Path | None = None, special: bool = False, idle: float = 5
+) -> LocalFile:
+    below = None if root is None else Root(str(root))
+    return open_local(segments_of(path), root=below, special=special, idle=idle)
+
+
+@pytest.fixture(params=["plain", "rooted"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    """Everything that holds for files holds for files below a root."""
+    return tmp_path if request.param == "rooted" else None
+
+
+@pytest.mark.parametrize("size", [0, 1, READ_SIZE - 1, READ_SIZE, READ_SIZE + 1, 3_000_000])
+async def test_a_file_is_read_and_moved_whole(tmp_path: Path, root: Path | None, size: int) -> None:
+    octets = os.urandom(size)
+    (tmp_path / "it").write_bytes(octets)
+    os.utime(tmp_path / "it", (WHEN.timestamp(), WHEN.timestamp()))
+    file = opened(tmp_path / "it", root=root)
+    assert file.status == FileStatus(Kind.DOCUMENT, size, WHEN)
+    pieces = []
+    while piece := await file.read():
+        pieces.append(piece)
+    file.close()
+    assert b"".join(pieces) == octets
+    assert all(len(piece) <= READ_SIZE for piece in pieces)
+
+    for flags, by_write in ((0, 0), (os.O_APPEND, size)):
+        file = opened(tmp_path / "it", root=root)
+        with file_sink(tmp_path / "copy", flags) as sink:
+            assert await file.move(sink) == size
+        file.close()
+        assert (tmp_path / "copy").read_bytes() == octets
+        assert sum(sink.writes) == by_write  # without appending, the kernel copies
+
+
+async def test_a_file_tells_whether_it_was_written_to(tmp_path: Path, root: Path | None) -> None:
+    (tmp_path / "it").write_bytes(b"abc")
+    os.utime(tmp_path / "it", (WHEN.timestamp(), WHEN.timestamp()))
+    file = opened(tmp_path / "it", root=root)
+    assert await file.read() == b"abc"
+    assert not file.modified_since()
+    (tmp_path / "it").write_bytes(b"def")
+    assert file.modified_since()
+    file.close()
+
+
+async def test_a_file_of_which_the_system_tells_no_size_has_none() -> None:
+    file = opened("/proc/self/status")
+    assert file.status.size is None
+    assert (await file.read()).startswith(b"Name:")
+    file.close()
+
+
+async def test_a_directory_gives_its_names_sorted_and_what_they_stand_for(
+    tmp_path: Path, root: Path | None
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "b").write_bytes(b"12345")
+    os.utime(place / "b", (WHEN.timestamp(), WHEN.timestamp()))
+    (place / "A").mkdir()
+    (place / "to-b").symlink_to("b")
+    (place / "to-A").symlink_to(place / "A")
+    (place / "nowhere").symlink_to("missing")
+    (place / "loop").symlink_to("loop")
+    os.mkfifo(place / "pipe")
+    (place / os.fsdecode(b"\xff\n")).touch()
+    file = opened(place, root=root)
+    assert file.status.kind is Kind.DIRECTORY
+    names = await file.names()
+    assert names == [b"A", b"b", b"loop", b"nowhere", b"pipe", b"to-A", b"to-b", b"\xff\n"]
+    document = FileStatus(Kind.DOCUMENT, 5, WHEN)
+    assert (file.status_of(b"b"), file.status_of(b"to-b")) == (document, document)
+    assert (file.status_of(b"A").kind, file.status_of(b"to-A").kind) == (Kind.DIRECTORY, Kind.DIRECTORY)
+    unknown = [file.status_of(name).kind for name in (b"loop", b"nowhere", b"pipe", b"gone")]
+    assert unknown == [Kind.UNKNOWN] * 4
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("missing", NotFound),
+        ("missing/", NotFound),
+        ("it/", NotFound),  # an empty last segment wants a directory
+        ("it/below", NotFound),
+        ("loop", NotFound),
+        ("x" * 300, NotFound),
+    ],
+)
+def test_what_is_not_there_is_not_found(
+    tmp_path: Path, root: Path | None, path: str, error: type[Exception]
+) -> None:
+    (tmp_path / "it").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(error) as raised:
+        opened(f"{tmp_path}/{path}", root=root)
+    assert isinstance(raised.value.__cause__, OSError)
+
+
+def test_what_we_may_not_read_is_denied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The one who runs the tests may be allowed everything, so the system's answer is made up."""
+    (tmp_path / "it").touch()
+
+    def denied(*arguments: object, **more: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", denied)
+    with pytest.raises(AccessDenied, match="permission denied"):
+        opened(tmp_path / "it")
+
+
+def test_what_breaks_while_it_is_read_is_our_machines_doing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object, **more: object) -> os.stat_result:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "stat", broken)
+    with pytest.raises(LocalError, match="reading '/etc/motd' failed: input/output error"):
+        opened("/etc/motd")
+
+
+@pytest.mark.parametrize("segments", [(b"etc\0", b"motd"), (b"etc/motd",), (b"..", b"a/b")])
+def test_a_segment_that_is_no_name_is_refused(segments: tuple[bytes, ...]) -> None:
+    """The policy refuses them before; this is the second fence."""
+    with pytest.raises(Refused) as raised:
+        open_local(segments, root=None, special=True, idle=5)
+    assert raised.value.rule == "S12"
+
+
+def test_special_files_are_refused_and_not_even_opened(
+    tmp_path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    with socket.socket(socket.AF_UNIX) as sock:
+        monkeypatch.chdir(tmp_path)
+        sock.bind("socket")  # the system takes 107 octets, and a folder for files may have more
+        for name in ("pipe", "to-pipe", "socket"):
+            assert_refused(tmp_path / name, root, monkeypatch)
+    if root is None:
+        for device in ("/dev/null", "/dev/zero", "/dev/tty"):
+            assert_refused(Path(device), None, monkeypatch)
+
+
+def assert_refused(path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, opens = os.open, []
+
+    def watch(name: bytes, flags: int, *arguments: int, dir_fd: int | None = None) -> int:
+        opens.append(os.path.basename(name))
+        return real(name, flags, *arguments, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", watch)
+        with pytest.raises(Refused, match=r"S12: .*--allow-special") as raised:
+            opened(path, root=root)
+    assert (raised.value.rule, raised.value.flag) == ("S12", "--allow-special")
+    assert os.fsencode(path.name) not in opens
+
+
+def test_what_turns_into_a_pipe_before_it_is_opened_is_refused_afterwards(
+    tmp_path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between looking and opening somebody may put something else there: it is looked at again, and
+    opening a pipe does not wait for its other end."""
+    (tmp_path / "it").touch()
+    real = os.open
+
+    def switch(name: bytes, flags: int, *arguments: int, dir_fd: int | None = None) -> int:
+        if os.path.basename(name) == b"it":
+            os.unlink(tmp_path / "it")
+            os.mkfifo(tmp_path / "it")
+        return real(name, flags, *arguments, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", switch)
+    with pytest.raises(Refused, match="S12"):
+        opened(tmp_path / "it", root=root)
+
+
+async def test_a_link_is_followed_to_a_file(tmp_path: Path, root: Path | None) -> None:
+    (tmp_path / "it").write_bytes(b"what it leads to")
+    (tmp_path / "link").symlink_to("it")
+    file = opened(tmp_path / "link", root=root)
+    assert (file.status.kind, await file.read()) == (Kind.DOCUMENT, b"what it leads to")
+    file.close()
+
+
+def test_what_becomes_a_link_before_it_is_opened_is_not_followed_below_a_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked at by name, and somebody puts a way out of the root in its place."""
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "secret").write_bytes(b"of nobody's business")
+    (root / "it").touch()
+    real = os.open
+
+    def switch(name: bytes, flags: int, *arguments: int, dir_fd: int | None = None) -> int:
+        if os.path.basename(name) == b"it":
+            os.unlink(root / "it")
+            (root / "it").symlink_to(tmp_path / "secret")
+        return real(name, flags, *arguments, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", switch)
+    with pytest.raises(NotFound):
+        opened(root / "it", root=root)
+
+
+async def test_special_files_can_be_allowed(tmp_path: Path, root: Path | None) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    file = opened(tmp_path / "pipe", root=root, special=True)
+    assert file.status.size is None
+    assert file.status.kind is Kind.DOCUMENT
+    writer = os.open(tmp_path / "pipe", os.O_WRONLY)
+    os.write(writer, b"through")
+    assert await file.read() == b"through"
+    os.write(writer, b" the pipe")
+    os.close(writer)
+    with file_sink(tmp_path / "copy") as sink:
+        assert await file.move(sink) == 9
+    assert (tmp_path / "copy").read_bytes() == b" the pipe"
+    file.close()
+
+
+async def test_a_pipe_that_stays_silent_is_timed_out_and_blocks_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    file = opened(tmp_path / "pipe", special=True, idle=0.2)
+    with pytest.raises(TimedOut, match=r"pipe' for 0\.2 s"):
+        await file.read()
+    file.close()
+
+
+async def test_a_device_is_read_in_pieces(tmp_path: Path) -> None:
+    file = opened("/dev/zero", special=True)
+    assert [await file.read() for _ in range(2)] == [bytes(READ_SIZE)] * 2
+    with trio.move_on_after(0.05) as scope, file_sink(tmp_path / "zeros") as sink:
+        await file.move(sink)
+    assert scope.cancelled_caught
+    file.close()
+
+
+async def test_a_file_that_grows_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"one")
+    file = opened(path)
+    assert await file.read() == b"one"
+    path.write_bytes(b"onetwo")
+    assert [await file.read(), await file.read()] == [b"two", b""]
+    file.close()
+
+
+def test_nothing_stays_open(tmp_path: Path, root: Path | None) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "up").symlink_to("../a/b")
+    before = os.listdir("/proc/self/fd")
+    file = opened(tmp_path / "a", root=root)
+    assert file.status_of(b"up").kind is Kind.DIRECTORY
+    file.close()
+    for path in ("a/missing", "a/up/missing", "a/up/../../../missing"):
+        with pytest.raises((NotFound, Refused)):
+            opened(f"{tmp_path}/{path}", root=root)
+    assert os.listdir("/proc/self/fd") == before

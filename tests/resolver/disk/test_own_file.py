@@ -1,0 +1,73 @@
+"""Files that a person keeps for this program: whose they may be, and who else may do what with them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from protocols.errors import NotConfigured
+from resolver.cli.config import load
+from resolver.cli.netrc import read_netrc
+from resolver.cli.values import UsageError
+from resolver.disk.own_file import MISSING, open_own
+
+
+def read(path: Path, *, secret: bool, most: int = 10) -> tuple[bytes, bool]:
+    with open_own(str(path), "note", most, secret=secret) as file:
+        return file.octets, file.private
+
+
+@pytest.mark.parametrize(
+    ("mode", "secret", "found"),
+    [
+        (0o600, False, True),
+        (0o400, True, True),
+        (0o644, False, False),
+        (0o640, False, False),
+        (0o664, False, "others may write to this file (mode 0664): chmod go-w"),
+        (0o602, False, "others may write"),
+        (0o640, True, "others can read"),
+        (0o604, True, "others can read"),
+        (0o620, True, "(mode 0620): chmod 600"),
+    ],
+)
+def test_who_else_may_do_what(tmp_path: Path, mode: int, secret: bool, found: bool | str) -> None:
+    (tmp_path / "note").write_bytes(b"words")
+    (tmp_path / "note").chmod(mode)
+    if isinstance(found, bool):
+        assert read(tmp_path / "note", secret=secret) == (b"words", found)
+    else:
+        with pytest.raises(NotConfigured) as caught:
+            read(tmp_path / "note", secret=secret)
+        assert found in caught.value.message
+        assert "words" not in caught.value.message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_whose_it_may_be(tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(b"words")
+    (tmp_path / "note").chmod(0o600)
+    os.chown(tmp_path / "note", 65534, 65534)
+    with pytest.raises(NotConfigured, match="another user's"):
+        read(tmp_path / "note", secret=False)
+
+
+def test_what_is_there(tmp_path: Path) -> None:
+    with pytest.raises(MISSING):
+        read(tmp_path / "note", secret=True)
+    (tmp_path / "note").write_bytes(b"12345678901")
+    with pytest.raises(MISSING):
+        read(tmp_path / "note" / "below", secret=True)
+    with pytest.raises(NotConfigured, match="at most 10 octets"):
+        read(tmp_path / "note", secret=False)
+    with pytest.raises(NotConfigured, match="regular file"):
+        read(tmp_path, secret=False)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for reader in (load, read_netrc):
+        with pytest.raises(UsageError, match="is a regular file"):
+            reader(str(tmp_path / "pipe"))

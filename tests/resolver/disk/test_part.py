@@ -1,0 +1,357 @@
+"""What an earlier run left is gone on with, and nothing else is touched (S14)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from protocols.contract import Validators
+from protocols.errors import LocalError
+from resolver.disk.directory import Directory
+from resolver.disk.part import Existing
+from resolver.disk.partial_file import PartialFile
+
+SOURCE = "http://h.example/got"
+HALF = b"half of it"
+NOBODY = 65_534
+
+
+async def begin(path: Path, source: str = SOURCE) -> None:
+    """A run that is cut in the middle."""
+    async with PartialFile(str(path), source=source) as sink:
+        await sink.remember(Validators(size=20))
+        sink.write(HALF)
+
+
+async def go_on(path: Path, exists: Existing = "fail", *, adopt: bool = False) -> tuple[int, str | None]:
+    """The next run, which finishes: where it went on from, and what it dropped."""
+    async with PartialFile(str(path), source=SOURCE, exists=exists, adopt=adopt) as sink:
+        position = sink.position
+        await sink.remember(Validators(size=20))
+        sink.write(b"+")
+        await sink.commit()
+    return position, sink.dropped
+
+
+def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
+    """All that is in a directory, and whose it is."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in sorted(folder.iterdir()):
+        status = path.lstat()
+        content = path.read_bytes() if stat.S_ISREG(status.st_mode) else None
+        facts = (status.st_ino, status.st_mode, status.st_uid, status.st_nlink, status.st_mtime_ns)
+        found[path.name] = (*facts, content)
+    return found
+
+
+@pytest.fixture(name="attributes")
+def _attributes(tmp_path: Path) -> None:
+    (tmp_path / "probe").touch()
+    try:
+        os.setxattr(tmp_path / "probe", "user.probe", b"")
+    except (OSError, AttributeError):
+        pytest.skip("the file system has no attributes")
+    os.unlink(tmp_path / "probe")
+
+
+# -- what we began
+
+
+async def test_it_is_gone_on_with(tmp_path: Path) -> None:
+    await begin(tmp_path / "got")
+    assert sorted(os.listdir(tmp_path)) == ["got.part", "got.part-state"]
+    assert await go_on(tmp_path / "got") == (len(HALF), None)
+    assert (tmp_path / "got").read_bytes() == HALF + b"+"
+    assert os.listdir(tmp_path) == ["got"]
+    assert [name for name in getattr(os, "listxattr", lambda _: [])(tmp_path / "got") if "part" in name] == []
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o000, 0o077])
+async def test_whoever_may_write_to_the_file_may_not_until_it_is_done(umask: int, tmp_path: Path) -> None:
+    """Or a person whose files are a group's could continue none."""
+    before = os.umask(umask)
+    try:
+        await begin(tmp_path / "got")
+        for name in ("got.part", "got.part-state"):
+            assert not (tmp_path / name).stat().st_mode & 0o022
+        os.umask(0o022)  # what counts is what held when it was begun
+        assert await go_on(tmp_path / "got") == (len(HALF), None)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "got").stat().st_mode) == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o664, 0o666, 0o600, 0o755])
+@pytest.mark.parametrize("end", ["more", "nothing", "killed", "restarted"])
+async def test_a_file_that_is_adopted_stays_as_open_as_it_was(mode: int, end: str, tmp_path: Path) -> None:
+    path = tmp_path / "got"
+    path.write_bytes(HALF)
+    path.chmod(mode)
+    if end == "killed":  # when the state was there and the mode changed
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Directory, "replace", _refuse_but_the_state)
+            with pytest.raises(LocalError, match="operation not permitted"):
+                await go_on(path, adopt=True)
+    if end == "restarted":
+        async with PartialFile(str(path), source=SOURCE, adopt=True) as sink:
+            sink.restart()
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    if end == "nothing":
+        async with PartialFile(str(path), source=SOURCE, adopt=True) as sink:
+            assert not (tmp_path / "got.part").stat().st_mode & 0o022
+    if end in ("more", "killed"):
+        assert await go_on(path, adopt=True) == (len(HALF), None)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert os.listdir(tmp_path) == ["got"]
+
+
+def _refuse_but_the_state(self: Directory, old: str, new: str) -> None:
+    if new.endswith(".part"):
+        raise PermissionError(1, "Operation not permitted")
+    os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+
+
+async def test_an_empty_one_is_begun_again(tmp_path: Path) -> None:
+    """A run was killed before it knew of what it would be; others may have opened it in that moment."""
+    (tmp_path / "got.part").touch()
+    (tmp_path / "got.part").chmod(0o666)
+    other = os.open(tmp_path / "got.part", os.O_WRONLY)
+    async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
+        os.write(other, b"of another")
+        assert sink.position == 0
+        sink.write(b"ours")
+        await sink.commit()
+    os.close(other)
+    assert (tmp_path / "got").read_bytes() == b"ours"
+    assert os.listdir(tmp_path) == ["got"]
+
+
+# -- what we did not
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory in which a run was cut in the middle."""
+
+    folder: Path
+
+    @property
+    def part(self) -> Path:
+        return self.folder / "got.part"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "got.part-state"
+
+    def rewrite(self, **changed: object) -> None:
+        self.state.write_text(json.dumps({**json.loads(self.state.read_text()), **changed}))
+
+    def inode(self) -> int:
+        return self.part.stat().st_ino
+
+
+def _copied(place: Place) -> None:
+    place.part.rename(place.folder / "old")
+    shutil.copyfile(place.folder / "old", place.part)
+
+
+def _of_a_stranger(place: Place) -> None:
+    """What a stranger could bring about by names and contents alone: a state that fits, of what it knows."""
+    place.part.unlink()
+    place.part.write_bytes(b"evil")
+    place.rewrite(inode=place.inode(), token=None)
+
+
+def _copied_and_named(place: Place) -> None:
+    _copied(place)
+    place.rewrite(inode=place.inode())
+
+
+def _made(make: Callable[[Path], None], place: Place) -> None:
+    place.part.unlink()
+    make(place.part)
+
+
+def _linked(path: Path) -> None:
+    (path.parent / "second").hardlink_to(path)
+
+
+def _moved(path: Path) -> None:
+    path.rename(path.parent / "moved")
+    path.symlink_to("moved")
+
+
+#: What happens to the two files between two runs, none of which the next may go on with.
+TAMPERED: dict[str, Callable[[Place], object]] = {
+    "another file of the same octets": _copied,
+    "another file with its number in the state": _copied_and_named,
+    "a stranger's pair": _of_a_stranger,
+    "a state of another device": lambda place: place.rewrite(device=1, token="0"),
+    "a state of another file": lambda place: place.rewrite(inode=1, token="0"),
+    "a state with another token": lambda place: place.rewrite(token="0" * 32),
+    "a part that the group may write to": lambda place: place.part.chmod(0o664),
+    "a part that all may write to": lambda place: place.part.chmod(0o646),
+    "a part with two names": lambda place: _linked(place.part),
+    "a part that is a link": lambda place: _moved(place.part),
+    "a state that the group may write to": lambda place: place.state.chmod(0o620),
+    "a state that all may write to": lambda place: place.state.chmod(0o602),
+    "a state with two names": lambda place: _linked(place.state),
+    "a state that is a link": lambda place: _moved(place.state),
+    "a state in other words": lambda place: place.state.write_text(f'{{"url": "{SOURCE}"}}'),
+    "no state": lambda place: place.state.unlink(),
+    "half a state": lambda place: os.truncate(place.state, 60),
+    "a folder": partial(_made, Path.mkdir),
+    "a pipe": partial(_made, os.mkfifo),
+}
+
+
+@pytest.mark.usefixtures("attributes")
+@pytest.mark.parametrize("exists", ["fail", "replace"])
+@pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED)
+async def test_what_is_not_surely_ours_stays_as_it_is(
+    tamper: Callable[[Place], object], exists: Existing, tmp_path: Path
+) -> None:
+    await begin(tmp_path / "got")
+    tamper(Place(tmp_path))
+    before = snapshot(tmp_path)
+    with pytest.raises(LocalError, match=r"got\.part(-state)?' exists and is none of ours.*remove it"):
+        async with PartialFile(str(tmp_path / "got"), source=SOURCE, exists=exists):
+            raise AssertionError("entered")
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.usefixtures("attributes")
+@pytest.mark.parametrize("to", ["got", "elsewhere/got"])
+async def test_a_copy_with_all_that_it_carries_is_ours_and_begun_again(to: str, tmp_path: Path) -> None:
+    """A backup that was restored: it may be older than its state."""
+    await begin(tmp_path / "got")
+    target = tmp_path / to
+    target.parent.mkdir(exist_ok=True)
+    part = tmp_path / "got.part"
+    part.rename(tmp_path / "old")
+    shutil.copy2(tmp_path / "old", f"{target}.part")
+    if target.parent != tmp_path:
+        shutil.copy2(tmp_path / "got.part-state", f"{target}.part-state")
+    assert await go_on(target) == (0, "what was there is a copy of what was begun")
+    assert target.read_bytes() == b"+"
+    assert (tmp_path / "old").read_bytes() == HALF
+
+
+@pytest.mark.usefixtures("attributes")
+async def test_a_file_that_has_a_number_again_is_not_taken_for_finished(tmp_path: Path) -> None:
+    """A run was killed when all was done; the file was removed, and its number given to another."""
+    await begin(tmp_path / "other")
+    place = Place(tmp_path)
+    (tmp_path / "got").write_bytes(b"another")
+    (tmp_path / "other.part-state").rename(place.state)
+    place.rewrite(complete=True, inode=(tmp_path / "got").stat().st_ino)
+    with pytest.raises(LocalError, match="exists already"):
+        await go_on(tmp_path / "got")
+    assert (tmp_path / "got").read_bytes() == b"another"
+
+
+# -- of others, in a directory that they may write to
+
+
+def _gives_away(path: Path) -> None:
+    os.chown(path, NOBODY, NOBODY)
+
+
+@pytest.fixture(name="somebody", params=["chown", "pretended"])
+def _somebody(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Path], None]]:
+    """Makes a file another user's: in truth, or because we are another one now."""
+    if request.param == "chown":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give files away")
+        yield _gives_away
+    else:
+        us = os.geteuid()
+        yield lambda path: monkeypatch.setattr(os, "geteuid", lambda: us + 1)
+
+
+@pytest.mark.parametrize("name", ["got.part", "got.part-state", "got.part-state.new"])
+@pytest.mark.parametrize("exists", ["fail", "replace"])
+async def test_what_another_user_left_is_none_of_ours(
+    name: str, exists: Existing, somebody: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """Else the finished file would stay theirs, with what they put into it."""
+    await begin(tmp_path / "got")
+    if name.endswith(".new"):
+        shutil.copy2(tmp_path / "got.part-state", tmp_path / name)
+    somebody(tmp_path / name)
+    before = snapshot(tmp_path)
+    with pytest.raises(LocalError, match="none of ours"):
+        await go_on(tmp_path / "got", exists)
+    assert snapshot(tmp_path) == before
+
+
+async def test_an_empty_one_of_another_user_is_none_of_ours(
+    somebody: Callable[[Path], None], tmp_path: Path
+) -> None:
+    (tmp_path / "got.part").touch()
+    somebody(tmp_path / "got.part")
+    before = snapshot(tmp_path)
+    with pytest.raises(LocalError, match=r"got\.part' exists and is none of ours"):
+        await go_on(tmp_path / "got")
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("how", ["another user's", "two names"])
+async def test_a_file_that_is_not_ours_alone_is_not_gone_on_with(
+    how: str, somebody: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """With --exists resume: what is written would get elsewhere, or stay another's."""
+    (tmp_path / "got").write_bytes(HALF)
+    if how == "two names":
+        (tmp_path / "second").hardlink_to(tmp_path / "got")
+    else:
+        somebody(tmp_path / "got")
+    before = snapshot(tmp_path)
+    with pytest.raises(LocalError, match=r"is not gone on with.*--exists replace"):
+        await go_on(tmp_path / "got", adopt=True)
+    assert snapshot(tmp_path) == before
+
+
+async def test_nothing_is_kept_that_others_may_write_to(tmp_path: Path) -> None:
+    """Somebody gave it away while it grew: no later run could believe it."""
+    async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
+        (tmp_path / "got.part").chmod(0o666)
+        await sink.remember(Validators(size=20))
+        sink.write(HALF)
+    assert os.listdir(tmp_path) == []
+
+
+# -- a person's own files of such names
+
+
+@pytest.mark.parametrize("name", ["got.part-state", "got.part-state.new"])
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+@pytest.mark.parametrize("exists", ["fail", "replace"])
+async def test_a_file_of_such_a_name_stays(name: str, when: str, exists: Existing, tmp_path: Path) -> None:
+    own = tmp_path / name
+    if when == "before":
+        own.write_text("mine")
+
+    async def run() -> None:
+        async with PartialFile(str(tmp_path / "got"), source=SOURCE, exists=exists) as sink:
+            assert when == "meanwhile", "entered"
+            await sink.remember(Validators(size=20))
+            sink.write(HALF)
+            own.unlink(missing_ok=True)
+            own.write_text("mine")
+            await sink.commit()
+
+    with pytest.raises(LocalError, match=f"{name}' exists and is none of ours"):
+        await run()
+    assert own.read_text() == "mine"
+    assert "got" not in os.listdir(tmp_path)

@@ -1,0 +1,268 @@
+"""Files that we write (S14): whole or not at all, over nothing, through no link."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.errors import LocalError
+from resolver.disk.directory import Directory
+from resolver.disk.part import Existing
+from resolver.disk.partial_file import PartialFile
+
+WHEN = datetime(1994, 12, 20, 12, 0, 0, tzinfo=UTC)
+
+
+async def write(
+    path: Path, octets: bytes, *, exists: Existing = "fail", meanwhile: Callable[[], object] = bool
+) -> None:
+    """A file from beginning to end; `meanwhile` is what happens before the octets come."""
+    async with PartialFile(str(path), exists=exists) as sink:
+        meanwhile()
+        sink.write(octets)
+        await sink.commit(WHEN)
+
+
+async def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
+    async with PartialFile(str(tmp_path / "got")) as sink:
+        sink.write(b"one ")
+        sink.write(memoryview(b"two"))
+        assert sink.position == 7
+        assert os.listdir(tmp_path) == ["got.part"]
+        assert await sink.digest("sha256") == hashlib.sha256(b"one two").hexdigest()
+        assert sink.position == 7
+        await sink.commit(WHEN)
+        assert os.listdir(tmp_path) == ["got"]
+    found = (tmp_path / "got").stat()
+    assert (tmp_path / "got").read_bytes() == b"one two"
+    assert found.st_mtime == WHEN.timestamp()
+    assert found.st_nlink == 1
+    assert not found.st_mode & 0o111
+
+
+async def test_a_time_is_not_needed_and_may_be_impossible(tmp_path: Path) -> None:
+    for number, modified in enumerate((None, datetime(9999, 12, 31, tzinfo=UTC), datetime(1, 1, 1))):
+        async with PartialFile(str(tmp_path / str(number))) as sink:
+            await sink.commit(modified)
+    assert len(os.listdir(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("end", ["error", "cancel", "nothing"])
+async def test_what_is_not_committed_leaves_nothing(tmp_path: Path, end: str) -> None:
+    with trio.CancelScope() as scope:
+        try:
+            async with PartialFile(str(tmp_path / "got")) as sink:
+                sink.write(b"half")
+                if end == "error":
+                    raise RuntimeError("of the caller")
+                if end == "cancel":
+                    scope.cancel()
+                    await trio.lowlevel.checkpoint()
+        except RuntimeError:
+            assert end == "error"
+    assert os.listdir(tmp_path) == []
+
+
+async def test_what_arrived_can_be_kept(tmp_path: Path) -> None:
+    async with PartialFile(str(tmp_path / "got")) as sink:
+        sink.write(b"half")
+        sink.keep()
+    assert (tmp_path / "got.part").read_bytes() == b"half"
+
+
+async def test_what_is_there_stops_us_before_anything_is_fetched(tmp_path: Path) -> None:
+    for make in (lambda path: path.write_text("mine"), Path.mkdir, lambda path: path.symlink_to("nowhere")):
+        path = tmp_path / "got"
+        make(path)
+        before = os.lstat(path)
+        with pytest.raises(LocalError, match=r"got' exists already .*--exists"):
+            async with PartialFile(str(path)):
+                raise AssertionError("entered")
+        assert os.path.samestat(os.lstat(path), before)
+        assert os.listdir(tmp_path) == ["got"]
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+async def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match="exists already"):
+        await write(tmp_path / "got", b"theirs", meanwhile=lambda: (tmp_path / "got").write_text("mine"))
+    assert (tmp_path / "got").read_text() == "mine"
+    assert os.listdir(tmp_path) == ["got"]
+
+
+async def test_what_another_transfer_finished_a_moment_ago_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one finished between our look at the name and our NAME.part: nothing is left over."""
+    create = Directory.create
+
+    def finish_first(self: Directory, name: str, mode: int = 0o666) -> int:
+        (tmp_path / "got").write_bytes(b"theirs")
+        return create(self, name, mode)
+
+    monkeypatch.setattr(Directory, "create", finish_first)
+    with pytest.raises(LocalError, match="exists already"):
+        await write(tmp_path / "got", b"ours")
+    assert os.listdir(tmp_path) == ["got"]
+    assert (tmp_path / "got").read_bytes() == b"theirs"
+
+
+async def test_replacing_is_one_step_and_replaces_a_link_itself(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("keep me")
+    (tmp_path / "got").symlink_to("target")
+    await write(tmp_path / "got", b"new", exists="replace")
+    await write(tmp_path / "fresh", b"new", exists="replace")
+    assert not (tmp_path / "got").is_symlink()
+    assert (tmp_path / "got").read_bytes() == b"new"
+    assert (tmp_path / "target").read_text() == "keep me"
+    assert sorted(os.listdir(tmp_path)) == ["fresh", "got", "target"]
+
+
+async def test_a_part_that_is_there_is_not_touched_nor_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("keep me")
+    part = tmp_path / "got.part"
+    for make in (partial(part.write_text, "half"), partial(part.symlink_to, "victim")):
+        make()
+        with pytest.raises(LocalError, match=r"got\.part' exists and .*remove it"):
+            async with PartialFile(str(tmp_path / "got"), exists="replace"):
+                raise AssertionError("entered")
+        part.unlink()  # it is still there
+    assert (tmp_path / "victim").read_text() == "keep me"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+async def test_what_is_no_file_is_never_replaced(tmp_path: Path, make: Callable[[str], object]) -> None:
+    """Who may write to /dev would lose /dev/null."""
+    there = tmp_path / "there"
+    make(str(there))
+    before = there.lstat()
+    for adopt in (False, True):
+        with pytest.raises(LocalError, match="no regular file"):
+            async with PartialFile(str(there), exists="replace", adopt=adopt):
+                raise AssertionError("entered")
+    with pytest.raises(LocalError, match="no regular file"):
+        await write(
+            tmp_path / "late", b"new", exists="replace", meanwhile=lambda: make(str(tmp_path / "late"))
+        )
+    assert there.lstat().st_ino == before.st_ino
+    assert sorted(os.listdir(tmp_path)) == ["late", "there"]
+
+
+async def test_a_part_that_somebody_replaced_gets_no_name(tmp_path: Path) -> None:
+    part = tmp_path / "got.part"
+
+    def replace() -> None:
+        part.unlink()
+        part.write_text("theirs")
+
+    for meanwhile in (part.unlink, replace):
+        with pytest.raises(LocalError, match="removed or replaced while it was written"):
+            await write(tmp_path / "got", b"ours", meanwhile=meanwhile)
+        assert "got" not in os.listdir(tmp_path)
+    assert part.read_text() == "theirs"  # not ours to remove
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])
+async def test_a_file_system_without_links_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def no_link(*arguments: object, **more: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", no_link)
+    await write(tmp_path / "got", b"whole")
+    assert (tmp_path / "got").read_bytes() == b"whole"
+    other = tmp_path / "other"
+    with pytest.raises(LocalError, match="exists already"):
+        await write(other, b"theirs", meanwhile=lambda: other.write_text("mine"))
+    assert (tmp_path / "other").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["got", "other"]
+
+
+async def test_a_directory_that_is_renamed_takes_the_file_along(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    async with PartialFile(str(tmp_path / "place" / "got")) as sink:
+        os.rename(tmp_path / "place", tmp_path / "moved")
+        (tmp_path / "place").symlink_to("/nonexistent")
+        sink.write(b"x")
+        await sink.commit()
+    assert (tmp_path / "moved" / "got").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("missing/got", "no such file or directory (the directory is not there; -d DIR makes one)"),
+        ("file/got", "not a directory (part of the path is not a directory)"),
+        ("x" * 300, "file name too long (choose a shorter name)"),
+        ("", "this is the name of a directory"),
+        ("..", "this is the name of a directory"),
+    ],
+)
+async def test_what_cannot_be_created_says_what_to_do(tmp_path: Path, path: str, words: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LocalError) as raised:
+        async with PartialFile(f"{tmp_path}/{path}"):
+            raise AssertionError("entered")
+    assert raised.value.message == f"cannot write {f'{tmp_path}/{path}'!r}: {words}"
+
+
+async def test_a_directory_that_vanished_is_a_local_error(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    with pytest.raises(LocalError, match="the directory is not there"):
+        await write(place / "got", b"x", meanwhile=lambda: shutil.rmtree(place))
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "words"),
+    [
+        ("write", errno.ENOSPC, "no space left on device (free some space"),
+        ("write", errno.EDQUOT, "(the quota is used up"),
+        ("fsync", errno.EIO, "input/output error"),
+        ("link", errno.EROFS, "read-only file system (the file system is read-only"),
+        ("link", errno.EACCES, "permission denied (choose a directory"),
+    ],
+)
+async def test_what_the_disk_refuses_is_a_local_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, words: str
+) -> None:
+    def refuse(*arguments: object, **more: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with pytest.raises(LocalError) as raised:
+        await write(tmp_path / "got", b"x", meanwhile=lambda: monkeypatch.setattr(os, call, refuse))
+    assert words in raised.value.message
+    assert f"cannot write '{tmp_path}/got'" in raised.value.message
+    assert isinstance(raised.value.__cause__, OSError)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_the_rest_of_the_loop_runs_while_the_disk_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fsync waits here until the loop has gone on."""
+    went_on = trio.Event()
+    real = os.fsync
+
+    def slow(fd: int) -> None:
+        trio.from_thread.run(went_on.wait)
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(write, tmp_path / "got", b"x")
+        await trio.testing.wait_all_tasks_blocked()
+        went_on.set()
+    assert stat.S_ISREG((tmp_path / "got").stat().st_mode)

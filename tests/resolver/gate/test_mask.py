@@ -1,0 +1,105 @@
+"""What hides secrets: in octets, however they are cut, and in text, however it is written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.gate.mask import Mask, Reported, Secrets
+
+SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
+
+
+def secrets_of(*secrets: bytes) -> Secrets:
+    found = Secrets()
+    found.add(secrets)
+    return found
+
+
+def told(secrets: Secrets, pieces: list[bytes]) -> list[bytes]:
+    """What a listener is told of these pieces, and of an end behind them."""
+    heard: list[bytes] = []
+    reading = Reported(secrets, lambda octets: heard.append(secrets.hide(octets)))
+    for piece in pieces:
+        reading.feed(piece)
+    reading.flush()
+    return heard
+
+
+@pytest.mark.parametrize("first", range(len(SAID)))
+@pytest.mark.parametrize("length", [0, 1, 3, 6])
+def test_a_secret_in_pieces_is_hidden(first: int, length: int) -> None:
+    cut = [SAID[:first], SAID[first : first + length], SAID[first + length :]]
+    assert b"".join(told(secrets_of(b"sesame"), cut)) == b"230 hello ****, sesa\r\nses se**** ****"
+
+
+FEW = st.text("ab", max_size=40).map(str.encode)
+LONG = st.text("ab", min_size=4, max_size=40).map(str.encode)
+
+
+@given(FEW, st.lists(LONG, max_size=3), st.data())
+def test_it_is_the_same_in_any_pieces(octets: bytes, secrets: list[bytes], data: st.DataObject) -> None:
+    """Also where one secret is part of another, or of itself."""
+    found = secrets_of(*secrets)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(octets)), max_size=8)))
+    pieces = [octets[a:b] for a, b in zip([0, *cuts], [*cuts, len(octets)], strict=True)]
+    assert b"".join(told(found, pieces)) == found.hide(octets)
+    assert not [secret for secret in secrets if secret in found.hide(octets)]
+
+
+def test_a_short_one_is_hidden_where_it_is_a_word() -> None:
+    secrets = secrets_of(b"pw")
+    assert secrets.hide(b"331 pw? pwd 'pw' xpw pw") == b"331 ****? pwd '****' xpw ****"
+    assert b"".join(told(secrets, [b"331 pw", b"d is ", b"p", b"w", b" pw"])) == b"331 pwd is **** ****"
+
+
+def test_an_empty_one_hides_nothing() -> None:
+    assert secrets_of(b"").hide(b"230 hello") == b"230 hello"
+    assert secrets_of(b"").hide_in_text("230 hello") == "230 hello"
+    assert secrets_of(b"").sure(b"x") == 1
+
+
+@pytest.mark.parametrize("secret", ["p\xe4ss'w\"ort", "back\\slash", "tab\there", "\u20ac\u20ac\u20ac\u20ac"])
+def test_messages_hide_what_they_write_with_escapes(secret: str) -> None:
+    secrets = secrets_of(secret.encode())
+    for text in (
+        secret,
+        repr(secret),
+        ascii(secret),
+        secret.encode().decode("latin-1"),
+        repr(secret.encode()),
+    ):
+        inner = text.strip("'\"")
+        assert inner not in secrets.hide_in_text(f"the server said {text}")
+
+
+def test_what_goes_out_later_is_hidden_too() -> None:
+    """A retrieval that came to a connection before somebody else sent a password on it."""
+    mask, secrets = Mask(), Secrets()
+    mask.watch(secrets)
+    mask.watch(secrets)
+    assert mask.hide(b"sesame") == b"sesame"
+    secrets.add([b"sesame"])
+    assert (mask.hide(b"sesame"), mask.hide_in_text("sesame")) == (b"****", "****")
+
+
+GIVEN = (
+    b"HTTP/1.1 200 OK\r\nSet-Cookie: c=sekret; Path=/\r\nset-cookie:d=sekret\r\nX: Set-Cookie: e=f\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("first", range(len(GIVEN)))
+@pytest.mark.parametrize("length", [0, 1, 12])
+def test_the_value_of_a_cookie_is_hidden_when_it_is_given(first: int, length: int) -> None:
+    """Nobody has said it yet, so that it cannot be known by itself; however the head comes in pieces."""
+    cut = [GIVEN[:first], GIVEN[first : first + length], GIVEN[first + length :]]
+    assert b"".join(told(secrets_of(), cut)) == (
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: c=****; Path=/\r\nset-cookie:d=****\r\nX: Set-Cookie: e=f\r\n\r\n"
+    )
+
+
+def test_a_field_without_an_end_is_not_kept_for_ever() -> None:
+    heard = told(secrets_of(), [b"Set-Cookie: c=", *(b"x" * 1_000 for _ in range(100)), b"\r\n"])
+    assert len(heard) > 1
+    assert heard[0] == b"Set-Cookie: c=****"

@@ -1,0 +1,279 @@
+"""The one way out: what is refused sees no connection, and what is opened is what was checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.contract import Came, Limits, Referrer
+from protocols.errors import InvalidUrl, Refused, TimedOut, Unreachable, UnsupportedScheme
+from protocols.wire import encode_line
+from resolver.events import Connected, Event
+from resolver.gate import Family, Network
+from resolver.gate.lookup import Lookup
+from resolver.policy import Policy, Server
+from resolver.url import parse
+from tests.ipv6 import HAS_IPV6, needs_ipv6
+from tests.resolver.gate.peers import admit, no_lookup, seen, silent_listener, start
+
+HERE = "127.0.0.1"
+
+
+def answers(*found: list[str]) -> Lookup:
+    """A look-up that gives these one after another."""
+    left = list(found)
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return left.pop(0)
+
+    return look_up
+
+
+def network(
+    lookup: Lookup = no_lookup, policy: Policy | None = None, family: Family | None = None
+) -> Network:
+    limits = Limits(connect=5, idle=5)
+    return Network(policy=policy or Policy.default(), limits=limits, lookup=lookup, family=family)
+
+
+@pytest.mark.parametrize(
+    ("url", "policy", "origin", "rule"),
+    [
+        ("gopher://127.0.0.1:{port}/", Policy.cautious(), "user", "S04"),
+        ("gopher://127.0.0.1:{port}/", Policy.default(), "derived", "S04"),
+        ("http://127.0.0.1:{port}/", Policy.untrusted(), "user", "S08"),
+        ("http://localhost:{port}/", Policy.untrusted(), "user", "S08"),
+        ("http://[::ffff:127.0.0.1]:{port}/", Policy.untrusted(), "user", "S08"),
+        ("http://127.0.0.1:{port}/", Policy.default(), "derived", "S08"),
+        ("gopher://127.0.0.1:{port}/0a%0D%0Ab", Policy.default(), "user", "S02"),
+        ("http://u:p@127.0.0.1:{port}/", Policy.cautious(), "user", "S06"),
+    ],
+)
+def test_a_refusal_looks_nothing_up_and_connects_to_nothing(
+    url: str, policy: Policy, origin: str, rule: str
+) -> None:
+    listener, port = silent_listener()
+    with listener:
+        with pytest.raises(Refused) as raised:
+            network(policy=policy).admit(parse(url.format(port=port)), origin=origin)  # type: ignore[arg-type]
+        assert raised.value.rule == rule
+        assert not seen(listener)
+
+
+def test_a_scheme_without_a_handler_is_unsupported() -> None:
+    with pytest.raises(UnsupportedScheme, match="S19"):
+        network().admit(parse("x-none://127.0.0.1/"))
+
+
+async def test_what_a_name_leads_to_is_judged_before_anything_connects() -> None:
+    listener, port = silent_listener()
+    with listener:
+        url_gate = network(answers([HERE]), Policy.untrusted()).admit(parse(f"http://h.example:{port}/"))
+        with pytest.raises(Refused) as raised:
+            async with url_gate.connect(tls=False):
+                pass
+        assert (raised.value.rule, raised.value.url) == ("S08", f"http://h.example:{port}/")
+        assert not seen(listener)
+        assert url_gate.peer is None
+
+
+async def test_refused_addresses_are_dropped_and_the_rest_is_used(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: stream.send_all(b"here"))
+    policy = Policy(name="untrusted", allow_address={"127.0.0.1"})
+    url_gate = network(answers(["0.0.0.0", "127.0.0.2", HERE]), policy).admit(
+        parse(f"http://h.example:{port}/")
+    )
+    async with url_gate.connect(tls=False) as stream:
+        assert (stream.peer, await stream.receive()) == (HERE, b"here")
+    assert url_gate.peer == HERE
+
+
+async def test_a_name_that_changes_its_address_is_judged_by_the_one_connected_to(
+    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+) -> None:
+    """Rebinding: the first answer serves for a minute, the second is judged anew."""
+    policy = Policy(name="untrusted", allow_address={"127.0.0.2"})
+    port = await start(nursery, lambda stream: stream.send_all(b"two"), host="127.0.0.2")
+    listener, _ = silent_listener()
+    with listener:
+        url_gate = network(answers(["127.0.0.2"], [HERE]), policy).admit(
+            parse(f"http://rebind.example:{port}/")
+        )
+        for _ in range(2):
+            async with url_gate.connect(tls=False) as stream:
+                assert (stream.peer, await stream.receive()) == ("127.0.0.2", b"two")
+        mock_clock.jump(61)
+        with pytest.raises(Refused, match="S08"):
+            async with url_gate.connect(tls=False):
+                pass
+        assert not seen(listener)
+
+
+async def test_localhost_is_both_without_a_look_up(nursery: trio.Nursery) -> None:
+    """`::1` first; where nobody listens there, `127.0.0.1` at once."""
+    port = await start(nursery, lambda stream: stream.send_all(b"four"))
+    for host in ("localhost", "x.localhost"):
+        async with admit(f"http://{host}:{port}/").connect(tls=False) as stream:
+            assert (stream.peer, await stream.receive()) == (HERE, b"four")
+
+
+@pytest.mark.parametrize(("family", "peer"), [("4", HERE), pytest.param("6", "::1", marks=needs_ipv6)])
+async def test_one_ip_version_only(nursery: trio.Nursery, family: Family, peer: str) -> None:
+    port = await start(nursery, lambda stream: stream.send_all(b"x"), host=peer)
+    url_gate = network(family=family).admit(parse(f"http://localhost:{port}/"))
+    async with url_gate.connect(tls=False) as stream:
+        assert stream.peer == peer
+    other = {HERE: "[::1]", "::1": HERE}[peer]
+    with pytest.raises(Unreachable, match=f"has no IPv{family} address"):
+        async with network(family=family).admit(parse(f"http://{other}:{port}/")).connect(tls=False):
+            pass
+
+
+async def test_nobody_there_is_unreachable_and_says_why() -> None:
+    listener, port = silent_listener()
+    listener.close()
+    with pytest.raises(Unreachable) as raised:
+        async with admit(f"http://localhost:{port}/").connect(tls=False):
+            pass
+    six = "connection refused" if HAS_IPV6 else "cannot assign requested address"
+    assert raised.value.message == (
+        f"cannot connect to localhost port {port}: ::1: {six}; 127.0.0.1: connection refused"
+    )
+
+
+async def test_one_limit_covers_the_look_up_and_all_addresses(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from resolver.gate import connecting
+
+    async def slow_lookup(host: str, port: int) -> list[str]:
+        await trio.sleep(3)
+        return ["192.0.2.1", "192.0.2.2"]
+
+    async def connect_to(address: str, port: int) -> None:
+        if address.endswith("1"):
+            raise ConnectionRefusedError(111, "Connection refused")
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(connecting, "connect_to", connect_to)
+    began = trio.current_time()
+    with pytest.raises(TimedOut) as raised:
+        async with network(slow_lookup).admit(parse("http://h.example/")).connect(tls=False):
+            pass
+    assert trio.current_time() - began == pytest.approx(5)
+    assert raised.value.message == (
+        "timed out: no connection to h.example port 80 within 5 s (--connect-timeout):"
+        " 192.0.2.1: connection refused"
+    )
+
+
+async def test_warnings_are_found_on_the_passage(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: stream.send_all(b"x"))
+    url_gate = admit(f"gopher://{HERE}:{port}/")
+    assert [(finding.rule, finding.action) for finding in url_gate.findings] == [("S04", "warn")]
+    for _ in range(2):
+        async with url_gate.connect(tls=False):
+            pass
+    assert [finding.rule for finding in url_gate.findings] == ["S04"]
+
+
+async def test_a_news_server_of_the_users_is_judged_and_used(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: stream.send_all(b"200"))
+    url = parse("news:comp.infosystems")
+    url_gate = network().admit(url, server=Server(HERE, port))
+    async with url_gate.connect(tls=False) as stream:
+        assert await stream.receive() == b"200"
+    with pytest.raises(Refused) as raised:
+        network(policy=Policy.untrusted()).admit(url, server=Server(HERE, port))
+    assert raised.value.rule in ("S04", "S08")
+
+
+async def test_a_data_connection_goes_to_the_peer_of_the_first(nursery: trio.Nursery) -> None:
+    control = await start(nursery, lambda stream: stream.receive_some(), host="127.0.0.2")
+    data = await start(nursery, lambda stream: stream.send_all(b"data"), host="127.0.0.2")
+    events: list[Event] = []
+    url = f"ftp://127.0.0.2:{control}/"
+    url_gate = admit(url, events=events)
+    async with url_gate.connect(tls=False), url_gate.connect_data(data) as stream:
+        assert (stream.peer, await stream.receive()) == ("127.0.0.2", b"data")
+    assert [event for event in events if isinstance(event, Connected)] == [
+        Connected(url, "127.0.0.2", control, False),
+        Connected(url, "127.0.0.2", data, False),
+    ]
+
+
+async def test_a_reserved_data_port_is_refused(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: stream.receive_some())
+    url_gate = admit(f"ftp://{HERE}:{port}/")
+    async with url_gate.connect(tls=False):
+        with pytest.raises(Refused) as raised:
+            async with url_gate.connect_data(25):
+                pass
+    assert raised.value.rule == "S13"
+
+
+async def test_only_a_file_url_opens_files(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="S12: a http URL names no file of this machine"):
+        async with admit(f"http://{HERE}/").open_file((b"etc", b"hostname")):
+            pass
+
+
+async def test_two_things_at_once(nursery: trio.Nursery) -> None:
+    """FTP's case: an answer on one connection, silence on the other."""
+
+    async def echo(stream: trio.SocketStream) -> None:
+        await stream.send_all(await stream.receive_some())
+
+    port = await start(nursery, echo)
+    url_gate = admit(f"ftp://{HERE}:{port}/")
+    async with url_gate.connect(tls=False) as control, url_gate.connect_data(port) as data:
+        await control.send(encode_line(b"NOOP"))
+        assert await url_gate.first_of(control.receive, data.receive) == (Came(b"NOOP\r\n"), None)
+
+
+async def test_where_a_url_leads_counts_with_where_it_came_from(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: stream.send_all(b"x"))
+    url = parse(f"http://{HERE}:{port}/")
+    url_gate = network().admit(url, origin="derived", referrer=Referrer("http://127.0.0.3/", "127.0.0.3"))
+    async with url_gate.connect(tls=False) as stream:
+        assert stream.peer == HERE
+    with pytest.raises(Refused, match="S08"):
+        network().admit(url, origin="derived", referrer=Referrer("http://h.example/", "192.0.2.1"))
+
+
+async def test_a_passage_leads_on_as_nobodys_choice() -> None:
+    """Judged as `derived`, by the address that the first one was answered from; a no is a redirect's."""
+    url_gate = admit("prospero://10.0.0.1/x")
+    with pytest.raises(Refused, match="S08") as raised:
+        url_gate.elsewhere("prospero://10.0.0.2/y")  # nobody has answered yet
+    assert raised.value.exit_code == 15
+    async with url_gate.open_datagrams() as datagrams:
+        assert datagrams.peer == "10.0.0.1"
+    there = url_gate.elsewhere("prospero://10.0.0.2/y")
+    async with there.open_datagrams() as datagrams:
+        assert datagrams.peer == "10.0.0.2"
+    assert (url_gate.peer, there.peer) == ("10.0.0.1", "10.0.0.2")
+    assert url_gate.elsewhere("prospero://10.0.0.2/y") is there  # which knows who answered
+    for location, rule in (
+        ("prospero://127.0.0.1/y", "S08"),
+        ("prospero://10.0.0.2:1570/y", "S04"),
+        ("prospero://10.0.0.2/a%0Ab", "S02"),
+        ("file:///etc/passwd", "S10"),
+        ("telnet://10.0.0.2/", "S10"),
+    ):
+        with pytest.raises(Refused, match=rule) as raised:
+            there.elsewhere(location)
+        assert raised.value.exit_code == 15
+    with pytest.raises(InvalidUrl):
+        url_gate.elsewhere("prospero://h h/")
+
+
+async def test_what_a_place_was_accepted_for_holds_where_it_leads_on_to_itself() -> None:
+    url_gate = admit("prospero://10.0.0.1:1570/x")
+    async with url_gate.open_datagrams():
+        there = url_gate.elsewhere("prospero://10.0.0.1:1570/y")
+    assert [finding.rule for finding in there.findings] == ["S04"]
+    assert there.findings == url_gate.findings

@@ -1,0 +1,209 @@
+"""Which proxy is meant for a URL, and which hosts go without, by curl's rules and a few more; what is said of
+it."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.location import Origin
+from resolver.plan import Plan, explain
+from resolver.policy import Policy, check, proxy_variables
+from resolver.policy.proxies import is_exempt, variable_for
+from resolver.policy.subject import Endpoint
+
+P = "http://proxy.example:3128"
+
+#: The environment, a scheme, and the variable that is meant for its URLs.
+MEANT: list[tuple[dict[str, str], str, str | None]] = [
+    ({}, "http", None),
+    ({"http_proxy": P}, "http", "http_proxy"),
+    ({"HTTP_PROXY": P}, "http", "HTTP_PROXY"),  # is not read, and that is said
+    ({"HTTP_PROXY": P, "http_proxy": P}, "http", "http_proxy"),
+    ({"HTTP_PROXY": P, "all_proxy": P}, "http", "all_proxy"),
+    ({"HTTP_PROXY": P, "REQUEST_METHOD": "GET"}, "http", None),  # a client's header `Proxy:` (httpoxy)
+    ({"HTTP_PROXY": P, "GATEWAY_INTERFACE": "CGI/1.1"}, "http", None),
+    ({"http_proxy": P, "REQUEST_METHOD": "GET"}, "http", "http_proxy"),
+    ({"HTTPS_PROXY": P}, "https", "HTTPS_PROXY"),
+    ({"https_proxy": P, "HTTPS_PROXY": P}, "https", "https_proxy"),
+    ({"http_proxy": P}, "https", None),
+    ({"http_proxy": P, "https_proxy": P}, "ftp", None),
+    ({"http_proxy": P}, "gopher", None),
+    ({"ftp_proxy": P}, "ftp", "ftp_proxy"),
+    ({"FTP_PROXY": P}, "ftp", "FTP_PROXY"),
+    ({"ftp_proxy": P}, "ftps", None),
+    ({"ftps_proxy": P}, "ftps", "ftps_proxy"),
+    ({"gopher_proxy": P}, "gopher", "gopher_proxy"),
+    ({"all_proxy": P}, "wais", "all_proxy"),
+    ({"ALL_PROXY": P}, "http", "ALL_PROXY"),
+    ({"ALL_PROXY": P, "all_proxy": P}, "news", "all_proxy"),
+    ({"http_proxy": "", "all_proxy": P}, "http", "all_proxy"),
+    ({"http_proxy": "", "HTTP_PROXY": ""}, "http", None),
+    ({"Http_Proxy": P, "proxy": P, "no_proxy": "*"}, "http", None),
+]
+
+
+@pytest.mark.parametrize(("environment", "scheme", "name"), MEANT)
+def test_which_variable_is_meant(environment: dict[str, str], scheme: str, name: str | None) -> None:
+    assert variable_for(scheme, proxy_variables({**environment, "PATH": "/bin"})) == name
+
+
+#: An entry of no_proxy, a host with its port, and whether it is reached directly.
+EXEMPT: list[tuple[str, str, int, bool]] = [
+    ("example.test", "www.example.test", 80, True),
+    ("EXAMPLE.TEST", "www.example.test", 80, True),
+    ("example.test", "WWW.Example.Test", 80, True),
+    ("example.test", "example.test", 80, True),
+    ("example.test", "badexample.test", 80, False),
+    (".example.test", "example.test", 80, True),
+    (".example.test", "www.example.test", 80, True),
+    ("example.test.", "example.test", 80, True),
+    ("example.test", "example.test.", 80, True),
+    ("*", "h.example", 80, True),
+    ("other.test,*", "h.example", 80, True),
+    ("*.example.test", "www.example.test", 80, False),
+    ("example.test:8081", "example.test", 8081, True),
+    ("example.test:8081", "example.test", 80, False),
+    ("a.test example.test", "example.test", 80, True),
+    (" a.test , example.test\t", "example.test", 80, True),
+    ("127.0.0.0/8", "127.0.0.2", 80, True),
+    ("::1", "::1", 80, True),
+    ("[::1]", "::1", 80, True),
+    ("[::1]:81", "::1", 80, False),
+    ("[::1]:81", "::1", 81, True),
+    ("::/64", "::1", 80, True),
+    ("0:0:0:0:0:0:0:1", "::1", 80, True),
+    ("0.0.2", "127.0.0.2", 80, False),
+    ("127.0.0.1", "127.0.0.1", 80, True),
+    ("127.0.0.1", "localhost", 80, False),
+    ("localhost", "127.0.0.1", 80, False),
+    ("http://example.test", "example.test", 80, False),
+    ("10.0.0.0/33", "10.0.0.1", 80, False),
+    (".", "h.example", 80, False),
+    (",", "h.example", 80, False),
+    ("", "h.example", 80, False),
+]
+
+
+@pytest.mark.parametrize(("entry", "host", "port", "exempt"), EXEMPT)
+def test_which_hosts_go_without(entry: str, host: str, port: int, exempt: bool) -> None:
+    endpoint = Endpoint(host, port, 80)
+    assert is_exempt(endpoint, {"no_proxy": entry}) is exempt
+    assert is_exempt(endpoint, {"NO_PROXY": entry}) is exempt
+    both = {"no_proxy": entry, "NO_PROXY": "*"}  # the lower case wins, and what is empty is not set
+    assert is_exempt(endpoint, both) is (exempt or not entry)
+
+
+ALL = {"all_proxy": "http://me:secret@proxy.example"}
+
+
+#: What is set, for which URL, and what is said of it.
+SAID: list[tuple[dict[str, str], str, str]] = [
+    ({"HTTP_PROXY": P}, "http://h.example/", "HTTP_PROXY is set, is not read"),
+    (
+        {"http_proxy": P, "REQUEST_METHOD": "GET"},
+        "http://h.example/",
+        "http_proxy is set, and not read in what",
+    ),
+    ({**ALL, "GATEWAY_INTERFACE": "CGI/1.1"}, "ftp://h.example/a", "all_proxy is set, and not read in what"),
+    (
+        {**ALL, "no_proxy": "*.example.test"},
+        "http://h.example/",
+        "the entry '*.example.test' of no_proxy exempts",
+    ),
+    (
+        {**ALL, "no_proxy": "a.test,http://u:secret@b.test"},
+        "http://h.example/",
+        "entry 'http://****@b.test' of no",
+    ),
+    ({**ALL, "no_proxy": "10.0.0.0/33"}, "http://h.example/", "the entry '10.0.0.0/33' of no_proxy exempts"),
+]
+
+
+@pytest.mark.parametrize("policy", [Policy.default(), Policy.cautious()])
+@pytest.mark.parametrize("origin", ["user", "chosen", "derived"])
+@pytest.mark.parametrize(("environment", "url", "words"), SAID)
+def test_what_is_set_and_not_heeded_is_said(
+    environment: dict[str, str], url: str, words: str, policy: Policy, origin: Origin
+) -> None:
+    """A redirect is not refused because of it: its first hop was warned of in the same words."""
+    action = "refuse" if policy.refuses_warnings else "warn"
+    for verdict in (
+        check(url, policy=policy, origin=origin, environment=environment),
+        explain(url, policy=policy, origin=origin, environment=environment),
+    ):
+        found = [finding for finding in verdict.findings if finding.rule == "S09"]
+        assert [finding.action for finding in found] == [action]
+        assert words in found[0].detail
+        assert "secret" not in found[0].detail
+
+
+@pytest.mark.parametrize("url", ["http://h.example/", "https://h.example/", "ftp://h.example/a"])
+@pytest.mark.parametrize("policy", [Policy.default(), Policy.cautious()])
+def test_a_proxy_that_is_used_is_no_finding(url: str, policy: Policy) -> None:
+    plan = explain(url, policy=policy, environment=ALL)
+    assert (plan.verdict, plan.findings, plan.proxy) == ("allow", (), "http://proxy.example:1080")
+    assert _hosts(plan)[0] == "proxy.example"
+    direct = explain(url, policy=policy, environment=ALL, proxy="none")
+    assert (direct.proxy, _hosts(direct)[0]) == (None, "h.example")
+
+
+def _hosts(plan: Plan) -> list[object]:
+    return [step["host"] for step in plan.steps if step["action"] == "connect"]
+
+
+#: Of the proxy named here only itself, whoever one is to it, may be gone through.
+TRUSTED = "http://gate.example:3128"
+
+
+@pytest.mark.parametrize(
+    ("proxy", "action"),
+    [
+        (TRUSTED, "allow"),
+        ("http://me:secret@GATE.example:3128/", "allow"),
+        ("gate.example:3128", "allow"),
+        ("http://gate.example:3129", "refuse"),
+        ("http://gate.example", "refuse"),
+        ("http://gate.example.test:3128", "refuse"),
+        ("https://gate.example:3128", "refuse"),
+        ("socks5://gate.example:3128", "refuse"),
+        ("http://gate.example:3128?", "refuse"),
+        ("none", "allow"),
+    ],
+)
+def test_untrusted_goes_through_the_one_proxy_that_is_trusted(proxy: str, action: str) -> None:
+    policy = Policy(name="untrusted", trusted_proxy=TRUSTED)
+    assert check("http://h.example/", policy=policy, proxy=proxy).action == action
+    plan = explain("http://h.example/", policy=Policy.untrusted(), environment={"all_proxy": proxy})
+    assert plan.verdict == ("refuse" if proxy != "none" else plan.verdict)
+    if plan.verdict == "refuse":
+        assert "all_proxy is set" in plan.findings[0].detail
+        assert "secret" not in plan.findings[0].detail
+
+
+@pytest.mark.parametrize("policy", [Policy.default(), Policy(name="untrusted", trusted_proxy=TRUSTED)])
+def test_no_proxy_carries_datagrams(policy: Policy) -> None:
+    for settings in ({"environment": {"all_proxy": TRUSTED}}, {"proxy": TRUSTED}):
+        verdict = check("prospero://h.example/a", policy=policy, **settings)
+        assert (verdict.action, verdict.rules) == ("refuse", ("S09",))
+        assert "cannot carry UDP" in verdict.findings[0].detail
+    assert check("prospero://h.example/a", policy=policy, environment={"http_proxy": P}).action == "allow"
+
+
+@pytest.mark.parametrize("url", ["file:///etc/hosts", "mailto:me@h.example", "nfs://h.example/x", "x-y://h/"])
+def test_what_connects_to_nothing_has_no_proxy(url: str) -> None:
+    assert "S09" not in check(url, environment=ALL).rules
+
+
+def test_a_gateway_is_what_is_connected_to() -> None:
+    gateways = {"nfs": "http://gateway.example/?u="}
+    (finding,) = check("nfs://h.example/x", gateways=gateways, environment={"HTTP_PROXY": P}).findings
+    assert (finding.rule, finding.detail.partition(":")[0]) == ("S09", "its gateway")
+    assert explain("nfs://h.example/x", gateways=gateways, environment={"http_proxy": P}).proxy == P
+    exempt = {"http_proxy": P, "no_proxy": "gateway.example"}
+    assert explain("nfs://h.example/x", gateways=gateways, environment=exempt).proxy is None
+
+
+def test_without_an_environment_none_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", P)
+    assert check("http://h.example/").action == "allow"
+    assert explain("http://h.example/").verdict == "allow"

@@ -1,0 +1,229 @@
+"""Every rule holds for a scheme that no table names, and for a component that no row of one names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from protocols.contract import Options, Origin
+from protocols.errors import InvalidUrl, NotConfigured, Refused
+from resolver import explain, registry
+from resolver.policy import Policy, check, judge
+from resolver.policy.schemes import RULES
+from resolver.policy.verdict import Verdict
+from resolver.retrieval.session import Resolver
+from resolver.url import parse, redact
+from tests.contract.cases import CASES
+from tests.contract.setting import Listening
+from tests.plugin import installed
+from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, UNTRUSTED
+
+POLICIES = (DEFAULT, CAUTIOUS, UNTRUSTED)
+LINE_END = (0x00, 0x0A, 0x0D)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with installed(tmp_path_factory.mktemp("site")):
+        yield
+
+
+#: URLs with a hole in each of the components: one that is decoded, one that is still encoded, a tuple.
+HOLES = {
+    "query": "finger://h.example/a{}b",
+    "written": "finger://h.example/a?b{}",
+    "parts[1]": "finger://h.example/+a+b{}",
+    "host": "finger://h{}.example/a",
+}
+
+
+@pytest.mark.parametrize("template", HOLES.values(), ids=HOLES)
+def test_no_component_of_a_plugin_ends_a_command(template: str) -> None:
+    for octet in range(256):
+        text = template.format(f"%{octet:02X}")
+        for policy in POLICIES:
+            verdict = check(text, policy=policy)
+            if octet in LINE_END:
+                assert _s02(verdict) == "refuse", (text, policy.name)
+                assert explain(text, policy=policy).verdict == "refuse"
+            elif octet < 0x20 or octet == 0x7F:
+                assert _s02(verdict) == ("warn" if policy is DEFAULT else "refuse"), (text, policy.name)
+            else:
+                assert _s02(verdict) is None, (text, policy.name)
+
+
+def _s02(verdict: Verdict) -> str | None:
+    return verdict.action if "S02" in verdict.rules else None
+
+
+def test_what_its_row_says_is_counted_may_hold_anything() -> None:
+    assert check("netstring://h.example/+a%00%0D%0A").action == "allow"
+    assert check("netstring://h.example/a?b%0D").rules == ("S02",)  # not said of this one
+
+
+@pytest.mark.parametrize("value", [[b"a"], bytearray(b"a"), {"a": b"b"}, (b"a", [b"b"]), 1.5, object()])
+def test_a_value_that_cannot_be_judged_is_refused(value: object) -> None:
+    url = replace(parse("finger://h.example/"), parts=value)  # type: ignore[call-arg]
+    verdict = judge(url, DEFAULT)
+    assert (verdict.action, verdict.rules) == ("refuse", ("S02",))
+
+
+@pytest.mark.parametrize("text", HOLES.values(), ids=HOLES)
+async def test_nothing_is_connected_for_what_is_refused(text: str) -> None:
+    with Listening() as watch:
+        text = text.format("%0D%0A").replace("h.example", f"127.0.0.1:{watch.port}")
+        async with Resolver(policy=Policy(allow_port={watch.port})) as session:
+            with pytest.raises(Refused) as caught:
+                await session.fetch(text)
+        assert (caught.value.rule, watch.saw_nothing()) == ("S02", True)
+
+
+def test_a_name_before_the_host_is_told() -> None:
+    """Also one that the plug-in's parser drops: its URL has no user at all."""
+    for text in (
+        "finger://bank.example@evil.example/",
+        "finger://@evil.example/x",
+        "<finger://a@evil.example>",
+    ):
+        (finding,) = check(text).findings
+        assert (finding.rule, finding.action) == ("S06", "warn")
+        assert "'evil.example'" in finding.detail
+        assert check(text, policy=UNTRUSTED).action == "refuse"
+    for text in ("finger://h.example/a@b", "finger://h.example#a@b", "finger://h.example?a@b"):
+        assert "S06" not in check(text).rules
+
+
+def test_a_password_is_told_and_never_shown() -> None:
+    text = "finger://me:sesame@h.example/"
+    verdict = check(text)
+    assert verdict.rules == ("S06",)
+    assert len(verdict.findings) == 2  # one more for the name
+    shown = (redact(text), parse(text).shown, repr(parse(text)), repr(verdict), explain(text).url)
+    assert not [words for words in shown if "sesame" in words]
+
+
+@pytest.mark.parametrize(
+    ("url", "action"),
+    [
+        ("finger://h.example/a", "allow"),
+        ("finger://h.example:79/a", "allow"),
+        ("finger://h.example:6379/a", "refuse"),  # which its URL takes for its scheme's own
+        ("finger://h.example:25/a", "refuse"),
+        ("finger://h.example:80/a", "refuse"),
+        ("finger://h.example:7900/a", "warn"),
+        ("netstring://h.example:2079/a", "allow"),
+        ("netstring://h.example:6379/a", "refuse"),
+    ],
+)
+def test_the_port_of_the_scheme_is_that_of_its_row(url: str, action: str) -> None:
+    verdict = check(url)
+    assert (verdict.action, verdict.rules) == (action, () if action == "allow" else ("S04",))
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "referrer", "rules"),
+    [
+        ("finger://-oProxyCommand/", "user", None, ("S18",)),
+        ("finger://h.example/", "derived", ("http://h.example/", None), ("S10",)),
+        ("finger://h.example/", "chosen", MENU, ("S20",)),
+        ("http://h.example/", "derived", ("finger://h.example/", None), ("S10",)),
+        ("file:///etc/passwd", "chosen", ("finger://h.example/", None), ("S12",)),
+        ("finger://10.0.0.1/", "chosen", ("finger://h.example/", "93.184.216.34"), ("S08",)),
+    ],
+)
+def test_other_rules(
+    url: str, origin: Origin, referrer: tuple[str, str | None] | None, rules: tuple[str]
+) -> None:
+    verdict = check(url, origin=origin, referrer=referrer)
+    assert (verdict.action, verdict.rules) == ("refuse", rules)
+
+
+def test_a_host_with_escapes_is_seen_whoever_parsed_it() -> None:
+    """The plug-in's parser notes no places."""
+    assert check("finger://u%65@h.example/", policy=UNTRUSTED).rules == ("S06",)
+    assert check("finger://%65vil.example/", policy=UNTRUSTED).rules == ("S07",)
+    assert check("finger://%65vil.example/").action == "allow"
+    assert "encoded-host" in parse("http://%65vil.example/").findings
+
+
+async def test_tls_is_required_of_a_plugin_too() -> None:
+    """Whoever does not say that there is TLS has none."""
+    with Listening() as watch:
+        url = f"finger://127.0.0.1:{watch.port}/a"
+        async with Resolver(
+            policy=Policy(allow_port={watch.port}), options=Options(tls="require")
+        ) as session:
+            with pytest.raises(NotConfigured, match="--tls require"):
+                await session.fetch(url)
+        assert watch.saw_nothing()
+    registry.check_tls(parse("netstring://h.example/"), "require")
+
+
+async def test_tls_is_required_of_a_gateway_too() -> None:
+    """Its URL is what is asked for in the end."""
+    with Listening() as watch:
+        session = Resolver(
+            policy=Policy(allow_port={watch.port}),
+            options=Options(tls="require"),
+            gateways={"x-foo": f"http://127.0.0.1:{watch.port}/?u="},
+        )
+        async with session:
+            with pytest.raises(NotConfigured, match="http"):
+                await session.fetch("x-foo:bar")
+        assert watch.saw_nothing()
+
+
+async def test_a_plugin_whose_url_names_no_host_is_told_so() -> None:
+    for text in ("finger:///a", "finger:", "finger://:79/a", "finger://u@:79/"):
+        async with Resolver() as session:
+            with pytest.raises(InvalidUrl) as caught:
+                await session.fetch(text)
+        assert (caught.value.kind, caught.value.exit_code) == ("no-host", 12)
+
+
+#: What may hold an octet that ends a line: its length goes over the wire before it, or it is never sent.
+MAY_HOLD = {
+    **{("wais", name): LINE_END for name in ("search", "wtype", "wpath")},
+    ("wais", "database"): LINE_END[1:],
+    **{(scheme, name): LINE_END for scheme in ("telnet", "telnets") for name in ("user", "password")},
+    **{("file", name): LINE_END for name in ("user", "password")},
+    ("file", "segments"): LINE_END[1:],
+}
+#: A URL of each scheme.
+TAKEN = {subject.scheme: subject.document.format(at="127.0.0.1", folder="/srv") for subject in CASES}
+
+
+def test_every_scheme_has_its_row_and_no_row_is_for_nothing() -> None:
+    assert set(RULES) == set(registry.SCHEMES) == set(TAKEN)
+    for rules in RULES.values():
+        sharing = [scheme for scheme, others in RULES.items() if others.components is rules.components]
+        there = {field.name for scheme in sharing for field in fields(parse(TAKEN[scheme]))}
+        assert set(rules.components) <= there
+
+
+@pytest.mark.parametrize("scheme", sorted(TAKEN))
+@pytest.mark.parametrize("octet", LINE_END)
+def test_every_component_of_every_scheme_is_judged(scheme: str, octet: int) -> None:
+    """A URL that a program put together may hold anything in any of its fields, whatever rows there are."""
+    url = parse(TAKEN[scheme])
+    bad = b"a" + bytes((octet,)) + b"b"
+    for field in fields(url):
+        if field.name in ("scheme", "fragment", "text", "findings", "places"):
+            continue
+        for value in _values(str(field.type), bad):
+            changed = replace(url, places=(), **{field.name: value})
+            verdict = judge(changed, Policy(allow_password=True))
+            allowed = octet in MAY_HOLD.get((scheme, field.name), ())
+            assert (verdict.action != "refuse") is allowed, (field.name, value, verdict)
+
+
+def _values(annotation: str, bad: bytes) -> tuple[Any, ...]:
+    """The octets as a value of a field that is so annotated; a number holds none."""
+    if annotation.startswith("tuple[bytes"):
+        return ((b"x", bad),)
+    if annotation.startswith("tuple["):
+        return (((bad, b"x"),), ((b"x", bad),))
+    return (bad,) if "bytes" in annotation else (bad.decode(),) if "str" in annotation else ()

@@ -1,0 +1,60 @@
+"""Listings as lines: one entry a line, short or long, whatever a server put into a name or a type."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from protocols.contract import Entry, JsonValue, Kind
+from resolver.retrieval.listing import listing_line, listing_octets, long_line
+
+
+def test_a_long_line_says_what_is_known() -> None:
+    entry = Entry(
+        name="Twin map",
+        kind=Kind.DOCUMENT,
+        size=57,
+        modified=datetime(1994, 12, 20, tzinfo=UTC),
+        extra={"types": ["TEXT", "GIF"]},
+    )
+    assert long_line(entry, 3, "Twin map") == (
+        "document            57  1994-12-20T00:00:00Z  TEXT,GIF    3  Twin map"
+    )
+    assert long_line(Entry(name="x"), 12, "x") == "unknown              -  -                     -      12  x"
+
+
+def test_what_is_not_certain_is_marked() -> None:
+    loose: dict[str, JsonValue] = {"size_text": "39 KiB", "modified_local": "2001-09-08T21:46"}
+    assert long_line(Entry(name="x", extra=loose), 1, "x/").split() == [
+        "unknown",
+        "~39KiB",
+        "~2001-09-08T21:46",
+        "-",
+        "1",
+        "x/",
+    ]
+
+
+#: What stands for the types of an entry, and how a line has it.
+TYPES: list[tuple[JsonValue, str]] = [
+    (["URL"], "URL"),
+    (["A B", "C\nD", "\x1b[2J"], "A?B,C?D,?[2J"),
+    ([], "-"),
+    (["", None, 3], "-"),
+    (None, "-"),
+    ("0", "0"),
+]
+
+
+@pytest.mark.parametrize(("types", "shown"), TYPES)
+def test_types_are_one_column(types: JsonValue, shown: str) -> None:
+    entry = Entry(name="a name", extra={"types" if isinstance(types, list) else "type": types})
+    assert long_line(entry, 1, "a name").split() == ["unknown", "-", "-", shown, "1", "a", "name"]
+
+
+def test_an_entry_is_one_line() -> None:
+    entry = Entry(name="two\r\nlines")
+    assert listing_octets([entry]) == b"two\\x0d\\x0alines\n"
+    article = Entry(name="12", title="Sub\njekt", kind=Kind.ARTICLE)
+    assert listing_line(article) == "12 Sub\\x0ajekt"

@@ -1,0 +1,185 @@
+"""Proof: a digest decides what gets a name; `auto` asks the object's own place, in a settled order."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from base64 import b64encode
+from dataclasses import dataclass, replace
+from hashlib import new
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.gopher import serve as serve_gopher
+from fixtures.http import Behaviour, HttpServer, Page, moved, serve
+from protocols.errors import ChecksumMismatch
+from resolver.retrieval.response import Saved
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
+
+OBJECT = bytes(range(250)) * 100
+WRONG = OBJECT[::-1]
+PAGE = Page(OBJECT, "application/octet-stream", parts=True)
+ORDER = ("object.sha256", "object.sha512", "object.md5", "SHA256SUMS", "md5sums.txt")
+
+
+def digest(algorithm: str, octets: bytes = OBJECT) -> str:
+    return new(algorithm, octets).hexdigest()
+
+
+def header(name: str, octets: bytes = OBJECT) -> tuple[str, str]:
+    return name, f"sha-256=:{b64encode(new('sha256', octets).digest()).decode()}:"
+
+
+async def save(url: str, folder: Path, checksum: str, *, tries: int = 1) -> Saved:
+    async with Resolver(patience=RetryPolicy(tries=tries, delay=0.0)) as session:
+        return await session.save(url, folder / "object", checksum=checksum)
+
+
+def asked(server: HttpServer) -> list[str]:
+    return [request.path.removeprefix("/pub/") for request in server.requests]
+
+
+def sidecars(**texts: str) -> dict[str, Page]:
+    """Pages beside the object; `_` stands for the period in a name."""
+    return {f"/pub/{name.replace('_', '.')}": Page(text.encode()) for name, text in texts.items()}
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"])
+async def test_a_digest_that_is_right(algorithm: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/pub/object": PAGE})
+    saved = await save(server.url("/pub/object"), tmp_path, f"{algorithm}:{digest(algorithm)}")
+    assert saved.verified == ("digest", "length")
+    assert asked(server) == ["object"]
+
+
+async def test_a_digest_that_is_wrong(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """It is fetched once more, from the beginning; then there is no file."""
+    server = await serve(nursery, {"/pub/object": PAGE})
+    with pytest.raises(ChecksumMismatch) as caught:
+        await save(server.url("/pub/object"), tmp_path, f"sha256:{digest('sha256', WRONG)}", tries=9)
+    assert (caught.value.exit_code, caught.value.attempts) == (10, 2)
+    assert digest("sha256") in caught.value.message
+    assert asked(server) == ["object", "object"]
+    assert all(request.values("range") == [] for request in server.requests)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_digest_that_is_right_the_second_time(nursery: trio.Nursery, tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(WRONG)
+    server = await serve(
+        nursery, {"/pub/object": PAGE}, {"/pub/object": Behaviour(instead=head + WRONG, times=1)}
+    )
+    saved = await save(server.url("/pub/object"), tmp_path, f"sha256:{digest('sha256')}")
+    assert (tmp_path / "object").read_bytes() == OBJECT
+    assert (saved.verified, saved.attempts) == (("digest", "length"), 2)
+    assert [finding.rule for finding in saved.findings] == ["save:mismatch"]
+
+
+async def test_what_was_there_stays_when_the_digest_is_wrong(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/pub/object": PAGE})
+    (tmp_path / "object").write_bytes(b"old")
+    async with Resolver() as session:
+        with pytest.raises(ChecksumMismatch):
+            await session.save(
+                server.url("/pub/object"),
+                tmp_path / "object",
+                exists="replace",
+                checksum=f"sha256:{digest('sha256', WRONG)}",
+            )
+    assert os.listdir(tmp_path) == ["object"]
+    assert (tmp_path / "object").read_bytes() == b"old"
+
+
+# -- auto
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the place has beside the object, and how many of `ORDER` are asked before one counts."""
+
+    beside: dict[str, Page]
+    asked: int
+    page: Page = PAGE
+    verified: bool = True
+
+
+ROWS = {
+    "header": Row({}, 0, replace(PAGE, headers=(header("Repr-Digest"),))),
+    "older header": Row({}, 0, replace(PAGE, headers=(("Digest", header("")[1].replace(":", "")),))),
+    "header before all": Row(
+        sidecars(object_sha256=digest("sha256", WRONG)), 0, replace(PAGE, headers=(header("Repr-Digest"),))
+    ),
+    "sha256": Row(sidecars(object_sha256=f"{digest('sha256')}  object\n", object_md5="0" * 32), 1),
+    "sha512": Row(sidecars(object_sha512=digest("sha512"), object_md5="0" * 32), 2),
+    "md5": Row(sidecars(object_md5=digest("md5"), SHA256SUMS="0" * 64 + "  object"), 3),
+    "SHA256SUMS": Row(sidecars(SHA256SUMS=f"{'0' * 64}  other\n{digest('sha256')} *object\n"), 4),
+    "md5sums.txt": Row(sidecars(md5sums_txt=f"MD5 (object) = {digest('md5')}\n"), 5),
+    "not of this name": Row(
+        sidecars(object_sha256=f"{'0' * 64}  another\n", md5sums_txt=f"{digest('md5')}  object\n"), 5
+    ),
+    "nothing": Row({}, 5, verified=False),
+    "a page for what is missing": Row(sidecars(object_sha256="<html>Not here</html>"), 5, verified=False),
+    "elsewhere": Row({"/pub/object.sha256": moved("/else"), "/else": Page(b"0" * 64)}, 5, verified=False),
+    "a header of the octets as they were coded": Row(
+        {},
+        5,
+        Page(
+            gzip.compress(OBJECT),
+            headers=(header("Repr-Digest", gzip.compress(OBJECT)), ("Content-Encoding", "gzip")),
+        ),
+        verified=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+async def test_auto(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/pub/object": row.page, **row.beside})
+    saved = await save(server.url("/pub/object"), tmp_path, "auto")
+    sent = [path for path in asked(server) if path != "/else"]
+    assert sent == ["object", *ORDER[: row.asked]]
+    assert ("digest" in saved.verified) is row.verified
+    assert ("save:no-checksum" in {finding.rule for finding in saved.findings}) is not row.verified
+    assert (tmp_path / "object").read_bytes() == OBJECT
+
+
+async def test_auto_that_does_not_match(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/pub/object": PAGE, **sidecars(object_sha256=digest("sha256", WRONG))})
+    with pytest.raises(ChecksumMismatch):
+        await save(server.url("/pub/object"), tmp_path, "auto")
+    assert asked(server) == ["object", "object.sha256", "object", "object.sha256"]
+    assert os.listdir(tmp_path) == []
+
+
+async def test_auto_where_the_sidecar_cannot_be_had(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """The object is whole: that nobody says what it should be is a warning, as far as time goes."""
+    server = await serve(nursery, {"/pub/object": PAGE}, {"/pub/object.sha256": Behaviour(reset_at=0)})
+    saved = await save(server.url("/pub/object"), tmp_path, "auto")
+    assert saved.verified == ("length",)
+    assert [finding.rule for finding in saved.findings] == ["save:no-checksum"]
+    assert (tmp_path / "object").read_bytes() == OBJECT
+
+
+async def test_auto_for_a_file(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "object").write_bytes(OBJECT)
+    (source / "object.md5").write_text(digest("md5"))
+    saved = await save((source / "object").as_uri(), tmp_path, "auto")
+    assert "digest" in saved.verified
+    (source / "object.md5").write_text(digest("md5", WRONG))
+    (tmp_path / "object").unlink()
+    with pytest.raises(ChecksumMismatch):
+        await save((source / "object").as_uri(), tmp_path, "auto")
+
+
+async def test_auto_asks_nothing_of_a_place_that_publishes_none(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve_gopher(nursery)
+    saved = await save(server.url("00/about"), tmp_path, "auto")
+    assert len(server.requests) == 1
+    assert [finding.rule for finding in saved.findings][-1:] == ["save:no-checksum"]

@@ -1,0 +1,28 @@
+"""How long is waited between two tries."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from protocols.errors import Disconnected, TryLater
+from resolver.retrieval.retry import RetryPolicy
+
+PATIENCE = RetryPolicy(tries=5, delay=2.0)
+
+
+@pytest.mark.parametrize(
+    ("failures_in_a_row", "most"), [(0, 2.0), (1, 2.0), (2, 4.0), (3, 8.0), (9, 60.0), (99, 60.0)]
+)
+def test_the_pause_doubles_up_to_a_minute(failures_in_a_row: int, most: float) -> None:
+    assert 0.75 * most <= PATIENCE.pause(failures_in_a_row, Disconnected("gone")) <= most
+
+
+def test_a_peer_that_names_a_time_gets_it() -> None:
+    assert PATIENCE.pause(1, TryLater("not now")) <= 2.0
+    assert PATIENCE.pause(1, TryLater("not now", after=30.0)) == 30.0
+    soon = TryLater("not now", until=datetime.now(UTC) + timedelta(seconds=100))
+    assert 0 < PATIENCE.pause(1, soon) <= 100.0
+    past = TryLater("not now", until=datetime(1994, 11, 6, tzinfo=UTC))
+    assert PATIENCE.pause(1, past) == 0.0

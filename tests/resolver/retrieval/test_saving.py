@@ -1,0 +1,375 @@
+"""Saving: what becomes of a file that is there, of what an earlier run left, and where mirrors take over."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.http import Behaviour, HttpServer, Page, Request, serve
+from fixtures.http.server import encode
+from protocols.errors import ChecksumMismatch, Disconnected, LocalError, NotFound, ResolveError, Truncated
+from resolver.events import Retrying
+from resolver.retrieval.response import Saved
+from resolver.retrieval.retry import OVERLAP, RetryPolicy
+from resolver.retrieval.saving import Exists
+from resolver.retrieval.session import Resolver
+
+OBJECT = bytes(range(250)) * 100
+HALF = len(OBJECT) // 2
+WHEN = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
+DATED = ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")
+PAGE = Page(OBJECT, "application/octet-stream", headers=(DATED, ("ETag", '"1"')), parts=True)
+UNDATED = replace(PAGE, headers=())
+#: Half of the object comes, whatever the head says.
+CUT = Behaviour(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF)
+ONCE = RetryPolicy()
+EVERY_WAY: tuple[Exists, ...] = ("fail", "resume", "skip", "newer", "replace", "rename")
+PATIENT = RetryPolicy(tries=3, delay=0.0)
+DIGEST = f"sha256:{sha256(OBJECT).hexdigest()}"
+
+
+async def save(
+    server: HttpServer, folder: Path, exists: Exists = "fail", *, patience: RetryPolicy = ONCE
+) -> Saved:
+    async with Resolver(patience=patience) as session:
+        return await session.save(server.url("/object"), folder / "object", exists=exists)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in sorted(os.listdir(folder))}
+
+
+def methods(server: HttpServer) -> list[str]:
+    return [request.method for request in server.requests]
+
+
+# -- a file that has the name already
+
+
+@dataclass(frozen=True)
+class Row:
+    """A file `held`, last modified at `held_at`, and the same name asked for again: the methods that are
+    sent, what is there then, and what is said of it. `page` is what the server has."""
+
+    exists: Exists
+    held: bytes
+    asked: tuple[str, ...]
+    after: Mapping[str, bytes]
+    held_at: float = WHEN.timestamp()
+    page: Page = PAGE
+    skipped: bool = False
+    resumed_from: int = 0
+    told: tuple[str, ...] = ()
+
+
+NEW = {"object": OBJECT}
+ROWS = {
+    "skip": Row("skip", b"old", (), {"object": b"old"}, skipped=True),
+    "newer, and it is not": Row("newer", b"old", ("HEAD",), {"object": b"old"}, skipped=True),
+    "newer, and it is": Row("newer", b"old", ("HEAD", "GET"), NEW, held_at=WHEN.timestamp() - 10),
+    "newer, within what clocks differ": Row(
+        "newer", b"old", ("HEAD",), {"object": b"old"}, held_at=WHEN.timestamp() - 2, skipped=True
+    ),
+    "newer, but nobody knows": Row("newer", b"old", ("HEAD", "GET"), NEW, page=UNDATED),
+    "replace": Row("replace", b"old", ("GET",), NEW),
+    "rename": Row("rename", b"old", ("GET",), {"object": b"old", "object.2": OBJECT}),
+    "resume": Row("resume", OBJECT[:HALF], ("GET",), NEW, resumed_from=HALF),
+    "resume, and it is whole": Row("resume", OBJECT, ("GET",), NEW, resumed_from=len(OBJECT)),
+    "resume, of another object": Row("resume", b"x" * HALF, ("GET", "GET"), NEW, told=("save:restarted",)),
+    "resume, with too much": Row("resume", OBJECT + b"more", ("GET", "GET"), NEW, told=("save:restarted",)),
+    "resume, without offsets": Row(
+        "resume", OBJECT[:HALF], ("GET",), NEW, page=replace(PAGE, parts=False), told=("save:restarted",)
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+async def test_a_file_that_is_there(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": row.page})
+    (tmp_path / "object").write_bytes(row.held)
+    os.utime(tmp_path / "object", (row.held_at, row.held_at))
+    saved = await save(server, tmp_path, row.exists, patience=PATIENT)
+    assert contents(tmp_path) == row.after
+    assert tuple(methods(server)) == row.asked
+    assert (saved.skipped, saved.resumed_from) == (row.skipped, row.resumed_from)
+    assert saved.bytes == len(row.after[Path(str(saved.path)).name])
+    assert tuple(finding.rule for finding in saved.findings) == row.told
+    if "GET" in row.asked and row.page is not UNDATED:
+        assert os.stat(str(saved.path)).st_mtime == WHEN.timestamp()
+
+
+async def test_a_file_that_is_there_stops_it_before_anything_is_sent(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object").write_bytes(b"old")
+    with pytest.raises(LocalError, match=r"exists already.*--exists"):
+        await save(server, tmp_path)
+    assert (server.connections, contents(tmp_path)) == (0, {"object": b"old"})
+
+
+@pytest.mark.parametrize("exists", EVERY_WAY)
+@pytest.mark.parametrize("name", ["x.part", "x.PART-State", "x.part-state.new"])
+async def test_a_name_of_what_is_kept_beside_a_file_is_nobodys(
+    name: str, exists: Exists, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """What is in such a file would be taken for what an earlier run of ours left."""
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / name).write_bytes(b"old")
+    async with Resolver() as session:
+        with pytest.raises(LocalError, match="choose another name"):
+            await session.save(server.url("/object"), tmp_path / name, exists=exists)
+    assert (server.connections, contents(tmp_path)) == (0, {name: b"old"})
+
+
+@pytest.mark.parametrize("exists", EVERY_WAY)
+async def test_nothing_is_there(exists: Exists, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    saved = await save(server, tmp_path, exists)
+    assert (contents(tmp_path), methods(server)) == (NEW, ["GET"])
+    assert (saved.bytes, saved.resumed_from, saved.skipped) == (len(OBJECT), 0, False)
+
+
+@pytest.mark.parametrize("exists", ["resume", "replace", "rename", "newer"])
+async def test_what_was_there_stays_when_nothing_comes(
+    exists: Exists, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {})
+    (tmp_path / "object").write_bytes(b"old")
+    with pytest.raises(NotFound):
+        await save(server, tmp_path, exists)
+    assert contents(tmp_path) == {"object": b"old"}
+
+
+async def test_each_of_several_at_once_takes_a_name_of_its_own(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    async with trio.open_nursery() as clients:
+        for _ in range(3):
+            clients.start_soon(save, server, tmp_path, "rename")
+    assert contents(tmp_path) == dict.fromkeys(("object", "object.2", "object.3"), OBJECT)
+
+
+async def test_only_one_of_several_at_once_gets_the_name(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    failed: list[str] = []
+
+    async def one() -> None:
+        try:
+            await save(server, tmp_path)
+        except LocalError as error:
+            failed.append(error.message)
+
+    async with trio.open_nursery() as clients:
+        for _ in range(3):
+            clients.start_soon(one)
+    assert contents(tmp_path) == NEW
+    assert len(failed) == 2
+
+
+# -- what an earlier run left
+
+
+async def leave_half(server: HttpServer, folder: Path) -> None:
+    """A run that is cut in the middle, of its only try."""
+    with pytest.raises(Truncated):
+        await save(server, folder)
+    assert contents(folder)["object.part"] == OBJECT[:HALF]
+    assert json.loads(contents(folder)["object.part-state"])["url"] == server.url("/object")
+
+
+@pytest.mark.parametrize(
+    ("now", "told", "resumed_from"),
+    [
+        (PAGE, (), HALF),
+        (replace(PAGE, headers=(DATED, ("ETag", '"2"'))), ("save:restarted",), 0),
+        (replace(PAGE, headers=()), ("save:restarted",), 0),
+        (replace(PAGE, content=OBJECT[:-1], headers=()), ("save:restarted",), 0),
+        (replace(PAGE, parts=False), ("save:restarted",), 0),
+    ],
+    ids=["the same", "another tag", "no tag", "another size", "no offsets"],
+)
+async def test_a_part_is_gone_on_with_while_it_is_the_same(
+    now: Page, told: tuple[str, ...], resumed_from: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    cut = {"/object": replace(CUT, times=1)}
+    site = {"/object": PAGE}
+    server = await serve(nursery, site, cut)
+    await leave_half(server, tmp_path)
+    site["/object"] = now
+    saved = await save(server, tmp_path, patience=PATIENT)
+    assert contents(tmp_path) == {"object": now.content}
+    assert tuple(finding.rule for finding in saved.findings) == told
+    assert saved.resumed_from == resumed_from
+    assert server.requests[1].values("range") == [f"bytes={HALF - OVERLAP}-"]
+
+
+async def test_a_part_of_another_url_is_started_over(nursery: trio.Nursery, tmp_path: Path) -> None:
+    other = await serve(nursery, {"/object": replace(PAGE, content=OBJECT[::-1])}, {"/object": CUT})
+    with pytest.raises(Truncated):
+        await save(other, tmp_path)
+    server = await serve(nursery, {"/object": PAGE})
+    saved = await save(server, tmp_path)
+    assert contents(tmp_path) == NEW
+    assert [finding.rule for finding in saved.findings] == ["save:restarted"]
+    assert other.url("/object") in saved.findings[0].detail
+    assert server.requests[0].values("range") == []
+
+
+@pytest.mark.parametrize("state", [None, b"", b"{", b"[]", b'{"url": 1}', b"\xff" * 100])
+async def test_a_part_that_is_none_of_ours_is_left_alone(
+    state: bytes | None, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object.part").write_bytes(b"somebody's")
+    if state is not None:
+        (tmp_path / "object.part-state").write_bytes(state)
+    with pytest.raises(LocalError, match="remove it"):
+        await save(server, tmp_path)
+    assert (server.connections, contents(tmp_path)["object.part"]) == (0, b"somebody's")
+
+
+@pytest.mark.parametrize("exists", ["fail", "resume", "newer", "replace"])
+@pytest.mark.parametrize("name", ["object.part", "object.part-state", "object.part-state.new"])
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_file_of_a_name_of_ours_stops_it_before_anything_is_sent(
+    exists: Exists, name: str, there: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / name).write_bytes(b"mine")
+    if there:
+        (tmp_path / "object").write_bytes(b"old")
+    before = contents(tmp_path)
+    with pytest.raises(LocalError):
+        await save(server, tmp_path, exists)
+    assert (server.connections, contents(tmp_path)) == (0, before)
+
+
+async def test_nothing_is_kept_that_could_not_be_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE}, {"/object": Behaviour(cut_at=0)})
+    with pytest.raises(Disconnected):
+        await save(server, tmp_path)
+    assert contents(tmp_path) == {}
+
+
+# -- mirrors
+
+
+async def mirrored(
+    nursery: trio.Nursery,
+    folder: Path,
+    first: tuple[Page | None, Behaviour],
+    second: tuple[Page | None, Behaviour],
+    checksum: str | None,
+) -> tuple[Saved | ResolveError, list[HttpServer]]:
+    servers = [
+        await serve(nursery, {} if page is None else {"/object": page}, {"/object": behaviour})
+        for page, behaviour in (first, second)
+    ]
+    urls = [server.url("/object") for server in servers]
+    async with Resolver(patience=RetryPolicy(tries=4, delay=0.0)) as session:
+        try:
+            saved = await session.save(urls[0], folder / "object", mirrors=urls[1:], checksum=checksum)
+        except ResolveError as error:
+            return error, servers
+    return saved, servers
+
+
+WELL = Behaviour()
+DEAD = Behaviour(cut_at=0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "checksum", "second_ranges", "attempts"),
+    [
+        ((None, WELL), (PAGE, WELL), None, [[]], 2),
+        ((PAGE, DEAD), (PAGE, WELL), None, [[]], 2),
+        # what is held of one place another goes on with only where a digest will tell
+        ((PAGE, replace(CUT, times=2)), (PAGE, WELL), DIGEST, None, 3),
+        ((UNDATED, WELL), (None, WELL), None, [], 1),
+    ],
+    ids=["missing", "dead", "cut", "not needed"],
+)
+async def test_a_mirror_takes_over(
+    first: tuple[Page | None, Behaviour],
+    second: tuple[Page | None, Behaviour],
+    checksum: str | None,
+    second_ranges: list[list[str]] | None,
+    attempts: int,
+    nursery: trio.Nursery,
+    tmp_path: Path,
+) -> None:
+    saved, servers = await mirrored(nursery, tmp_path, first, second, checksum)
+    assert isinstance(saved, Saved), saved
+    assert contents(tmp_path) == NEW
+    assert saved.attempts == attempts
+    if second_ranges is not None:
+        assert [request.values("range") for request in servers[1].requests] == second_ranges
+
+
+@pytest.mark.parametrize("checksum", [None, DIGEST])
+async def test_a_mirror_goes_on_in_the_middle_only_where_a_digest_will_tell(
+    checksum: str | None, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    site = {"/object": PAGE}
+    cut = {"/object": replace(CUT, times=1)}
+    first, second = await serve(nursery, site, cut), await serve(nursery, {"/object": PAGE})
+
+    def vanish(event: object) -> None:
+        if isinstance(event, Retrying):
+            site.clear()
+
+    urls = [server.url("/object") for server in (first, second)]
+    async with Resolver(patience=PATIENT, on_event=vanish) as session:
+        saved = await session.save(urls[0], tmp_path / "object", mirrors=urls[1:], checksum=checksum)
+    assert contents(tmp_path) == NEW
+    ranges = [request.values("range") for request in second.requests]
+    assert ranges == ([[f"bytes={HALF - OVERLAP}-"]] if checksum else [[]])
+    assert saved.resumed_from == (HALF if checksum else 0)
+
+
+async def test_every_place_is_tried_before_it_is_given_up(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """One try each: what the first one brought the second one goes on with."""
+    first = await serve(nursery, {"/object": PAGE}, {"/object": CUT})
+    second = await serve(nursery, {"/object": PAGE})
+    async with Resolver(patience=RetryPolicy(tries=1)) as session:
+        mirrors = [second.url("/object")]
+        saved = await session.save(
+            first.url("/object"), tmp_path / "object", mirrors=mirrors, checksum=DIGEST
+        )
+    assert contents(tmp_path) == NEW
+    assert (saved.attempts, saved.resumed_from) == (2, HALF)
+    assert [finding.rule for finding in saved.findings if "mirror" in finding.rule] == ["save:mirror"]
+
+
+async def test_the_last_failure_is_told_where_it_was_no_refusal(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    error, servers = await mirrored(nursery, tmp_path, (None, WELL), (PAGE, DEAD), None)
+    assert type(error) is Disconnected
+    assert error.url == servers[1].url("/object")
+    assert error.attempts == 5
+
+
+async def test_all_places_say_no(nursery: trio.Nursery, tmp_path: Path) -> None:
+    error, servers = await mirrored(nursery, tmp_path, (None, WELL), (None, WELL), None)
+    assert isinstance(error, NotFound)
+    assert error.url == servers[0].url("/object")
+    assert contents(tmp_path) == {}
+
+
+async def test_a_mirror_with_another_object_is_found_out(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """The digest decides, after one clean attempt more; nothing gets the name."""
+    other = replace(PAGE, content=OBJECT[::-1])
+    error, servers = await mirrored(nursery, tmp_path, (None, WELL), (other, WELL), DIGEST)
+    assert isinstance(error, ChecksumMismatch)
+    assert error.exit_code == 10
+    assert [request.values("range") for request in servers[1].requests] == [[], []]
+    assert contents(tmp_path) == {}

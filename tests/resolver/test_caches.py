@@ -1,0 +1,131 @@
+"""Nothing that outlives a retrieval grows with what strangers send: no cache of ours, none of Python's."""
+
+from __future__ import annotations
+
+import codecs
+import encodings
+import functools
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import pytest
+
+import protocols
+import resolver
+from protocols.charset import codec_of
+from protocols.news.groups import matches
+from protocols.news.header_text import declared_charset, decode_field
+from resolver.policy import Policy, classify
+from resolver.retrieval.response import decode_text
+from resolver.terminal import TerminalText
+
+#: Entries that a cache with a bound may have.
+MOST = 4_096
+
+
+def spelling(number: int) -> str:
+    """One more way to write UTF-8 that Python would take for it."""
+    return f"utf{format(number, 'b').replace('0', '-').replace('1', '!')}8"
+
+
+#: What takes a stranger's words, fed with others each time.
+FEEDS: dict[str, Callable[[int], object]] = {
+    "schemes": lambda n: resolver.check(f"s{n}://h/"),
+    "schemes in plans": lambda n: resolver.explain(f"s{n}:x"),
+    "hosts": lambda n: resolver.check(f"http://h{n}.example:{n + 1}/", origin="derived"),
+    "labels": lambda n: resolver.check(f"http://xn--{n}a.example/"),
+    "addresses": lambda n: classify(f"10.{n >> 8}.{n & 255}.1"),
+    "referrers": lambda n: resolver.check(
+        "http://h/", origin="chosen", referrer=(f"http://r{n}/", f"1.1.1.{n}")
+    ),
+    "policies": lambda n: resolver.check(
+        "http://10.0.0.1/", policy=Policy(allow_address={f"10.0.{n >> 8}.0/24"})
+    ),
+    "every scheme": lambda n: [
+        resolver.check(f"{name}://h/{n}?{n}") for name in ("ftp", "gopher", "wais", "news")
+    ],
+    "charsets": lambda n: decode_text(b"caf\xe9", f"charset-{n}"),
+    "spellings": lambda n: decode_text(b"caf\xe9", spelling(n)),
+    "charsets on a terminal": lambda n: TerminalText(f"t-{n}").feed(b"\xe9"),
+    "spellings on a terminal": lambda n: TerminalText(spelling(n)).feed(b"\xe9"),
+    "charsets of articles": lambda n: declared_charset(f"text/plain; charset=a{n}"),
+    "encoded words": lambda n: decode_field(f"=?{spelling(n)}?Q?a?= =?w{n}?Q?a?=".encode()),
+    "fields in a charset": lambda n: decode_field(b"\xe9", spelling(n)),
+    "patterns": lambda n: matches(f"a{n}*".encode(), b"ab"),
+}
+
+
+def modules() -> Iterator[ModuleType]:
+    for package in (protocols, resolver):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
+
+
+def caches() -> dict[str, functools._lru_cache_wrapper[object]]:
+    """Every function of ours that remembers."""
+    return {
+        f"{module.__name__}.{name}": value
+        for module in modules()
+        for name, value in vars(module).items()
+        if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == module.__name__
+    }
+
+
+def sizes() -> dict[str, int]:
+    """Of everything that has no bound of its own."""
+    found = {name: cache.cache_info().currsize for name, cache in caches().items() if not _bound(cache)}
+    for module in modules():
+        for name, value in vars(module).items():
+            if isinstance(value, (dict, list, set)) and not name.startswith("__"):
+                found[f"{module.__name__}.{name}"] = len(value)
+    return {**found, "codecs": len(vars(encodings)["_cache"]), "modules": len(sys.modules)}
+
+
+def _bound(cache: functools._lru_cache_wrapper[object]) -> int | None:
+    return cache.cache_info().maxsize
+
+
+def test_what_has_a_bound_has_a_small_one() -> None:
+    bounds = {name: _bound(cache) for name, cache in caches().items()}
+    assert bounds
+    assert [name for name, bound in bounds.items() if bound is not None and bound > MOST] == []
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_nothing_grows(feed: str) -> None:
+    for number in range(100):  # imports what it needs
+        FEEDS[feed](number)
+    before = sizes()
+    for number in range(100, 400):
+        FEEDS[feed](number)
+    assert sizes() == before
+
+
+def test_no_name_of_a_strangers_is_looked_up_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def watch(name: str) -> None:
+        asked.append(name)
+
+    codecs.register(watch)
+    try:
+        for name in (
+            "klingon",
+            "x" * 41,
+            "x" * 60_000,
+            "encodings.aliases",
+            "aliases",
+            "os",
+            "..",
+            "a/b",
+            "a\0b",
+        ):
+            for feed in (codec_of, lambda name: decode_text(b"\xe9", name), TerminalText):
+                feed(name)
+    finally:
+        codecs.unregister(watch)
+    assert asked == []

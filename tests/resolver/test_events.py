@@ -1,0 +1,155 @@
+"""Events tell of which transfer they are, and where a try began: whoever watches needs nothing else."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import trio
+
+from fixtures.http import Behaviour, HttpServer, Page, Request, moved, serve
+from fixtures.http.server import encode
+from protocols.errors import Disconnected, Truncated
+from protocols.location import Finding
+from resolver.events import Event, Finished, Kept, Progress, Retrying, Started
+from resolver.retrieval.retry import OVERLAP, RetryPolicy
+from resolver.retrieval.session import Resolver
+
+OBJECT = bytes(range(250)) * 400
+HALF = len(OBJECT) // 2
+PAGE = Page(OBJECT, "application/octet-stream", headers=(("ETag", '"1"'),), parts=True)
+CUT = Behaviour(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF, times=1)
+SITE = {"/object": PAGE, "/moved": moved("/object")}
+
+Told = Started | Progress | Retrying | Finished
+
+
+class Ears:
+    """What was told of each transfer, by its number."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, list[Told]] = defaultdict(list)
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Told):
+            self.told[event.transfer].append(event)
+
+    def session(self) -> Resolver:
+        return Resolver(patience=RetryPolicy(tries=2, delay=0.0), on_event=self.hear)
+
+    def progress(self, transfer: int) -> list[Progress]:
+        return [event for event in self.told[transfer] if isinstance(event, Progress)]
+
+    def tries(self, transfer: int) -> list[int]:
+        return [event.attempt for event in self.told[transfer] if isinstance(event, Started)]
+
+    def last(self, transfer: int) -> Told:
+        return self.told[transfer][-1]
+
+
+async def test_several_at_once_are_told_apart(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Three of the same URL, which leads to another one."""
+    server = await serve(nursery, SITE)
+    ears = Ears()
+    async with ears.session() as session, trio.open_nursery() as inner:
+        for name in "abc":
+            inner.start_soon(session.save, server.url("/moved"), tmp_path / name)
+    assert sorted(ears.told) == [1, 2, 3]
+    for transfer in ears.told:
+        assert ears.told[transfer][0] == Started(server.url("/moved"), 1)
+        assert ears.last(transfer) == Finished(server.url("/moved"), None)
+        told = [(event.url, event.start, event.expected) for event in ears.progress(transfer)]
+        assert set(told) == {(server.url("/object"), 0, len(OBJECT))}
+        assert ears.progress(transfer)[-1].received == len(OBJECT)
+
+
+async def _two(nursery: trio.Nursery, behaviour: Behaviour) -> list[HttpServer]:
+    return [await serve(nursery, SITE, {"/object": behaviour}), await serve(nursery, SITE)]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+async def test_all_tries_of_one_transfer_are_its_own(
+    mirrored: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """The second try, there or at a mirror, says where it goes on."""
+    behaviour = replace(CUT, cut_at=0, times=None) if mirrored else CUT
+    first, second = await _two(nursery, behaviour)
+    ears = Ears()
+    async with ears.session() as session:
+        mirrors = [second.url("/moved")] if mirrored else []
+        await session.save(first.url("/object"), tmp_path / "object", mirrors=mirrors)
+    assert list(ears.told) == [1]
+    assert ears.tries(1) == [1, 2]
+    (failed,) = [event.error for event in ears.told[1] if isinstance(event, Retrying)]
+    assert isinstance(failed, Disconnected if mirrored else Truncated)
+    begun = 0 if mirrored else HALF - OVERLAP
+    assert {event.start for event in ears.progress(1)} == {0, begun}
+    assert (ears.progress(1)[-1].received, ears.progress(1)[-1].start) == (len(OBJECT), begun)
+
+
+async def test_what_is_asked_for_beside_an_object_is_a_transfer_of_its_own(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Else a file of some octets would look like the object begun again."""
+    server = await serve(nursery, {"/object": PAGE, "/object.sha256": Page(b"no digest")})
+    ears = Ears()
+    async with ears.session() as session:
+        await session.save(server.url("/object"), tmp_path / "object", checksum="auto")
+    assert {event.url for event in ears.told[1]} == {server.url("/object")}
+    asked = {event.url: transfer for transfer in ears.told for event in ears.told[transfer]}
+    assert len(asked) == len(ears.told) > 2
+
+
+async def test_a_number_says_nothing_about_what_was_told() -> None:
+    assert Finished("http://h.example/", None, transfer=1) == Finished("http://h.example/", None)
+
+
+#: A value of each kind that a field of an event has, away from its default.
+VALUES: dict[str, object] = {
+    "url": "http://h.example/",
+    "attempt": 3,
+    "transfer": 7,
+    "finding": Finding("S04", "warn", "a port"),
+    "address": "127.0.0.1",
+    "port": 70,
+    "tls": True,
+    "octets": b"\r\n",
+    "data": True,
+    "received": 9,
+    "expected": 10,
+    "start": 1,
+    "error": Truncated("too little", received=1, expected=9).at("http://h.example/").tried(3),
+    "delay": 0.5,
+    "path": "file",
+    "resumes": True,
+}
+
+
+@pytest.mark.parametrize("kind", get_args(Event))
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, *(lambda event, p=p: pickle.loads(pickle.dumps(event, p)) for p in range(6))],
+    ids=["copy", "deepcopy", *map(str, range(6))],
+)
+def test_every_event_survives_with_all_that_it_says(
+    kind: type[Event], copied: Callable[[Event], Event]
+) -> None:
+    values = {each.name: VALUES[each.name] for each in fields(kind)}
+    if kind is Kept:
+        values["octets"] = 9
+    event = kind(**values)  # type: ignore[arg-type]
+    other = copied(event)
+    assert type(other) is kind
+    for name, value in values.items():
+        found = getattr(other, name)
+        if isinstance(value, Exception):
+            assert (type(found), vars(found), found.args) == (type(value), vars(value), value.args)
+        else:
+            assert found == value
+    assert repr(other) == repr(event)

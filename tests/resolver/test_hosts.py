@@ -1,0 +1,234 @@
+"""What holds for one host alone: it is found by where a request goes, and stays with that host."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+import resolver
+from fixtures.http import Page, moved, serve
+from fixtures.http.server import Behaviour
+from fixtures.proxy import serve_http_proxy
+from protocols.contract import Limits
+from protocols.errors import LimitExceeded, NotConfigured, Refused, TimedOut
+from resolver import Host, Policy, Resolver
+from resolver.hosts import Hosts
+from resolver.retrieval.mirrored import mirrored
+from resolver.url import parse
+from tests.resolver.gate.peers import start
+
+BODY = b"ten octets"
+SMALL = Host(limits=Limits(body=3, body_everywhere=True))
+LARGE = Host(limits=Limits(body=1_000, body_everywhere=True))
+TIGHT = Limits(body=3, body_everywhere=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "port", "found"),
+    [
+        ("h.example", "h.example", 80, True),
+        ("h.example", "H.Example.", 8080, True),
+        ("H.Example", "h.example", 80, True),
+        ("h.example:80", "h.example", 80, True),
+        ("h.example:80", "h.example", 8080, False),
+        ("h.example", "x.h.example", 80, False),
+        ("example", "h.example", 80, False),
+        ("[::1]", "::1", 80, True),
+        ("[::1]:80", "0:0:0:0:0:0:0:1", 80, True),
+        ("[0:0:0:0:0:0:0:1]", "::1", 80, True),
+        ("[::1]:80", "::1", 81, False),
+    ],
+)
+def test_which_place_is_meant(name: str, host: str, port: int, found: bool) -> None:
+    assert (Hosts({name: SMALL}).at(host, port) == SMALL) == found
+
+
+def test_of_a_port_before_of_the_host_each_value_by_itself() -> None:
+    hosts = Hosts(
+        {"h": Host(proxy="http://p", certfile="a", mirrors=("http://m",)), "h:81": Host(proxy="none")}
+    )
+    assert hosts.at("h", 80) == Host(proxy="http://p", certfile="a", mirrors=("http://m",))
+    assert hosts.at("h", 81) == Host(proxy="none", certfile="a", mirrors=("http://m",))
+
+
+@pytest.mark.parametrize("way", ["fetch", "stream", "save"])
+@pytest.mark.parametrize(
+    ("first", "landed", "limits", "fails"),
+    [
+        (SMALL, None, None, False),  # the body is not its own
+        (None, SMALL, None, True),
+        (SMALL, LARGE, None, False),
+        (None, LARGE, TIGHT, False),
+        (LARGE, None, TIGHT, True),
+        (None, None, TIGHT, True),
+    ],
+)
+async def test_limits_are_those_of_the_host_that_a_redirect_led_to(
+    nursery: trio.Nursery,
+    tmp_path: Path,
+    way: str,
+    first: Host | None,
+    landed: Host | None,
+    limits: Limits | None,
+    fails: bool,
+) -> None:
+    other = await serve(nursery, {"/x": Page(BODY)})
+    server = await serve(nursery, {"/": moved(other.url("/x"))})
+    said = {
+        f"127.0.0.1:{port}": host
+        for port, host in ((server.port, first), (other.port, landed))
+        if host is not None
+    }
+    async with Resolver(limits=limits, hosts=said) as session:
+        with pytest.raises(LimitExceeded, match="the limit is 3") if fails else nullcontext():
+            if way == "fetch":
+                assert (await session.fetch(server.url("/"))).content == BODY
+            elif way == "save":
+                assert (await session.save(server.url("/"), tmp_path / "x")).bytes == len(BODY)
+            else:
+                async with session.stream(server.url("/")) as reply:
+                    assert b"".join([octets async for octets in reply.body]) == BODY
+
+
+async def test_patience_is_that_of_the_host(nursery: trio.Nursery) -> None:
+    """A silent server, whose own limit is the only short one."""
+    silent = await serve(nursery, {"/": Page(BODY)}, behaviours={"/": Behaviour(silent=True)})
+    hosts = {f"127.0.0.1:{silent.port}": Host(limits=Limits(idle=0.2))}
+    async with Resolver(hosts=hosts, limits=Limits(idle=600)) as session:
+        with pytest.raises(TimedOut, match=r"0\.2 s"):
+            await session.fetch(silent.url("/"))
+
+
+async def test_untrusted_ends_the_time_of_every_host() -> None:
+    async with Resolver(policy=Policy.untrusted(), hosts={"h": Host(limits=Limits(idle=5))}) as session:
+        held = session.limits_of(parse("http://h/"))
+        assert (held.idle, held.total, held.head) == (5, 600.0, 60.0)
+        assert session.limits_of(parse("http://other/")).idle == 60
+
+
+@pytest.mark.parametrize("proxied", ["first", "landed", "both"])
+async def test_a_proxy_is_that_of_the_host_and_so_is_who_we_are_to_it(
+    nursery: trio.Nursery, proxied: str
+) -> None:
+    """Each host has a proxy of its own, or none: the one of the first hears nothing of the second."""
+    other = await serve(nursery, {"/x": Page(BODY)})
+    server = await serve(nursery, {"/": moved(other.url("/x"))})
+    one, two = await serve_http_proxy(nursery), await serve_http_proxy(nursery)
+    hosts = {}
+    if proxied in ("first", "both"):
+        hosts[f"127.0.0.1:{server.port}"] = Host(proxy=one.url("me:first@"))
+    if proxied in ("landed", "both"):
+        hosts[f"127.0.0.1:{other.port}"] = Host(proxy=two.url("me:second@"))
+    policy = Policy(allow_port=frozenset({server.port, other.port}))
+    async with Resolver(hosts=hosts, policy=policy, environment={}) as session:
+        assert (await session.fetch(server.url("/"))).content == BODY
+    assert [asked.target for asked in one.asked] == ([server.url("/")] if proxied != "landed" else [])
+    assert [asked.target for asked in two.asked] == ([other.url("/x")] if proxied != "first" else [])
+
+
+async def test_a_host_goes_direct_where_a_proxy_is_for_all(nursery: trio.Nursery) -> None:
+    server, proxy = await serve(nursery, {"/": Page(BODY)}), await serve_http_proxy(nursery)
+    place = f"127.0.0.1:{server.port}"
+    for own, environment, asked in (
+        ("none", {"http_proxy": proxy.url()}, 0),
+        (None, {"http_proxy": proxy.url()}, 1),
+        (proxy.url(), {"http_proxy": "http://nobody.example", "no_proxy": "*"}, 2),
+    ):
+        policy = Policy(allow_port=frozenset({server.port}))
+        hosts = {place: Host(proxy=own)}
+        async with Resolver(hosts=hosts, environment=environment, policy=policy) as session:
+            assert (await session.fetch(server.url("/"))).content == BODY
+        assert len(proxy.asked) == asked
+        plan = resolver.explain(server.url("/"), hosts=hosts, environment=environment, policy=policy)
+        assert (plan.proxy is not None) == (len(proxy.asked) > 0), "explain says what a retrieval does"
+
+
+async def test_a_proxy_of_a_host_is_judged_like_any_other() -> None:
+    with pytest.raises(NotConfigured, match="the proxy of this host names no proxy"):
+        Resolver(hosts={"h": Host(proxy="gopher://p")})
+    async with Resolver(hosts={"h": Host(proxy="http://p")}, policy=Policy.untrusted()) as session:
+        with pytest.raises(Refused, match="the proxy of this host is set") as caught:
+            await session.fetch("http://h/")
+        assert caught.value.rule == "S09"
+
+
+@pytest.fixture
+def ours(authority: trustme.CA, tmp_path: Path) -> str:
+    path = tmp_path / "ours.pem"
+    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(path))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["first", "landed", "nobody"])
+async def test_a_certificate_is_shown_to_its_host_alone(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, name: str
+) -> None:
+    """Also where a redirect leads to it; and what one host is shown, the next one is not."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    shown: list[str] = []
+
+    async def answer(place: str, head: str) -> int:
+        async def serve_one(stream: trio.SocketStream) -> None:
+            secured = trio.SSLStream(stream, context, server_side=True)
+            await secured.receive_some(65_536)
+            if secured.getpeercert():
+                shown.append(place)
+            await secured.send_all(f"HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n".encode())
+            await secured.aclose()
+
+        return await start(nursery, serve_one)
+
+    landed = await answer("landed", "200 OK")
+    first = await answer("first", f"302 Found\r\nLocation: https://127.0.0.1:{landed}/x")
+    ports = {"first": first, "landed": landed, "nobody": 1}
+    hosts = {f"127.0.0.1:{ports[name]}": Host(certfile=ours)}
+    async with Resolver(hosts=hosts, cafile=cafile) as session:
+        await session.fetch(f"https://127.0.0.1:{first}/")
+    assert shown == ([] if name == "nobody" else [name])
+
+
+async def test_a_certificate_that_cannot_be_used_is_told_before_its_host_hears_anything(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/": Page(BODY)})
+    hosts = {f"127.0.0.1:{server.port}": Host(certfile=str(tmp_path / "none"))}
+    async with Resolver(hosts=hosts) as session:
+        with pytest.raises(NotConfigured, match="No such file"):
+            await session.fetch(server.url("/"))
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("url", "mirror", "expected"),
+    [
+        ("http://h/a/b", "http://m", "http://m/a/b"),
+        ("http://h/a/b", "http://m/h/", "http://m/h/a/b"),
+        ("http://h:81/a?q=1", "http://m:82/x", "http://m:82/x/a?q=1"),
+        ("http://u:p@h/a#f", "http://m", "http://m/a"),
+        ("ftp://h/a/b", "http://m/h", "http://m/h/a/b"),
+        ("ftp://h/a;type=a", "ftp://m", "ftp://m/a;type=a"),
+        ("ftp://h/a;type=a", "http://m", None),
+        ("ftp://h/%2Fetc/motd", "http://m", None),
+        ("http://h/a?q", "ftp://m", None),
+        ("http://h/", "http://m", "http://m/"),
+    ],
+)
+def test_where_else_an_object_is(url: str, mirror: str, expected: str | None) -> None:
+    assert list(mirrored(parse(url), [mirror])) == ([] if expected is None else [expected])
+
+
+async def test_the_mirrors_of_a_host_take_over(nursery: trio.Nursery, tmp_path: Path) -> None:
+    mirror = await serve(nursery, {"/h/pub/x": Page(BODY)})
+    server = await serve(nursery, {})
+    hosts = {"127.0.0.1": Host(mirrors=(mirror.url("/h"),))}
+    async with Resolver(hosts=hosts) as session:
+        saved = await session.save(server.url("/pub/x"), tmp_path / "x")
+    assert (saved.mirror, (tmp_path / "x").read_bytes()) == (mirror.url("/h/pub/x"), BODY)

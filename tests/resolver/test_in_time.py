@@ -1,0 +1,289 @@
+"""Under `untrusted` there is an end in time (S16): a peer that drips is left, before the body and in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import chain, repeat
+from math import inf
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+
+from protocols.contract import Limits, Line, Sink, Stream
+from protocols.errors import ResolveError, TimedOut
+from resolver import HttpxTransport
+from resolver.gate.connector import Connector
+from resolver.gate.stream import StreamSettings
+from resolver.policy import Policy
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
+
+#: Seconds between two octets: less than any limit of idleness.
+PAUSE = 10.0
+PUBLIC = "93.184.216.34"
+UNTRUSTED = Policy.untrusted()
+
+#: What a server says first, and goes on saying, so that what comes before a body never ends.
+GREETINGS: dict[str, tuple[bytes, bytes]] = {
+    "http": (b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"),
+    "https": (b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"),
+    "ftp": (b"220-", b"Welcome\r\n"),
+    "ftps": (b"220-", b"Welcome\r\n"),
+    "nntp": (b"200 ", b"welcome "),
+    "nntps": (b"200 ", b"welcome "),
+    "wais": (b"", b"0"),
+    "gopher": (b"+", b"1"),
+}
+URLS = {
+    "gopher": f"gopher://{PUBLIC}/0x%09%09+",
+    "nntp": f"nntp://{PUBLIC}/a.b/1",
+    "nntps": f"nntps://{PUBLIC}/a.b/1",
+}
+
+#: A whole head, and a body without end.
+BODIES = {
+    "http": (b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", b"x"),
+    "gopher": (b"0name\tselector\thost\t70\r\n" * 100, b"0name\tselector\thost\t70\r\n"),
+}
+
+
+class Drip:
+    """A connection that brings what is said at once, and then an octet every few seconds for ever."""
+
+    peer = PUBLIC
+    secured = False
+    agreed = None
+    close_notify_seen = False
+    quiet = False
+
+    def __init__(self, said: bytes, again: bytes) -> None:
+        self._said = said
+        self._octets: Iterator[int] = chain.from_iterable(repeat(again))
+        self.received = 0
+
+    def serve(self, terms: StreamSettings) -> None: ...
+
+    async def send(self, *lines: Line) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive(self) -> bytes:
+        octets, self._said = self._said, b""
+        if not octets:
+            await trio.sleep(PAUSE)
+            octets = bytes((next(self._octets),))
+        self.received += len(octets)
+        return octets
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        while True:
+            sink.write(await self.receive())
+
+    async def start_tls(self) -> None:
+        raise AssertionError("nobody asked for TLS")
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+Connections = Callable[[bytes, bytes], None]
+
+
+@pytest.fixture
+def peer(monkeypatch: pytest.MonkeyPatch) -> Connections:
+    """Says what every connection is to bring."""
+
+    def say(said: bytes, again: bytes) -> None:
+        async def connect(connector: Connector, host: str, port: int, *, tls: bool) -> Stream:
+            connector.peer = PUBLIC
+            return Drip(said, again)
+
+        monkeypatch.setattr(Connector, "connect", connect)
+
+    return say
+
+
+async def by_fetch(url: str, limits: Limits, path: Path) -> None:
+    async with Resolver(policy=UNTRUSTED, limits=limits, patience=RetryPolicy(tries=99)) as session:
+        await session.fetch(url)
+
+
+async def by_stream(url: str, limits: Limits, path: Path) -> None:
+    async with Resolver(policy=UNTRUSTED, limits=limits) as session, session.stream(url) as reply:
+        async for _ in reply.body:
+            pass
+
+
+async def by_save(url: str, limits: Limits, path: Path) -> None:
+    async with Resolver(policy=UNTRUSTED, limits=limits) as session:
+        await session.save(url, path)
+
+
+async def by_entries(url: str, limits: Limits, path: Path) -> None:
+    async with Resolver(policy=UNTRUSTED, limits=limits) as session, session.entries(url) as entries:
+        async for _ in entries:
+            pass
+
+
+async def by_httpx(url: str, limits: Limits, path: Path) -> None:
+    async with httpx.AsyncClient(
+        transport=HttpxTransport(policy=UNTRUSTED, limits=limits), timeout=None
+    ) as client:
+        with pytest.raises(httpx.ReadTimeout) as caught:
+            await client.get(url)
+    assert isinstance(caught.value.__cause__, ResolveError)
+    raise caught.value.__cause__
+
+
+Way = Callable[[str, Limits, Path], Awaitable[None]]
+
+
+async def end_of(way: Way, url: str, limits: Limits, path: Path) -> tuple[float, str]:
+    """After how many seconds it ended, and with what words."""
+    began = trio.current_time()
+    with pytest.raises(TimedOut) as caught:
+        await way(url, limits, path)
+    assert caught.value.exit_code == 11
+    return trio.current_time() - began, caught.value.message
+
+
+async def test_a_greeting_that_drips(
+    peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    for scheme, drip in GREETINGS.items():
+        peer(*drip)
+        url = URLS.get(scheme, f"{scheme}://{PUBLIC}/a")
+        took, words = await end_of(by_stream, url, Limits(), tmp_path / "file")
+        assert took == pytest.approx(60), scheme
+        assert words == "timed out: no body within 60 s (--limit head=S)"
+        took, _ = await end_of(by_stream, url, Limits(head=15), tmp_path / "file")
+        assert took == pytest.approx(15)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "way"),
+    [
+        ("http", by_fetch),
+        ("http", by_stream),
+        ("http", by_save),
+        ("http", by_httpx),
+        ("gopher", by_fetch),
+        ("gopher", by_save),
+        ("gopher", by_entries),
+    ],
+)
+async def test_a_body_that_drips(
+    scheme: str, way: Way, peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    peer(*BODIES[scheme])
+    url = f"{scheme}://{PUBLIC}/1a" if scheme == "gopher" else f"{scheme}://{PUBLIC}/a"
+    took, words = await end_of(way, url, Limits(), tmp_path / "file")
+    assert took == pytest.approx(600, abs=1)
+    assert words.startswith("timed out: not finished within 600 s in all (--max-time)")
+    took, _ = await end_of(way, url, Limits(total=77), tmp_path / "other")
+    assert took == pytest.approx(77, abs=1)
+
+
+async def test_httpx_has_the_same_time_for_a_head(
+    peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    peer(*GREETINGS["http"])
+    took, words = await end_of(by_httpx, f"http://{PUBLIC}/", Limits(), tmp_path)
+    assert took == pytest.approx(60)
+    assert "head" in words
+
+
+@pytest.mark.parametrize(("thinks", "ends"), [(50, 350), (70, 360)])
+async def test_that_for_a_head_begins_when_all_is_sent(
+    thinks: int, ends: int, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can answer what a program has not said yet, however long it takes."""
+
+    class Thinker(Drip):
+        async def send(self, *lines: Line) -> None:
+            if b"".join(line.octets for line in lines).endswith(b"0\r\n\r\n"):
+                asked.set()
+
+        async def receive(self) -> bytes:
+            await asked.wait()
+            await trio.sleep(thinks)
+            return await super().receive()
+
+    async def connect(connector: Connector, host: str, port: int, *, tls: bool) -> Stream:
+        return Thinker(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"")
+
+    async def hesitantly() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            await trio.sleep(100)
+            yield b"x"
+
+    asked = trio.Event()
+    monkeypatch.setattr(Connector, "connect", connect)
+    began = trio.current_time()
+    async with httpx.AsyncClient(transport=HttpxTransport(policy=UNTRUSTED), timeout=None) as client:
+        if thinks < 60:
+            assert (await client.post(f"http://{PUBLIC}/", content=hesitantly())).status_code == 200
+        else:
+            with pytest.raises(httpx.ReadTimeout, match="head"):
+                await client.post(f"http://{PUBLIC}/", content=hesitantly())
+    assert trio.current_time() - began == pytest.approx(ends)
+
+
+async def test_no_redirect_gives_more_time(
+    peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    """Each hop of a chain takes half a minute: one try has a minute for all of them, httpx ten."""
+    moved = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /%d\r\n"
+    hops = iter(range(1_000))
+
+    class Hop(Drip):
+        async def receive(self) -> bytes:
+            await trio.sleep(25)
+            return moved % next(hops) + b"\r\n"
+
+    async def connect(connector: Connector, host: str, port: int, *, tls: bool) -> Stream:
+        return Hop(b"", b"")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connector, "connect", connect)
+        took, words = await end_of(by_stream, f"http://{PUBLIC}/", Limits(), tmp_path)
+        assert took == pytest.approx(60)
+        assert "head" in words
+        transport = HttpxTransport(policy=UNTRUSTED, limits=Limits(hops=100))
+        began = trio.current_time()
+        async with httpx.AsyncClient(
+            transport=transport, timeout=None, follow_redirects=True, max_redirects=100
+        ) as client:
+            with pytest.raises(httpx.ReadTimeout, match="600 s in all"):
+                await client.get(f"http://{PUBLIC}/")
+        assert trio.current_time() - began == pytest.approx(600)
+
+
+async def test_who_says_infinity_has_it(
+    peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    peer(*GREETINGS["http"])
+    with trio.move_on_after(5_000) as scope:
+        await by_stream(f"http://{PUBLIC}/", Limits(head=inf, total=inf), tmp_path)
+    assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("policy", [Policy.default(), Policy.cautious()])
+def test_no_other_policy_bounds_the_time(policy: Policy) -> None:
+    assert Limits() == policy.bound(Limits())
+    assert (Limits().head, Limits().total) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "head", "total"),
+    [
+        (Limits(), 60, 600),
+        (Limits(body=1), 60, 600),
+        (Limits(head=5, total=7_200), 5, 7_200),
+        (Limits(total=inf), 60, inf),
+    ],
+)
+def test_what_holds_under_untrusted(given: Limits, head: float, total: float) -> None:
+    bound = UNTRUSTED.bound(given)
+    assert (bound.head, bound.total, bound.body) == (head, total, given.body)

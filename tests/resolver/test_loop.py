@@ -1,0 +1,131 @@
+"""Where no loop runs everything that waits says the same; and what is made before one runs."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx
+import pytest
+import trio
+
+import resolver
+from resolver import HttpxTransport, Resolver
+
+URL = "http://127.0.0.1:1/"
+Entry: TypeAlias = Callable[[], Awaitable[object]]
+
+
+async def enter(opened: AbstractAsyncContextManager[object]) -> None:
+    async with opened:
+        raise AssertionError("entered")
+
+
+async def by_client() -> None:
+    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+        await client.get(URL)
+
+
+#: Everything public that waits.
+ENTRIES: dict[str, Entry] = {
+    "fetch": lambda: resolver.fetch(URL),
+    "info": lambda: resolver.info(URL),
+    "save": lambda: resolver.save(URL, "/no/such/folder/file"),
+    "stream": lambda: enter(resolver.stream(URL)),
+    "entries": lambda: enter(resolver.entries(URL)),
+    "Resolver.__aenter__": lambda: enter(Resolver()),
+    "Resolver.fetch": lambda: Resolver().fetch(URL),
+    "Resolver.facts": lambda: enter(Resolver().facts(URL)),
+    "Resolver.info": lambda: Resolver().info(URL),
+    "Resolver.save": lambda: Resolver().save(URL, "/no/such/folder/file"),
+    "Resolver.stream": lambda: enter(Resolver().stream(URL)),
+    "Resolver.resume": lambda: enter(Resolver().resume(URL)),
+    "Resolver.listing": lambda: enter(Resolver().listing(URL)),
+    "Resolver.entries": lambda: enter(Resolver().entries(URL)),
+    "Resolver.server_name": lambda: Resolver(policy=resolver.Policy(allow_server_name=True)).server_name(URL),
+    "Resolver.index_suffix": lambda: Resolver().index_suffix("http://127.0.0.1/"),
+    "HttpxTransport.handle_async_request": lambda: by_client(),
+}
+
+
+def waits(function: object) -> bool:
+    """Is it awaited, or entered with `async with`?"""
+    found = inspect.unwrap(function) if callable(function) else None
+    if not inspect.isfunction(found):
+        return False
+    given = str(inspect.signature(function).return_annotation) if callable(function) else ""
+    return inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found) or "AsyncContext" in given
+
+
+def test_nothing_public_that_waits_is_missing_here() -> None:
+    functions = {name for name in resolver.__all__ if waits(getattr(resolver, name))}
+    methods = {
+        f"{kind.__name__}.{name}"
+        for kind in (Resolver, HttpxTransport)
+        for name, method in vars(kind).items()
+        if waits(method) and (name == "__aenter__" or not name.startswith("_")) and name != "aclose"
+    }
+    assert functions | methods == ENTRIES.keys()
+
+
+async def run(entry: Entry) -> None:
+    await entry()
+
+
+def by_hand(coroutine: Coroutine[Any, Any, None]) -> None:
+    """As if somebody had no loop at all."""
+    coroutine.send(None)
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
+def test_without_a_loop(entry: Entry) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        by_hand(run(entry))
+    assert str(caught.value) == (
+        "url-resolver waits under trio or asyncio, and no task of either is running here. "
+        "In a program of its own: asyncio.run(main()) or trio.run(main). Without a loop: resolver.blocking"
+    )
+
+
+def test_a_session_may_be_made_before_any_loop_runs(tmp_path: Path) -> None:
+    """And serve one run after the other, of either loop, as long as it keeps nothing for a next one."""
+    (tmp_path / "a").write_bytes(b"here")
+    url, session = (tmp_path / "a").as_uri(), Resolver()
+    for _ in range(2):
+        assert trio.run(session.fetch, url).content == b"here"
+        assert asyncio.run(session.fetch(url)).content == b"here"
+
+
+def test_from_asyncio_in_a_thread(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"here")
+
+    async def main() -> bytes:
+        fetch = partial(resolver.fetch, (tmp_path / "a").as_uri())
+        found: resolver.Response = await asyncio.to_thread(trio.run, fetch)
+        return found.content
+
+    assert asyncio.run(main()) == b"here"
+
+
+def test_from_asyncio_as_its_guest(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"here")
+
+    async def main() -> bytes:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        trio.lowlevel.start_guest_run(
+            resolver.fetch,
+            (tmp_path / "a").as_uri(),
+            run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+            done_callback=done.set_result,
+            host_uses_signal_set_wakeup_fd=True,
+        )
+        found: resolver.Response = (await done).unwrap()
+        return found.content
+
+    assert asyncio.run(main()) == b"here"

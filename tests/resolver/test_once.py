@@ -1,0 +1,143 @@
+"""The functions of the package take what a `Resolver` takes, by the same names and to the same effect."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Unpack
+
+import pytest
+import trio
+
+import resolver
+from fixtures.http import Behaviour, serve
+from protocols.errors import Declined, ResolveError, TimedOut
+from resolver import HttpxTransport, Limits, Options, Resolver, RetryPolicy, Settings, once
+from resolver.cli.options import OPTIONS
+from resolver.settings import HeaderFields, NetworkSettings
+from tests.hang import NEVER
+
+FUNCTIONS = ("fetch", "info", "save", "stream", "entries")
+
+SHORT = 0.2
+
+#: Says that it may pass in no time at all.
+LATER = Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
+
+
+async def call(name: str, url: str, path: Path, **settings: Unpack[Settings]) -> None:
+    """One of the functions, and all that it gives."""
+    match name:
+        case "fetch":
+            await resolver.fetch(url, **settings)
+        case "info":
+            await resolver.info(url, **settings)
+        case "save":
+            await resolver.save(url, path, **settings)
+        case "stream":
+            async with resolver.stream(url, **settings) as reply:
+                async for _ in reply.body:
+                    pass
+        case "entries":
+            with pytest.raises(Declined, match="not a listing"):
+                async with resolver.entries(url, **settings):
+                    raise AssertionError("data lists nothing")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+async def test_every_setting_is_handed_on_as_it_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Made(Exception):
+        pass
+
+    def make(**settings: object) -> None:
+        raise Made(settings)
+
+    monkeypatch.setattr(once, "Resolver", make)
+    given = {setting: object() for setting in Settings.__optional_keys__}
+    with pytest.raises(Made) as made:
+        await call(name, "http://h.example/", tmp_path / "file", **given)  # type: ignore[arg-type]
+    assert made.value.args == (given,)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-One": "1", "X-Two": "é"},
+        {b"X-One": b"1", b"X-Two": "é".encode()},
+        [("X-One", "1"), ("X-Two", "é")],
+        [(b"X-One", b"1"), (b"X-Two", "é".encode())],
+    ],
+)
+async def test_headers_by_name_or_in_pairs(
+    name: str, headers: HeaderFields, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery)
+    options = Options(headers=((b"X-One", b"0"),))
+    await call(name, server.url("/data"), tmp_path / "file", headers=headers, options=options)
+    assert server.requests[-1].values("x-one") == ["0", "1"]
+    assert server.requests[-1].values("x-two") == ["é".encode().decode("latin-1")]
+
+
+@pytest.mark.parametrize(
+    "headers", ["X-One: secret", [("X-One", 1)], {"X-One": None}, [("a", "b", "secret")], 1]
+)
+def test_what_is_no_header_is_told_without_its_value(headers: HeaderFields) -> None:
+    with pytest.raises(TypeError, match="a mapping, or pairs of a name and a value") as caught:
+        Resolver(headers=headers)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+async def test_the_timeout_is_for_all_of_it(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, behaviours={"/data": Behaviour(silent=True)})
+    none = Limits(connect=NEVER, idle=NEVER, total=NEVER)
+    settings: Settings = {"limits": none, "timeout": SHORT, "patience": RetryPolicy(tries=9)}
+    with pytest.raises(TimedOut) as caught:
+        await call(name, server.url("/data"), tmp_path / "file", **settings)
+    assert (caught.value.exit_code, caught.value.attempts) == (11, 1)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+async def test_a_setting_that_there_is_not(name: str, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"'polcy': the settings are cafile, .*policy"):
+        await call(name, "http://h.example/", tmp_path / "file", polcy=None)  # type: ignore[call-arg]
+
+
+def test_the_transport_has_those_that_httpx_has_no_word_for() -> None:
+    HttpxTransport(**NetworkSettings(policy=None, proxy="none", environment={}))
+    for name in sorted(Settings.__optional_keys__ - NetworkSettings.__optional_keys__):
+        with pytest.raises(TypeError, match=name):
+            HttpxTransport(**{name: None})  # type: ignore[arg-type]
+
+
+async def tries(name: str, server_url: str, path: Path, **settings: Unpack[Settings]) -> int:
+    with pytest.raises(ResolveError) as caught:
+        await call(name, server_url, path, **settings)
+    return caught.value.attempts
+
+
+async def test_a_file_has_the_patience_of_the_command(nursery: trio.Nursery, tmp_path: Path) -> None:
+    (said,) = (option.default for option in OPTIONS["limits"] if option.name == "tries")
+    server = await serve(nursery, behaviours={"/data": LATER})
+    assert await tries("save", server.url("/data"), tmp_path / "file") == said == len(server.requests)
+    assert await tries("save", server.url("/data"), tmp_path / "file", patience=RetryPolicy(tries=2)) == 2
+    assert await tries("fetch", server.url("/data"), tmp_path / "file") == 1
+    async with Resolver() as session:
+        with pytest.raises(ResolveError) as caught:
+            await session.save(server.url("/data"), tmp_path / "file")
+    assert caught.value.attempts == said
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_has_the_words_of_the_method(name: str) -> None:
+    """Of one URL what a `Resolver` takes, of all of them what it is made with."""
+    function = inspect.signature(getattr(resolver, name)).parameters
+    method = inspect.signature(getattr(Resolver, name)).parameters
+    assert [each for each in function if each != "settings"] == [each for each in method if each != "self"]
+    assert {each: function[each].default for each in method if each != "self"} == {
+        each: method[each].default for each in method if each != "self"
+    }
+    assert function["settings"].kind is inspect.Parameter.VAR_KEYWORD

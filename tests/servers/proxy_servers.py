@@ -1,0 +1,135 @@
+"""tinyproxy, Squid and Dante from Debian's packages: proxies of http, of http inside TLS and of SOCKS5. The
+first and the last are there open and with a login; Squid wants Digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers.certificates import Certificates
+from tests.servers.packages import find
+from tests.servers.service import LOOPBACK, daemon, reserved_port
+
+#: Who logs in at tinyproxy; at Dante it is `namespace.USER`.
+USER, PASSWORD = "bob", "sekret"
+
+
+@dataclass(frozen=True)
+class ProxyServer:
+    """A running proxy. `log` has what it says of each connection."""
+
+    scheme: str
+    port: int
+    log: Path
+
+    def url(self, user: str = "", scheme: str | None = None) -> str:
+        return f"{scheme or self.scheme}://{user}{LOOPBACK}:{self.port}"
+
+
+@contextmanager
+def tinyproxy(folder: Path, *, login: bool = False, ports: Sequence[int] = ()) -> Iterator[ProxyServer]:
+    """With `ports`, CONNECT goes to these alone."""
+    program = "usr/bin/tinyproxy"
+    files = find("tinyproxy", program)
+    configuration = folder / "tinyproxy.conf"
+    more = [f"BasicAuth {USER} {PASSWORD}"] if login else []
+    more += [f"ConnectPort {port}" for port in ports]
+    with reserved_port() as port:
+        configuration.write_text(_TINYPROXY.format(port=port) + "\n".join([*more, ""]))
+        log = folder / "tinyproxy.log"
+        command = [str(files.path(program)), "-d", "-c", str(configuration)]
+        with daemon(command, files.environment(), log, ready="Accepting connections"):
+            yield ProxyServer("http", port, log)
+
+
+_TINYPROXY = """\
+Port {port}
+Listen 127.0.0.1
+Allow 127.0.0.1
+MaxClients 50
+LogLevel Info
+"""
+
+
+@contextmanager
+def squid(folder: Path, certificates: Certificates) -> Iterator[ProxyServer]:
+    """In TLS alone, and for those who prove by Digest that they are `USER`. `folder` has to be reachable for
+    everybody, as it gives up root."""
+    program = "usr/sbin/squid"
+    files = find("squid", program)
+    users = folder / "users"
+    users.write_text(f"{USER}:{PASSWORD}\n")
+    configuration = folder / "squid.conf"
+    with reserved_port() as port:
+        log = folder / "squid.log"
+        text = _SQUID.format(port=port, folder=folder, pem=certificates.combined, root=files.root)
+        configuration.write_text(text)
+        name = f"squid{port}"  # of what it shares in memory, which belongs to whoever ran one before
+        command = [str(files.path(program)), "-N", "-d", "1", "-n", name, "-f", str(configuration)]
+        try:
+            with daemon(command, files.environment(), log, ready="storeLateRelease"):
+                yield ProxyServer("https", port, log)
+        finally:
+            for left in Path("/dev/shm").glob(f"{name}-*.shm"):
+                left.unlink()
+
+
+#: It says that it accepts before it does, and what is waited for a second later. Its files are where the
+#: package would have them, below the root that it was unpacked to.
+_SQUID = """\
+https_port 127.0.0.1:{port} tls-cert={pem}
+pid_filename none
+cache deny all
+cache_log /dev/stdout
+access_log none
+cache_mem 1 MB
+coredump_dir {folder}
+mime_table {root}/usr/share/squid/mime.conf
+icon_directory {root}/usr/share/squid/icons
+error_directory {root}/usr/share/squid/errors/templates
+pinger_enable off
+unlinkd_program {root}/usr/lib/squid/unlinkd
+logfile_daemon {root}/usr/lib/squid/log_file_daemon
+shutdown_lifetime 0 seconds
+workers 1
+visible_hostname squid.test
+auth_param digest program {root}/usr/lib/squid/digest_file_auth {folder}/users
+auth_param digest children 1 startup=1
+auth_param digest realm lab
+auth_param digest nonce_max_count 5
+acl known proxy_auth REQUIRED
+http_access allow known
+http_access deny all
+"""
+
+
+@contextmanager
+def dante(folder: Path, wrapper: Sequence[str] = (), *, closed_to: int = 25) -> Iterator[ProxyServer]:
+    """With a `wrapper`, the command that gives it accounts of our own, it wants a login. It connects nobody
+    to the port `closed_to`."""
+    program = "usr/sbin/danted"
+    files = find("dante", program)
+    configuration = folder / "danted.conf"
+    method = "username" if wrapper else "none"
+    with reserved_port() as port:
+        configuration.write_text(_DANTE.format(port=port, method=method, closed_to=closed_to))
+        log = folder / "danted.log"
+        command = [*wrapper, str(files.path(program)), "-f", str(configuration), "-N", "1"]
+        with daemon(command, files.environment(), log, ready=r"info: Dante/server.* running"):
+            yield ProxyServer("socks5h", port, log)
+
+
+_DANTE = """\
+logoutput: stdout
+internal: 127.0.0.1 port = {port}
+external: 127.0.0.1
+clientmethod: none
+socksmethod: {method}
+user.privileged: root
+user.unprivileged: nobody
+client pass {{ from: 127.0.0.1/32 to: 0.0.0.0/0 }}
+socks block {{ from: 0.0.0.0/0 to: 0.0.0.0/0 port = {closed_to} }}
+socks pass {{ from: 127.0.0.1/32 to: 0.0.0.0/0 protocol: tcp }}
+"""

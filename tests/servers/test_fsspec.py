@@ -1,0 +1,161 @@
+"""fsspec's own tests of file systems, those for reading, over ftp against vsftpd; then pandas and dask there.
+
+What these tests read they first write through the file system. Ours writes nothing: `Furnished` writes into
+the directory that the server serves, and reads as `FtpFileSystem` does.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote_to_bytes
+
+import fsspec
+import fsspec.tests.abstract as abstract
+import pytest
+
+import resolver
+from resolver.adapters.fsspec import FtpFileSystem
+from tests.servers.ftp_servers import FtpServer
+from tests.servers.ftp_tree import BIG, LINES, MODIFIED, NAMES
+from tests.servers.namespace import PASSWORD, USER
+
+
+class Furnished(FtpFileSystem):
+    """What is written lands in the `folder` that the server serves."""
+
+    folder: ClassVar[Path]
+
+    def _local(self, path: str) -> Path:
+        return self.folder / self._at(path).partition("/")[2]
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:  # type: ignore[override]
+        self._local(path).mkdir(parents=True, exist_ok=exist_ok)
+        self.dircache.clear()
+
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:  # type: ignore[override]
+        self.makedirs(path)
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:  # type: ignore[override]
+        self._local(path).parent.mkdir(parents=True, exist_ok=True)
+        self._local(path).write_bytes(value)
+        self.dircache.clear()
+
+    def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:  # type: ignore[override]
+        self.pipe_file(path, b"")
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:  # type: ignore[override]
+        shutil.rmtree(self._local(path))
+        self.dircache.clear()
+
+
+@pytest.fixture(scope="module")
+def furnished(vsftpd: FtpServer, ftp_tree: Path) -> Iterator[Furnished]:
+    """One for all of fsspec's tests: its connection serves many of them."""
+    Furnished.folder = ftp_tree
+    fs = Furnished(policy=policy_for(vsftpd), skip_instance_cache=True)
+    mask = os.umask(0o022)
+    yield fs
+    os.umask(mask)
+    fs.close()
+
+
+class Fixtures(abstract.AbstractFixtures):
+    @pytest.fixture
+    def fs(self, furnished: Furnished) -> Furnished:
+        return furnished
+
+    @pytest.fixture
+    def fs_path(self, vsftpd: FtpServer, ftp_tree: Path) -> Iterator[str]:
+        (ftp_tree / "fsspec").mkdir()
+        yield f"{place_of(vsftpd)}/fsspec"
+        shutil.rmtree(ftp_tree / "fsspec")
+
+    @pytest.fixture
+    def fs_join(self) -> Callable[..., str]:
+        return lambda *names: "/".join(names)
+
+
+class TestGet(Fixtures, abstract.AbstractGetTests):
+    """All of them."""
+
+
+@pytest.mark.parametrize("left", ["Copy", "Open", "Pipe", "Put"])
+def test_what_is_left_of_them(left: str) -> None:
+    assert hasattr(abstract, f"Abstract{left}Tests")
+    pytest.skip("all of it writes, and what URLs name is only read")
+
+
+@pytest.fixture
+def fs(vsftpd: FtpServer) -> Iterator[FtpFileSystem]:
+    fs = FtpFileSystem(policy=policy_for(vsftpd), skip_instance_cache=True)
+    yield fs
+    fs.close()
+
+
+def policy_for(server: FtpServer) -> resolver.Policy:
+    return resolver.Policy(allow_port={server.ports["plain"]}, allow_password=True)
+
+
+def place_of(server: FtpServer) -> str:
+    return f"127.0.0.1:{server.ports['plain']}"
+
+
+def test_a_directory_as_it_is(fs: FtpFileSystem, vsftpd: FtpServer, ftp_tree: Path) -> None:
+    """LIST tells kinds, sizes and dates; what links lead to, the server is asked for."""
+    place = f"{place_of(vsftpd)}/pub"
+    records = {record["name"].removeprefix(f"{place}/"): record for record in fs.ls(place)}
+    assert set(records) >= {"a.txt", "names", "link.txt", "dirlink", "broken", "emptydir"}
+    assert (records["a.txt"]["type"], records["a.txt"]["size"]) == ("file", len(LINES))
+    assert fs.modified(f"{place}/a.txt").timestamp() == MODIFIED
+    assert (records["link.txt"]["type"], records["link.txt"]["size"]) == ("file", len(LINES))
+    assert (records["dirlink"]["type"], records["dirlink"]["islink"]) == ("directory", True)
+    assert records["broken"]["type"] == "other"
+    assert fs.ls(f"{place}/emptydir") == []
+    assert fs.ls(f"{place}/a.txt") == [fs.info(f"{place}/a.txt")]
+
+
+def test_every_name_is_found_and_read(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
+    """Whatever octets it has. What begins with a dot the server does not list."""
+    names = fs.glob(f"{place_of(vsftpd)}/pub/names/*")
+    found = {unquote_to_bytes(name.rpartition("/")[2]): name for name in names if fs.isfile(name)}
+    shown = [name for name in NAMES if not name.startswith(b".")]
+    for name in shown:
+        assert fs.cat_file(found[name]) == b"content of " + name + b"\n"
+
+
+def test_a_large_file_from_anywhere(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
+    with fs.open(f"{place_of(vsftpd)}/pub/big.bin", block_size=100_000) as file:
+        for start in (5_000_000, 16, 7_999_999, 0):
+            file.seek(start)
+            assert file.read(1_000) == BIG[start : start + 1_000]
+        file.seek(-10, os.SEEK_END)
+        assert file.read() == BIG[-10:]
+    ranges = [(0, 10), (8_388_600, 8_388_700), (100, 90), (-16, None), (3_000_000, 3_000_010)]
+    starts, ends = zip(*ranges, strict=True)
+    found = fs.cat_ranges([f"{place_of(vsftpd)}/pub/big.bin"] * len(ranges), list(starts), list(ends))
+    assert found == [BIG[start:end] for start, end in ranges]
+
+
+def test_a_login_is_for_its_host(vsftpd: FtpServer) -> None:
+    """By the URL, and by storage options as fsspec's own file system for ftp has them; never in a name."""
+    port = vsftpd.ports["plain"]
+    policy = policy_for(vsftpd)
+    url = f"resolve+ftp://{USER}:{PASSWORD}@127.0.0.1:{port}/private.txt"
+    with fsspec.open(url, policy=policy) as file:
+        assert file.read() == b"bob's private file\n"
+        assert PASSWORD not in repr(file) + str(file) + file.path
+    options = {"host": "127.0.0.1", "port": port, "username": USER, "password": PASSWORD}
+    fs = fsspec.filesystem("resolve+ftp", policy=policy, **options)
+    assert fs.cat("/private.txt") == b"bob's private file\n"
+    assert f"{USER}@127.0.0.1:{port}/private.txt" in fs.ls("/", detail=False)
+    with pytest.raises(TypeError, match="a password is for one host"):
+        fsspec.filesystem("resolve+ftp", username=USER, password=PASSWORD)
+    wrong = f"resolve+ftp://{USER}:wrong@127.0.0.1:{port}/private.txt"
+    with pytest.raises(PermissionError) as caught, fsspec.open(wrong, policy=policy) as file:
+        file.read()
+    assert isinstance(caught.value.__cause__, resolver.ResolveError)
+    assert "wrong" not in str(caught.value)

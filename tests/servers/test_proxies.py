@@ -1,0 +1,158 @@
+"""Every scheme that real servers speak, through tinyproxy, through Dante, and through Squid in TLS and with
+Digest; and how they say no."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import trio
+
+import resolver
+from fixtures.http import ABOUT, serve
+from resolver import Policy, Resolver
+from resolver.retrieval.retry import RetryPolicy
+from tests.resolver.gate.peers import silent_listener
+from tests.servers import ftp_tree, http_servers, namespace
+from tests.servers.certificates import Certificates
+from tests.servers.ftp_servers import FtpServer
+from tests.servers.gopher_servers import GopherServer
+from tests.servers.http_servers import HttpServer
+from tests.servers.news_servers import NewsServer
+from tests.servers.proxy_servers import PASSWORD, USER, ProxyServer, dante, tinyproxy
+from tests.servers.service import LOOPBACK
+
+LOGINS = {
+    "tinyproxy_with_login": f"{USER}:{PASSWORD}@",
+    "squid": f"{USER}:{PASSWORD}@",
+    "dante_with_login": f"{namespace.USER}:{quote(namespace.PASSWORD)}@",
+}
+
+
+@pytest.fixture(
+    params=["tinyproxy", "tinyproxy_with_login", "squid", "dante", "dante as socks5", "dante_with_login"]
+)
+def proxy(request: pytest.FixtureRequest) -> str:
+    """The URL of each in turn."""
+    name, _, scheme = request.param.partition(" as ")
+    server: ProxyServer = request.getfixturevalue(name)
+    return server.url(LOGINS.get(name, ""), scheme or None)
+
+
+def _through(proxy: str, port: int, authority: Path | None = None) -> Resolver:
+    cafile = None if authority is None else str(authority)
+    return Resolver(proxy=proxy, policy=Policy(allow_port={port}), cafile=cafile)
+
+
+async def test_http(proxy: str, nginx: HttpServer) -> None:
+    async with _through(proxy, nginx.port, nginx.authority) as session:
+        for url in (nginx.url("/long.txt"), nginx.url("/long.txt", "https"), nginx.http2_url("/long.txt")):
+            response = await session.fetch(url)
+            assert (response.content, response.peer) == (http_servers.LONG, LOOPBACK)
+        assert (await session.fetch(nginx.url("/data.bin"))).content == http_servers.DATA
+        with pytest.raises(resolver.NotFound):
+            await session.fetch(nginx.url("/none"))
+
+
+@pytest.mark.parametrize("flavour", ["plain", "implicit"])
+async def test_ftp(flavour: str, proxy: str, vsftpd: FtpServer) -> None:
+    """Its data, and TLS on both connections, whose sessions it wants resumed."""
+    scheme, port = "ftp" if flavour == "plain" else "ftps", vsftpd.ports[flavour]
+    async with _through(proxy, port, vsftpd.authority) as session:
+        response = await session.fetch(f"{scheme}://{LOOPBACK}:{port}/pub/bin.dat")
+        assert response.content == ftp_tree.OCTETS
+        async with session.entries(f"{scheme}://{LOOPBACK}:{port}/pub/") as found:
+            assert "bin.dat" in [entry.name async for entry in found]
+
+
+async def test_gopher(proxy: str, gophernicus: GopherServer, certificates: Certificates) -> None:
+    async with _through(proxy, gophernicus.port, certificates.authority) as session:
+        response = await session.fetch(gophernicus.url("0/about.txt"))
+    assert response.content.startswith(b"A text of two lines.")
+
+
+@pytest.mark.parametrize("scheme", ["nntp", "nntps"])
+async def test_news(scheme: str, proxy: str, inn: NewsServer) -> None:
+    port = inn.ports["plain" if scheme == "nntp" else "implicit"]
+    async with _through(proxy, port, inn.authority) as session:
+        async with session.entries(f"{scheme}://{LOOPBACK}:{port}/test.prose") as found:
+            names = [entry.name async for entry in found]
+        for name in names[:3]:
+            response = await session.fetch(f"{scheme}://{LOOPBACK}:{port}/test.prose/{name}")
+            assert response.content
+
+
+@pytest.fixture
+def closed() -> int:
+    """A port that nobody listens at."""
+    listener, port = silent_listener()
+    with closing(listener):
+        pass
+    return port
+
+
+async def test_what_cannot_be_reached(proxy: str, closed: int, certificates: Certificates) -> None:
+    """One try, and the proxy is who says so."""
+    async with Resolver(
+        proxy=proxy,
+        policy=Policy(allow_port={closed}),
+        cafile=str(certificates.authority),
+        patience=RetryPolicy(tries=5),
+    ) as session:
+        for url in (f"gopher://{LOOPBACK}:{closed}/0a", f"nntp://{LOOPBACK}:{closed}/a.b"):
+            with pytest.raises(resolver.Unreachable, match="the proxy ") as caught:
+                await session.fetch(url)
+            assert (caught.value.attempts, caught.value.exit_code) == (1, 4)
+
+
+@pytest.mark.parametrize("name", ["tinyproxy_with_login", "dante_with_login"])
+async def test_a_login_that_is_missing_or_wrong(
+    name: str, nginx: HttpServer, gophernicus: GopherServer, request: pytest.FixtureRequest
+) -> None:
+    """tinyproxy says of a wrong one what a server would say (401), which a request for a page cannot tell
+    from the server's own word."""
+    server: ProxyServer = request.getfixturevalue(name)
+    urls = [nginx.url("/about.txt", "https"), gophernicus.url("0/about.txt")]
+    for user, error in (("", resolver.LoginRequired), ("bob:wrong@", resolver.AccessDenied)):
+        async with _through(server.url(user), gophernicus.port) as session:
+            for url in urls:
+                with pytest.raises(error, match="the proxy ") as caught:
+                    await session.fetch(url)
+                assert "wrong" not in caught.value.message
+            with pytest.raises((resolver.LoginRequired, error)):
+                await session.fetch(nginx.url("/about.txt"))
+    assert "wrong" not in server.log.read_text()
+
+
+async def test_a_port_that_is_not_allowed(
+    gophernicus: GopherServer, nginx: HttpServer, tmp_path: Path
+) -> None:
+    port = gophernicus.port
+    (tmp_path / "tinyproxy").mkdir()
+    (tmp_path / "dante").mkdir()
+    with (
+        tinyproxy(tmp_path / "tinyproxy", ports=[443]) as http,
+        dante(tmp_path / "dante", closed_to=port) as socks,
+    ):
+        for proxy, words in (
+            (http, f"does not let through to port {port}"),
+            (socks, f"does not allow {LOOPBACK} port {port}"),
+        ):
+            async with _through(proxy.url(), port) as session:
+                with pytest.raises(resolver.AccessDenied, match=words) as caught:
+                    await session.fetch(gophernicus.url("0/about.txt"))
+                assert caught.value.exit_code == 6
+                assert (await session.fetch(nginx.url("/about.txt"))).content == http_servers.ABOUT
+
+
+async def test_the_origin_hears_nothing_of_who_we_are_to_the_proxy(
+    tinyproxy: ProxyServer, tinyproxy_with_login: ProxyServer, nursery: trio.Nursery
+) -> None:
+    """A tinyproxy that wants no login hands one on that it is given."""
+    server = await serve(nursery)
+    for proxy in (tinyproxy, tinyproxy_with_login):
+        async with _through(proxy.url(f"{USER}:{PASSWORD}@"), server.port) as session:
+            assert (await session.fetch(server.url("/about.txt"))).content == ABOUT
+    assert not any(request.values("proxy-authorization") for request in server.requests)

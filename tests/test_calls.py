@@ -1,0 +1,30 @@
+"""How far a warm fetch goes through the house: counted and not timed, so that it is the same on any machine.
+
+Whoever needs more calls or files sees it here, and says why where the figure is raised.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.hang import HANG
+
+CHECKOUT = Path(__file__).parents[1]
+
+#: At most so many calls of functions of ours, and files that they stand in, for one small thing of each kind.
+#: A quiet machine needs a quarter less: on a busy one more is waited for, and each wait is some calls. One
+#: of the files is `resolver/loops`, which tells under which loop we are.
+MOST = {"gopher": (360, 44), "http": (480, 48), "ftp": (900, 49), "nntp": (600, 47)}
+
+
+def test_a_warm_fetch_makes_no_more_calls_in_no_more_files() -> None:
+    script = [sys.executable, "-m", "tests.benchmarks.calls"]
+    done = subprocess.run(script, cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=HANG)
+    counts = json.loads(done.stdout.splitlines()[-1])
+    assert counts.keys() == MOST.keys()
+    for kind, (calls, files) in MOST.items():
+        assert counts[kind]["calls"] <= calls, done.stdout
+        assert counts[kind]["files"] <= files, done.stdout

@@ -1,0 +1,70 @@
+"""What is handed on: the source distribution, and what it promises to run with."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.everywhere import interpreters, lowest_bounds, project
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+def test_the_source_distribution_holds_what_the_repository_holds(tmp_path: Path) -> None:
+    if not (CHECKOUT / ".git").exists():
+        pytest.skip("this is no repository")
+    trusting = ["git", "-c", f"safe.directory={CHECKOUT}"]
+    listed = subprocess.run([*trusting, "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, check=True)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=CHECKOUT, capture_output=True, check=True)
+    with tarfile.open(next(tmp_path.iterdir())) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert set(listed.stdout.decode().split("\0")) - {""} <= held
+    assert not {name for name in held if re.search(r"(^|/)(\.git|\.venvs?|\.servers|__pycache__)/", name)}
+
+
+def test_nothing_looks_outside_the_repository() -> None:
+    """From its own place no file leads further up than to the top."""
+    for path in (path for folder in ("tests", "fixtures") for path in (CHECKOUT / folder).rglob("*.py")):
+        depth = len(path.relative_to(CHECKOUT).parts)
+        upwards = re.findall(r"\bparents\[(\d+)\]", path.read_text(encoding="utf-8"))
+        assert all(int(steps) < depth for steps in upwards), path
+
+
+def test_every_dependency_has_a_bound_that_can_be_run_with() -> None:
+    table = project()
+    wanted = {*table["dependencies"], *chain.from_iterable(table["optional-dependencies"].values())}
+    assert {text for text in wanted if not re.fullmatch(r"[\w-]+(\[\w+\])?(>=|~=)[0-9.]+", text)} == {
+        "httpx[http2]"
+    }
+    assert set(lowest_bounds()) == {text.replace(">=", "==") for text in wanted if ">=" in text}
+
+
+def test_interpreters_are_found_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On PATH and in its owner's usual places; not a virtual environment, nor what is no Python at all."""
+    real = os.path.join(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
+    (tmp_path / "python3.99").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3.99").chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("PYENV_ROOT", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{Path(sys.executable).parent}:{Path(real).parent}")
+    assert sys.version_info[:3] in [found.version for found in interpreters()]
+    assert str(tmp_path / "python3.99") not in [found.path for found in interpreters()]
+
+
+def test_the_metadata_names_the_pythons_that_it_takes() -> None:
+    metadata = project()
+    pattern = re.compile(r"Programming Language :: Python :: (3\.\d+)")
+    named = [found[1] for each in metadata["classifiers"] if (found := pattern.fullmatch(each))]
+    assert named == [f"3.{minor}" for minor in range(11, 14)]  # those that tests have run with
+    assert metadata["requires-python"] == f">={named[0]}"
+    owner = re.search(r"^Copyright \(c\) \d+ (.*)$", (CHECKOUT / "LICENSE").read_text("utf-8"), re.MULTILINE)
+    assert owner is not None
+    assert metadata["authors"][0]["name"].lower() == owner[1].lower()

@@ -1,0 +1,124 @@
+"""Examples in docstrings are run as they stand, against the bundled servers, and say what comes of it.
+
+They may await, as a program under trio does. Their URLs are those of `python -m fixtures`.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import traceback
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from types import FunctionType
+from typing import Any, get_args
+
+import pytest
+import trio
+
+import resolver
+from fixtures.__main__ import server_tls
+from protocols.errors import ResolveError
+from tests.test_recipes import start_servers, with_ports
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+#: What means the same wherever it stands, and is said at `Settings` and `fetch`.
+GENERAL = {"settings", "url", "text", "policy", "origin", "referrer", "gateways", "strict", "options"}
+CHECKER = doctest.OutputChecker()
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every public name, and every public method of what a program makes; and what is said of it."""
+    public = {name: getattr(resolver, name) for name in resolver.__all__}
+    public |= {f"blocking.{name}": getattr(resolver.blocking, name) for name in resolver.blocking.__all__}
+    for name, value in public.items():
+        yield name, inspect.getdoc(value) or ""
+        if value in (resolver.Resolver, resolver.HttpxTransport, resolver.blocking.Resolver):
+            for each, method in vars(value).items():
+                if inspect.isfunction(method) and not each.startswith("_"):
+                    yield f"{name}.{each}", inspect.getdoc(method) or ""
+
+
+TEXTS = dict(texts())
+EXAMPLES = {
+    name: found for name, text in TEXTS.items() if (found := doctest.DocTestParser().get_examples(text))
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_public_name_is_described(name: str) -> None:
+    assert TEXTS[name].strip()
+
+
+@pytest.mark.parametrize("name", [name for name in TEXTS if inspect.isroutine(getattr(resolver, name, None))])
+def test_every_public_function_has_an_example_its_parameters_and_its_errors(name: str) -> None:
+    text = TEXTS[name]
+    assert name in EXAMPLES
+    for parameter in inspect.signature(getattr(resolver, name)).parameters:
+        said = f"    {parameter}:" in text or f"`{parameter}`" in text or parameter in GENERAL
+        assert said, f"nothing is said of {parameter}"
+    assert "Raises:\n" in text or "Never raises" in text
+
+
+def is_shown_with_what_raises_or_tells_it(name: str) -> bool:
+    """Nobody makes an error or an event: which one comes of what is shown with the functions."""
+    value = getattr(resolver, name)
+    return inspect.isclass(value) and issubclass(value, (ResolveError, *get_args(resolver.Event)))
+
+
+@pytest.mark.parametrize("name", [name for name in resolver.__all__ if name != "Event"])
+def test_every_public_name_has_an_example(name: str) -> None:
+    assert name in EXAMPLES or is_shown_with_what_raises_or_tells_it(name)
+
+
+def test_what_a_program_makes_to_fetch_with_has_an_example() -> None:
+    assert {
+        "Resolver",
+        "HttpxTransport",
+        "blocking",
+        "Policy",
+        "Limits",
+        "Patience",
+        "Credentials",
+    } <= EXAMPLES.keys()
+
+
+def test_what_waits_says_nothing_of_awaiting() -> None:
+    waiting = {name: text for name, text in TEXTS.items() if name.startswith("blocking.")}
+    assert {"blocking.fetch", "blocking.stream", "blocking.open"} <= waiting.keys() & EXAMPLES.keys()
+    for name, text in waiting.items():
+        assert not {"await", "async"} & set(text.split()), name
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+async def test_an_example_does_what_it_shows(
+    name: str, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ports = await start_servers(nursery, server_tls(tmp_path)[0])
+    shown = {there: here for here, there in ports.items()}
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"resolver": resolver, "trio": trio}
+    for example in EXAMPLES[name]:
+        said = await run(with_ports(example.source, ports), names)
+        wanted = example.want if example.exc_msg is None else example.exc_msg
+        assert CHECKER.check_output(wanted, with_ports(said, shown), FLAGS), f"{example.source}{said}"
+
+
+async def run(source: str, names: dict[str, Any]) -> str:
+    """What a person at a prompt would see, of an error its last line."""
+    code = compile(source, "<example>", "single", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    with redirect_stdout(StringIO()) as out:
+        try:
+            statement = FunctionType(code, names)
+            if code.co_flags & inspect.CO_COROUTINE:
+                await statement()
+            else:  # it may wait for a server of ours, which runs here
+                await trio.to_thread.run_sync(statement)
+        except (ResolveError, ValueError) as error:
+            return "".join(traceback.format_exception_only(error))
+    return out.getvalue()

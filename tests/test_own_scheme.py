@@ -1,0 +1,87 @@
+"""The README's scheme of one's own is that of the tests; what it comes to stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.hang import HANG
+from tests.plugin import install, tidy_finger
+from tests.plugin.finger_server import FingerServer
+
+CHECKOUT = Path(__file__).parents[1]
+
+#: Where the README's server of finger is.
+PLACE = "127.0.0.1:36079"
+
+
+def section() -> str:
+    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    _, _, behind = text.partition("\n## A scheme of your own\n")
+    return behind.partition("\n## ")[0]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```\n", section(), re.MULTILINE | re.DOTALL)
+
+
+def shown() -> list[str]:
+    """What is indented, block by block."""
+    outside = re.sub(r"^```.*?^```\n", "", section(), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"(?:^    .*\n)+", outside, re.MULTILINE)
+    return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in found]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    (tmp_path / "finger.py").write_text(blocks("python")[0], encoding="utf-8")
+    return tmp_path
+
+
+async def said(site: Path, server: FingerServer, *words: str) -> str:
+    """What a Python prints, on whichever stream; the place of its server is the README's."""
+    there = f"127.0.0.1:{server.port}"
+    words = tuple(word.replace(PLACE, there) for word in words)
+    with trio.fail_after(HANG):
+        done = await trio.run_process(
+            [sys.executable, "-W", "error", *words],
+            cwd=site,
+            env={"PYTHONPATH": os.pathsep.join((str(site), str(CHECKOUT))), "PATH": ""},
+            capture_stdout=True,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    return done.stdout.decode().replace("\r\n", "\n").replace(there, PLACE)
+
+
+@pytest.fixture
+async def server(nursery: trio.Nursery) -> FingerServer:
+    return await FingerServer.start(nursery)
+
+
+def test_it_is_the_one_of_the_tests() -> None:
+    assert blocks("python")[0] == Path(tidy_finger.__file__).read_text(encoding="utf-8")
+
+
+async def test_installed_the_command_has_it(site: Path, server: FingerServer) -> None:
+    (table,) = blocks("toml")
+    install(site, tomllib.loads(table)["project"]["entry-points"]["resolver.schemes"])
+    commands = re.findall(r"^\$ resolve (.*)\n((?:(?!\$ ).*\n)*)", shown()[0], re.MULTILINE)
+    assert len(commands) == 3
+    for words, expected in commands:
+        run = "from resolver.cli import run; run()"
+        assert await said(site, server, "-c", run, *words.split()) == expected
+    assert server.heard == [b"joe\r\n"]
+
+
+async def test_registered_a_program_has_it(site: Path, server: FingerServer) -> None:
+    program = blocks("python")[1].replace(PLACE, f"127.0.0.1:{server.port}")
+    assert await said(site, server, "-c", program) == shown()[1]
+    assert server.heard == [b"joe\r\n"]

@@ -1,0 +1,244 @@
+"""The pages for people say what the code does: their tables are held to it, and links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import protocols.step
+import resolver
+from protocols import errors
+from protocols.contract import Kind
+from resolver import registry
+from resolver.cli.arguments import VERBS
+from resolver.cli.vocabulary import RULES, STATUSES
+from tests.cli import contract
+
+CHECKOUT = Path(__file__).parents[1]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "docs/house.md",
+    "docs/agents.md",
+    "docs/strangers.md",
+    "docs/libraries.md",
+]
+
+
+def page(name: str) -> str:
+    return (CHECKOUT / name).read_text(encoding="utf-8")
+
+
+def rows(text: str, heading: str) -> Iterator[list[str]]:
+    """The cells of the rows of the first table behind a heading."""
+    _, _, section = text.partition(f"\n## {heading}\n")
+    assert section, f"there is no section {heading!r}"
+    table = re.search(r"(?:^\|.*\|\n)+", section, re.MULTILINE)
+    assert table is not None
+    for line in table[0].splitlines()[2:]:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def names(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+HOUSE = page("docs/house.md")
+
+
+def test_every_error_stands_in_the_house_with_its_exit_status() -> None:
+    told = {names(row[0])[0]: (names(row[1])[0], row[3]) for row in rows(HOUSE, "Errors and exit statuses")}
+    classes = {
+        name: kind
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.ResolveError) and kind is not errors.ResolveError
+    }
+    assert told.keys() == classes.keys()
+    for name, kind in classes.items():
+        under, status = told[name]
+        assert kind.__mro__[1].__name__ == under
+        if name not in ("Refused", "LimitExceeded"):  # whose status depends
+            assert status == str(kind.exit_code)
+    assert told["Refused"][1] == f"{refused('S04')}, with rule S10 {refused('S10')}"
+    assert told["LimitExceeded"][1] == f"{exceeded('line')}, for `body` and `ratio` {exceeded('ratio')}"
+
+
+def refused(rule: str) -> int:
+    return errors.Refused(rule, "").exit_code
+
+
+def exceeded(limit: str) -> int:
+    assert errors.LimitExceeded("body", "").exit_code == errors.LimitExceeded("ratio", "").exit_code
+    return errors.LimitExceeded(limit, "").exit_code
+
+
+def test_every_verb_stands_in_the_house() -> None:
+    assert {names(row[0])[0] for row in rows(HOUSE, "The command")} == set(VERBS)
+
+
+def test_what_help_says_of_a_rule_stands_in_the_readme() -> None:
+    told = [
+        (row[0], row[1].replace("`", ""), names(row[2])) for row in rows(page("README.md"), "Safety rules")
+    ]
+    assert told == [(rule.name, rule.sentence, list(rule.options)) for rule in RULES]
+
+
+def test_what_help_says_of_statuses_is_all_there_are() -> None:
+    classes = {
+        kind.exit_code
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if hasattr(kind, "exit_code")
+    }
+    assert set(STATUSES) == {0, 1, 9, 130, 141, 143} | {exceeded("ratio"), refused("S10")} | classes
+
+
+MEMBERS = {
+    "`ls`, `info` (an entry)": contract.ENTRY,
+    "`ls`, `info`, of a URL that fails": contract.FAILURE,
+    "`get`, `cat` (an outcome)": contract.OUTCOME,
+    "`explain` (a plan)": contract.PLAN,
+    "`schemes`": contract.SCHEME,
+    **{f"a step `{name}`": members for name, members in contract.STEP.items()},
+}
+
+
+def test_the_members_of_every_record_stand_in_the_house() -> None:
+    """`tests/cli/test_contract.py` holds the command to the same."""
+    told = {row[0]: row[1] for row in rows(HOUSE, "The JSON members")}
+    parse = told.pop("`parse`, for every scheme")
+    assert set(parse.partition(",")[0].split()) == contract.COMMON
+    assert told.keys() == MEMBERS.keys()
+    for record, members in MEMBERS.items():
+        assert set(told[record].split()) == set(members), record
+
+
+def test_the_words_of_a_record_stand_in_the_house() -> None:
+    _, _, section = HOUSE.partition("## The JSON members")
+    for kind in Kind:
+        assert re.search(rf"\b{kind.value}\b", section), kind
+    for proof in contract.PROOFS:
+        assert proof in section
+
+
+def test_every_public_name_stands_in_the_house() -> None:
+    told = {name for row in rows(HOUSE, "The Python API") for name in names(row[1])}
+    errors_told = {names(row[0])[0] for row in rows(HOUSE, "Errors and exit statuses")} | {"ResolveError"}
+    assert told | errors_told == set(resolver.__all__)
+
+
+#: What is written as a path of the checkout.
+PATH = re.compile(r"(?!/)[\w<>./-]*(?:\w/|/\w+|\.(?:py|md|jsonl|toml|txt|sh))")
+FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.SCHEMES.values()})
+
+
+@pytest.mark.parametrize("name", ["docs/house.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_every_path_that_a_page_names_is_there(name: str) -> None:
+    """In full, from the root of the checkout; `<scheme>` is any of ours."""
+    paths = [word for word in names(page(name)) if PATH.fullmatch(word)]
+    for folder in FOLDERS:
+        there = [CHECKOUT / path.replace("<scheme>", folder) for path in paths]
+        assert [str(path) for path in there if not path.exists()] == []
+
+
+def test_every_folder_is_a_room() -> None:
+    rooms = {path for row in rows(HOUSE.replace("### ", "## "), "The rooms") for path in names(row[0])}
+    folders = {str(path.parent.relative_to(CHECKOUT)) for path in CHECKOUT.glob("resolver/*/__init__.py")}
+    folders |= {str(path.parent.relative_to(CHECKOUT)) for path in CHECKOUT.glob("protocols/*/__init__.py")}
+    assert folders - {f"protocols/{folder}" for folder in FOLDERS} <= rooms
+
+
+def test_the_names_in_the_picture_are_those_of_the_code() -> None:
+    picture = re.search(r"### The way of one URL\n\n```\n(.*?)```", HOUSE, re.DOTALL)
+    assert picture is not None
+    dotted = re.findall(r"\b([a-zA-Z_]+)\.(\w+)", picture[1])
+    assert len(dotted) > 5
+    for place, name in dotted:
+        assert hasattr(found_in_the_code(place), name), f"{place}.{name}"
+    steps = re.findall(r"\b(Connect|Say|Hear|Begin|Give|Pass)\b", picture[1])
+    assert all(hasattr(protocols.step, step) for step in steps)
+
+
+def found_in_the_code(place: str) -> object:
+    """A class of the contract, or a module of either package."""
+    if place[0].isupper():
+        return getattr(importlib.import_module("protocols.contract"), place)
+    for package in ("resolver", "protocols"):
+        if importlib.util.find_spec(f"{package}.{place}") is not None:
+            return importlib.import_module(f"{package}.{place}")
+    raise AssertionError(f"there is no module {place}")
+
+
+def test_a_whole_scheme_has_as_many_lines_as_the_house_says() -> None:
+    lines = (CHECKOUT / "tests/plugin/tidy_finger.py").read_text(encoding="utf-8").splitlines()
+    assert f"`tests/plugin/tidy_finger.py` is a whole one in {len(lines)} lines" in HOUSE
+
+
+#: A row of the glossary: a word, what it means, and where it is defined.
+WORD = re.compile(r"^    (\w+) +\S.*?\(([\w.]+)\)$", re.MULTILINE | re.DOTALL)
+
+
+def defined(word: str, place: str) -> bool:
+    """As a name of a module; or of a class, an annotated attribute or a property."""
+    place = place if place.startswith("resolver.") else f"protocols.{place}"
+    if place.islower():
+        found = getattr(importlib.import_module(place), word, None)
+        return found is not None and (not inspect.isclass(found) or found.__module__ == place)
+    module, _, owner = place.rpartition(".")
+    named = getattr(importlib.import_module(module), owner)
+    return hasattr(named, word) or word in inspect.get_annotations(named)
+
+
+def test_every_word_of_the_glossary_is_one_of_the_code() -> None:
+    found = WORD.findall(protocols.__doc__ or "")
+    assert len(found) == len(re.findall(r"^    \w", protocols.__doc__ or "", re.MULTILINE)) > 40
+    assert [(word, place) for word, place in found if not defined(word, place)] == []
+    words = [word for word, _ in found]
+    assert len(words) == len(set(words))
+
+
+#: What the tests read from the environment, wherever they do.
+READ = re.compile(r"environ(?:\.get\(|\[)\"((?:RESOLVE|[A-Z]+_FUZZ)[A-Z_]*)|\$\{?(RESOLVE_[A-Z_]+)")
+
+
+def test_every_variable_is_explained() -> None:
+    texts = [*(CHECKOUT / "tests").rglob("*.py"), *(CHECKOUT / "tests").rglob("*.sh"), CHECKOUT / "Makefile"]
+    found = {
+        name for path in texts for pair in READ.findall(path.read_text(encoding="utf-8")) for name in pair
+    }
+    told = {
+        name.partition("=")[0]
+        for row in rows(page("CONTRIBUTING.md"), "What is skipped, and how to have it")
+        for name in names(row[0])
+    }
+    assert told == found - {""}
+
+
+def test_every_target_is_explained_where_it_stands() -> None:
+    makefile = page("Makefile")
+    targets = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert targets is not None
+    explained = re.findall(r"^#   make ([a-z-]+)  ", makefile, re.MULTILINE)
+    assert sorted(explained) == sorted(targets[1].split())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    text = page(name)
+    for place in re.findall(r"\]\(([^)]+)\)", text):
+        if "://" in place:
+            continue
+        path, _, heading = place.partition("#")
+        there = CHECKOUT / name if not path else (CHECKOUT / name).parent / path
+        assert there.exists(), place
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in {
+                re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-") for each in headings
+            }

@@ -1,0 +1,28 @@
+"""The reference has every public name once, and nothing else; `make docs` holds its links and parameters."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import resolver
+
+PAGES = Path(__file__).parents[1] / "docs/reference"
+
+
+def test_every_public_name_stands_on_one_page() -> None:
+    told = [
+        name
+        for page in PAGES.glob("*.md")
+        for name in re.findall(r"^::: resolver\.(\w+)$", page.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert Counter(told) == Counter(resolver.__all__)
+
+
+def test_every_page_is_found_from_the_first() -> None:
+    overview = (PAGES / "index.md").read_text("utf-8")
+    contents = (PAGES.parent / "mkdocs.yml").read_text("utf-8")
+    for page in PAGES.glob("*.md"):
+        assert page.name == "index.md" or f"({page.name})" in overview
+        assert f": {page.name}\n" in contents

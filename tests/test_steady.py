@@ -1,0 +1,140 @@
+"""The tests say the same on a busy machine: what they must do without, and that it would be found."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.architecture.source import Module, modules
+from tests.scheduled import ScheduledClock
+
+CHECKOUT = Path(__file__).parents[1]
+TESTS = [
+    module
+    for module in modules(CHECKOUT, "tests", "fixtures")
+    if not module.name.startswith("tests.benchmarks")  # which measure, and assert nothing
+]
+
+#: What may read a clock of the machine.
+CLOCKS = {
+    "tests.scheduled": "makes the clock that the others have",
+    "tests.faults.killed_at_random": "chooses the moment of a kill",
+    "tests.servers.keeper": "asks servers to end, and then kills them",
+}
+#: What may ask how late it is, though it does not make the time itself with trio's `MockClock`.
+ASKS_THE_TIME = {"tests.scheduled": "makes a clock", "tests.test_scheduled": "is about it"}
+OF_THE_MACHINE = frozenset({"monotonic", "perf_counter", "monotonic_ns", "perf_counter_ns", "time_ns"})
+OF_THE_PROFILE = frozenset({"deadline", "derandomize", "print_blob", "database"})
+
+
+def _calls(module: Module) -> list[tuple[str, ast.Call]]:
+    return [
+        (ast.unparse(node.func).rpartition(".")[2], node)
+        for node in module.nodes
+        if isinstance(node, ast.Call)
+    ]
+
+
+def waits_until_it_hangs(module: Module) -> list[str]:
+    """Nothing fails because it took longer than somebody thought."""
+    return [
+        f"{module.name}:{call.lineno} gives {ast.unparse(call)} and not HANG"
+        for name, call in _calls(module)
+        if name in ("fail_after", "fail_at") and ast.unparse(call.args[0]) != "HANG"
+    ]
+
+
+def gives_others_until_it_hangs(module: Module) -> list[str]:
+    """A process, a thread, a socket."""
+    return [
+        f"{module.name}:{call.lineno} gives {ast.unparse(keyword)} and not HANG"
+        for _, call in _calls(module)
+        for keyword in call.keywords
+        if keyword.arg == "timeout" and isinstance(keyword.value, ast.Constant) and keyword.value.value
+    ]
+
+
+def reads_no_clock(module: Module) -> list[str]:
+    if module.name in CLOCKS:
+        return []
+    return [
+        f"{module.name}:{call.lineno} reads {ast.unparse(call.func)}"
+        for name, call in _calls(module)
+        if name in OF_THE_MACHINE or ast.unparse(call.func) == "time.time"
+    ]
+
+
+def does_not_ask_how_late_it_is(module: Module) -> list[str]:
+    if module.name in ASKS_THE_TIME or "MockClock" in module.source:
+        return []
+    return [
+        f"{module.name}:{call.lineno} asks {ast.unparse(call)}"
+        for name, call in _calls(module)
+        if name == "current_time"
+    ]
+
+
+def leaves_hypothesis_to_the_profile(module: Module) -> list[str]:
+    return [
+        f"{module.name}:{call.lineno} sets {keyword.arg}"
+        for name, call in _calls(module)
+        for keyword in call.keywords
+        if name == "settings" and keyword.arg in OF_THE_PROFILE
+    ]
+
+
+BROKEN: list[tuple[Callable[[Module], list[str]], str]] = [
+    (waits_until_it_hangs, "with trio.fail_after(5): ..."),
+    (waits_until_it_hangs, "with fail_after(LIMIT): ..."),
+    (gives_others_until_it_hangs, "subprocess.run(command, timeout=60)"),
+    (reads_no_clock, "began = time.perf_counter()"),
+    (reads_no_clock, "began = time.time()"),
+    (does_not_ask_how_late_it_is, "assert trio.current_time() - sent < SOON"),
+    (leaves_hypothesis_to_the_profile, "@settings(max_examples=5, deadline=None)\ndef f(): ..."),
+]
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, _ in BROKEN), ids=lambda rule: rule.__name__)
+def test_every_test_keeps_the_rule(rule: Callable[[Module], list[str]]) -> None:
+    assert [finding for module in TESTS for finding in rule(module)] == []
+
+
+@pytest.mark.parametrize(("rule", "source"), BROKEN)
+def test_a_rule_finds_what_breaks_it(rule: Callable[[Module], list[str]], source: str) -> None:
+    assert rule(Module("tests.pretended", source)) != []
+
+
+@pytest.mark.parametrize("name", sorted(CLOCKS.keys() | ASKS_THE_TIME.keys()))
+def test_exceptions_to_the_rules_are_still_needed(name: str) -> None:
+    (module,) = (module for module in TESTS if module.name == name)
+    pretended = Module("tests.pretended", module.source)
+    assert (reads_no_clock(pretended) != []) == (name in CLOCKS)
+    assert name not in ASKS_THE_TIME or does_not_ask_how_late_it_is(pretended) != []
+
+
+def test_continuous_integration_tries_other_examples_at_every_run() -> None:
+    """Hypothesis has a profile of its own where `CI` is set."""
+    code = (
+        "import tests.conftest; from hypothesis import settings; of = settings();"
+        "print(of.deadline, of.derandomize, of.print_blob)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=CHECKOUT,
+        env={**os.environ, "CI": "true"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["None", "False", "True"]
+
+
+async def test_the_clock_of_a_test_stands_still_while_others_run() -> None:
+    assert isinstance(trio.lowlevel.current_clock(), ScheduledClock)

@@ -1,0 +1,58 @@
+"""The table of `docs/strangers.md` holds: what is ours, and that the servers behind it notice who comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.strangers import (
+    CASES,
+    OURS,
+    THEIRS,
+    Case,
+    hostile_servers,
+    measure,
+    names_of_ours,
+)
+from tests.resolver.adapters.guard.network import Server
+
+PAGE = (Path(__file__).parents[1] / "docs/strangers.md").read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line[:1] == "|"
+]
+HEADS = next(row for row in ROWS if "resolve" in row)
+TOLD = {row[0]: dict(zip(HEADS, row, strict=True)) for row in ROWS if len(row) == len(HEADS)}
+
+
+@pytest.fixture(name="server")
+def _server(tmp_path: Path) -> Iterator[Server]:
+    with hostile_servers(tmp_path) as server, names_of_ours():
+        yield server
+
+
+def test_the_page_has_every_case_and_every_client() -> None:
+    assert [words for words in TOLD if words in {case.words for case in CASES}] == [
+        case.words for case in CASES
+    ]
+    assert [head.split()[0] for head in HEADS[1:-4]] == list(THEIRS)
+    assert HEADS[-4:] == list(OURS)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.words)
+def test_what_is_ours_lets_through_what_the_page_says(case: Case, server: Server) -> None:
+    """Which of two rules stops a URL first is a client's own; whether one does is the guard's."""
+    told = TOLD[case.words]
+    for name, client in OURS.items():
+        measured = measure(client, case, server)
+        assert (measured == "reached") == (told[name] == "reached"), name
+        if name == "resolve":
+            assert measured == told[name]
+
+
+@pytest.mark.parametrize("name", ["urllib", "requests", "httpx", "aiohttp"])
+def test_a_client_without_a_guard_gets_inside(name: str, server: Server) -> None:
+    """Else the table would show nothing."""
+    plain = [case for case in CASES if case.words in ("an address inside", "a redirect inside")]
+    assert [measure(THEIRS[name], case, server) for case in plain] == ["reached", "reached"]
