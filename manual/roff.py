@@ -1,0 +1,72 @@
+"""The page of the manual: man(7), in the order that pages of section 1 have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from manual.words import NOTE
+from resolver.cli.options import OPTIONS, Option
+from resolver.cli.vocabulary import RULES, STATUSES, VERBS
+from resolver.version import VERSION
+
+_WHAT = "fetch what URLs locate: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero"
+_ABOUT = """
+resolve asks for what URLs of any scheme of RFC 1738 and their TLS siblings locate. A URL has a colon and a
+verb has none, so both may come first; no verb means get. A transfer that ends short is an error, always;
+another try, and another run, goes on where the last one stopped.
+"""
+
+
+def page() -> str:
+    return "".join(f"{line}\n" for line in _lines())
+
+
+def _lines() -> Iterator[str]:
+    yield f'.\\" {NOTE}'
+    yield f'.TH RESOLVE 1 "" "resolve {VERSION}" "User Commands"'
+    yield from _section("NAME", [f"resolve \\- {_text(_WHAT)}"])
+    yield from _section("SYNOPSIS", [".B resolve", "[\\fIVERB\\fR] [\\fIOPTION\\fR]... \\fIURL\\fR..."])
+    yield from _section("DESCRIPTION", map(_text, _ABOUT.split("\n")[1:-1]))
+    yield from _section("VERBS", (_item(f"{verb.name} {verb.takes}".strip(), verb.purpose) for verb in VERBS))
+    yield ".SH OPTIONS"
+    for title, group in OPTIONS.items():
+        yield f'.SS "{title.capitalize()}"'
+        yield from (_option(row) for row in group)
+    examples = (
+        f".PP\n{_text(verb.purpose.capitalize())}:\n.PP\n.EX\n    {_text(verb.example)}\n.EE"
+        for verb in VERBS
+    )
+    yield from _section("EXAMPLES", examples)
+    yield from _section("EXIT STATUS", (_item(str(status), words) for status, words in STATUSES.items()))
+    yield from _section("RULES OF THE POLICY", (_item(rule.name, rule.sentence) for rule in RULES))
+    yield from _section("SEE ALSO", [".BR curl (1),", ".BR wget (1),", ".BR lftp (1)"])
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f".SH {title}" if " " not in title else f'.SH "{title}"'
+    yield from lines
+
+
+def _item(name: str, words: str) -> str:
+    return f".TP\n.B {_text(name)}\n{_text(words)}"
+
+
+def _option(row: Option) -> str:
+    names = ", ".join(f"\\fB{_text(flag)}\\fR" for flag in row.flags)
+    takes = "" if row.takes is None else f" \\fI{_text(row.takes)}\\fR"
+    words = [row.purpose]
+    if row.choices is not None:
+        words.append(", ".join(f"{word} (default)" if word == row.unset else word for word in row.choices))
+    verbs = "" if row.name in ("help", "version") else f" For {', '.join(row.verbs.split())}."
+    return f".TP\n{names}{takes}\n{_text(_sentence(': '.join(words)))}{_text(verbs)}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
+def _text(text: str) -> str:
+    """Words as they are: nothing in them drives the formatter."""
+    shown = text.replace("\\", "\\e").replace("-", "\\-").replace("^", "\\(ha").replace("~", "\\(ti")
+    shown = shown.replace("'", "\\(aq").replace("`", "\\(ga").replace('"', "\\(dq").replace("…", "\\&...")
+    return f"\\&{shown}" if shown.startswith((".", "\\(aq")) else shown

@@ -1,0 +1,45 @@
+"""What is to be completed, from the tables: verbs, the options of each, and what an option takes."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from resolver.cli.options import Option, rows
+from resolver.cli.vocabulary import RULES, STATUSES, VERBS
+
+#: What stands behind an option: words of a list, a file, a directory, something that only a person knows,
+#: or nothing.
+Value: TypeAlias = Literal["words", "file", "directory", "text", "nothing"]
+
+_FILES = ("FILE", "LIST")
+_DIRECTORIES = ("DIR",)
+
+NOTE = "Made by `python -m manual` from the tables of the command: changes belong there."
+
+
+def verb_names() -> list[str]:
+    return [verb.name for verb in VERBS]
+
+
+def options_of(verb: str) -> list[Option]:
+    return [row for row in rows() if verb in row.verbs.split()]
+
+
+def value_of(row: Option) -> Value:
+    if row.takes is None:
+        return "nothing"
+    if row.choices is not None:
+        return "words"
+    first = row.takes.partition("|")[0]
+    return "file" if first in _FILES else "directory" if first in _DIRECTORIES else "text"
+
+
+def valued() -> list[Option]:
+    """Options that take something."""
+    return [row for row in rows() if row.takes is not None]
+
+
+def topics() -> list[str]:
+    """What there is help on."""
+    options = [row.long for row in rows()]
+    return [*verb_names(), *options, *(rule.name for rule in RULES), *map(str, STATUSES)]

@@ -1,0 +1,94 @@
+"""Completion for zsh: its _arguments, with the options of the verb that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from manual.words import NOTE, options_of, topics, value_of, valued
+from resolver.cli.options import Option
+from resolver.cli.vocabulary import VERBS
+
+_HEAD = """\
+#compdef resolve
+# {note}
+
+_resolve() {{
+    local verb index
+    local -a options
+    for ((index = 2; index < CURRENT; index++)); do
+        case $words[index] in
+            ({valued}) ((index++)) ;;
+            (-*) ;;
+            ({verbs}) verb=$words[index]; break ;;
+            (*) verb=get; break ;;
+        esac
+    done
+    case $verb in
+"""
+_TAIL = """\
+    esac
+    if [[ -z $verb ]]; then
+        _arguments -s -S $options '*:verb:(({verbs}))'
+    elif [[ $verb == help ]]; then
+        _arguments -s -S $options '*:topic:({topics})'
+    elif [[ $verb == extract ]]; then
+        _arguments -s -S $options '*:text:_files'
+    else
+        _arguments -s -S $options '*:URL:_urls'
+    fi
+}}
+
+_resolve "$@"
+"""
+
+
+def script() -> str:
+    return "".join(f"{line}\n" for line in _lines())
+
+
+def _lines() -> Iterator[str]:
+    flags = "|".join(flag for row in valued() for flag in row.flags)
+    verbs = "|".join(verb.name for verb in VERBS)
+    yield from _HEAD.format(note=NOTE, valued=flags, verbs=verbs).splitlines()
+    for verb in VERBS:
+        yield f"        ({'get|' + _EMPTY if verb.name == 'get' else verb.name}) options=("
+        for row in options_of(verb.name):
+            yield from (f"            {spec}" for spec in _specs(row))
+        yield "        ) ;;"
+    described = " ".join(f"{verb.name}\\:{_quoted(_described(verb.purpose))}" for verb in VERBS)
+    yield from _TAIL.format(verbs=described, topics=" ".join(topics())).splitlines()
+
+
+_EMPTY = "''"
+
+
+def _specs(row: Option) -> Iterator[str]:
+    """One for each name; a name excludes the others, unless it may be repeated."""
+    others = "" if row.many else f"({' '.join(row.flags)})"
+    for flag in row.flags:
+        joint = "" if row.takes is None else "=" if flag.startswith("--") else "+"
+        repeated = "*" if row.many else ""
+        text = f"{others}{repeated}{flag}{joint}[{_described(row.purpose)}]{_value(row)}"
+        yield "'" + text.replace("'", "'\\''") + "'"
+
+
+def _value(row: Option) -> str:
+    match value_of(row):
+        case "nothing":
+            return ""
+        case "words":
+            return f":{row.takes}:({' '.join(row.choices or ())})"
+        case "file":
+            return f":{_described(row.takes or '')}:_files"
+        case "directory":
+            return f":{row.takes}:_files -/"
+    return f":{_described(row.takes or '')}: "
+
+
+def _described(text: str) -> str:
+    """A text where a colon or a bracket would mean something."""
+    return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', "") + '"'
