@@ -89,6 +89,7 @@ async def save(
     make_directory: bool = False,
     digest: bool = False,
     checksum: str | Checksum | None = None,
+    size: int | None = None,
     mirrors: Sequence[UrlLike] = (),
     listings: bool = True,
     origin: Origin = "user",
@@ -107,6 +108,7 @@ async def save(
         make_directory: make the directory it goes to.
         digest: take the SHA-256 of it.
         checksum: `ALG:HEX`, or `auto` for what the server says of it.
+        size: how many octets it has, where that is known: with another number it is another object.
         mirrors: other places of the same object, asked where this one fails.
         listings: whether a directory may become a file of its lines.
 
@@ -126,6 +128,7 @@ async def save(
             make_directory=make_directory,
             digest=digest,
             checksum=checksum,
+            size=size,
             mirrors=mirrors,
             listings=listings,
             origin=origin,

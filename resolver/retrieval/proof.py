@@ -1,4 +1,5 @@
-"""Proof that a file is the right one: a digest that was given, or one that its own place publishes.
+"""Proof that a file is the right one: a size and a digest that were given, or a digest that its own place
+publishes.
 
 With `auto` these are asked in turn, and the first that answers counts: the digest headers of the reply
 (RFC 9530, RFC 3230), then beside the object and on its own origin `NAME.sha256`, `NAME.sha512`, `NAME.md5`,
@@ -30,19 +31,30 @@ class Proof:
     """Checks one file, once or, after a mismatch, again."""
 
     def __init__(
-        self, network: Network, wanted: Checksum | None, clock: Clock, retry_policy: RetryPolicy
+        self,
+        network: Network,
+        wanted: Checksum | None,
+        size: int | None,
+        clock: Clock,
+        retry_policy: RetryPolicy,
     ) -> None:
         self._network = network
         self._wanted = wanted
+        self._size = size
         self._clock = clock
         self._retry_policy = retry_policy
         self.findings: list[Finding] = []
 
     async def check(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
-        """`{"digest"}` if it was compared and is right, nothing if there was none to compare.
+        """What was compared and is right, out of `{"length", "digest"}`.
 
         Raises `ChecksumMismatch`.
         """
+        sized: set[str] = set() if self._size is None else {"length"}
+        check_size(sink.position, self._size, reply.url)
+        return sized | await self._check_digest(sink, reply)
+
+    async def _check_digest(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
         wanted = self._wanted
         if wanted is not None and wanted.algorithm == "auto":
             wanted = await self._published(reply)
@@ -115,6 +127,13 @@ class Proof:
         except ResolveError:
             return None
         return memory.content().decode("utf-8", "replace") if found.chain == () else None
+
+
+def check_size(found: int, wanted: int | None, url: str) -> None:
+    """Can an object of so many octets be the one of the size that was given? Raises `ChecksumMismatch`:
+    octets of another number have another digest."""
+    if wanted is not None and found != wanted:
+        raise ChecksumMismatch(f"it has {found} octets, not {wanted}", url=url)
 
 
 def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:

@@ -25,7 +25,7 @@ from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.hops import Request
 from resolver.retrieval.limits import most_streamed
-from resolver.retrieval.proof import Proof
+from resolver.retrieval.proof import Proof, check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.retry import Fill, Retrier, RetryPolicy, refuse_pointer
@@ -50,6 +50,7 @@ class Order:
     make_directory: bool = False
     digest: bool = False
     checksum: Checksum | None = None
+    size: int | None = None
     listings: bool = True
 
 
@@ -122,7 +123,8 @@ class Saver:
     async def _fetch(self, sink: PartialFile) -> Saved:
         if sink.dropped is not None:
             self._report("save:restarted", f"{sink.dropped}: started over")
-        proof = Proof(self._network, self._order.checksum, self._clock, self._retry_policy)
+        order = self._order
+        proof = Proof(self._network, order.checksum, order.size, self._clock, self._retry_policy)
         reply, proved = await self._bring(sink, proof)
         digest = await sink.digest("sha256") if self._order.digest else None
         size = sink.position
@@ -169,6 +171,8 @@ class Saver:
     async def _fill(self, reply: StreamingResponse, sink: AnySink) -> None:
         if not self._order.listings:
             refuse_listing(reply)
+        if reply.size is not None and not reply.lists:  # nobody waits for the octets of another object
+            check_size(reply.size, self._order.size, reply.url)
         await fill(reply, sink)
 
     def _retrier(self, requests: Sequence[Request], keep: Store, fill: Fill) -> Retrier:

@@ -325,6 +325,7 @@ class Resolver:
         make_directory: bool = False,
         digest: bool = False,
         checksum: str | Checksum | None = None,
+        size: int | None = None,
         mirrors: Sequence[UrlLike] = (),
         listings: bool = True,
         origin: Origin = "user",
@@ -338,9 +339,10 @@ class Resolver:
         `resume` (it counts as begun), `skip`, `newer` (fetch only what is later), `replace`, `rename` (take
         the next free name). `make_directory` makes the directory it goes to. With `digest` the SHA-256 of
         the file is taken. `checksum` is `ALG:HEX` or `auto`; a file that does not match is fetched once
-        more, then removed (`ChecksumMismatch`). `mirrors` are other places of the same object, which take
-        over when one fails, before those of its host. A directory, menu, group or result list becomes a file
-        of its lines; without `listings` it is refused (S14).
+        more, then removed (`ChecksumMismatch`); so is one that has not the `size` that was given, and a place
+        that announces another one is not asked for its octets. `mirrors` are other places of the same
+        object, which take over when one fails, before those of its host. A directory, menu, group or result
+        list becomes a file of its lines; without `listings` it is refused (S14).
         """
         first = self._request(url, origin, referrer, want="file", prompt=True)
         elsewhere = (*mirrors, *mirrored(first.url, self._network.host_of(first.url).mirrors))
@@ -352,6 +354,7 @@ class Resolver:
             make_directory=make_directory,
             digest=digest,
             checksum=Checksum.parse(checksum) if isinstance(checksum, str) else checksum,
+            size=size,
             listings=listings,
         )
         try:

@@ -183,3 +183,39 @@ async def test_auto_asks_nothing_of_a_place_that_publishes_none(
     saved = await save(server.url("00/about"), tmp_path, "auto")
     assert len(server.requests) == 1
     assert [finding.rule for finding in saved.findings][-1:] == ["save:no-checksum"]
+
+
+async def save_sized(url: str, folder: Path, size: int, *mirrors: str) -> Saved:
+    async with Resolver(patience=RetryPolicy(tries=2, delay=0.0)) as session:
+        return await session.save(url, folder / "object", size=size, mirrors=mirrors)
+
+
+async def test_a_size_that_is_right(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """It counts as checked, also where the peer announces none."""
+    server = await serve(nursery, {"/pub/object": replace(PAGE, framing="close")})
+    saved = await save_sized(server.url("/pub/object"), tmp_path, len(OBJECT))
+    assert "length" in saved.verified
+
+
+async def test_a_size_that_another_one_is_announced_for(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Its octets are not waited for, and the next place has its turn."""
+    server = await serve(nursery, {"/pub/object": Page(OBJECT + b"!"), "/elsewhere/object": PAGE})
+    (alone := tmp_path / "alone").mkdir()
+    saved = await save_sized(
+        server.url("/pub/object"), tmp_path, len(OBJECT), server.url("/elsewhere/object")
+    )
+    assert (tmp_path / "object").read_bytes() == OBJECT
+    assert saved.mirror == server.url("/elsewhere/object")
+    with pytest.raises(ChecksumMismatch, match=f"it has {len(OBJECT) + 1} octets, not {len(OBJECT)}"):
+        await save_sized(server.url("/pub/object"), alone, len(OBJECT))
+    assert os.listdir(alone) == []
+
+
+async def test_a_size_that_only_the_end_tells(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """It is fetched once more; then there is no file."""
+    server = await serve(nursery, {"/pub/object": replace(PAGE, framing="close")})
+    with pytest.raises(ChecksumMismatch) as caught:
+        await save_sized(server.url("/pub/object"), tmp_path, len(OBJECT) + 1)
+    assert caught.value.exit_code == 10
+    assert asked(server) == ["object", "object"]
+    assert os.listdir(tmp_path) == []
