@@ -36,7 +36,7 @@ Its way out:
                       (resolver.gate.connector)
     UrlGate           the gate of one URL, made of its admission (resolver.gate.url_gate)
     StreamSettings    limits, trust and listeners of the one who uses a connection now
-                      (resolver.gate.stream)
+                      (resolver.gate.stream_settings)
 
 A connection that serves again:
 

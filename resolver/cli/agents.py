@@ -66,6 +66,7 @@ def grant_of(command: Command) -> Grant:
         cafile=command.cafile,
         family=command.family,
         news_server=found.news_server,
+        rate=found.rate,
         strict=command.strict,
     )
 

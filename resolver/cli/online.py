@@ -159,6 +159,7 @@ class _Run:
             news_server=command.found.news_server,
             proxy=command.found.proxy,
             cookies=command.found.cookies,
+            rate=command.found.rate,
             hosts=hosts_of(command.configuration),
             patience=_retry_policy(command),
         )

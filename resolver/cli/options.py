@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Literal, NamedTuple, TypeAlias
 
-from resolver.cli.values import checksum, count, entry, number, path, port, proxy, referrer, seconds, size
+from resolver.cli.values import (
+    checksum,
+    count,
+    entry,
+    number,
+    path,
+    port,
+    proxy,
+    rate,
+    referrer,
+    seconds,
+    size,
+)
 
 #: What a command line says: an attribute for each row of the table.
 Found: TypeAlias = SimpleNamespace
@@ -113,6 +125,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--retry-delay",), "S", "before a second try (1); doubles", FETCH, kind=seconds, default=1.0),
         Option(("--retry-all",), None, "try again also what is likely to be the same", FETCH),
         Option(("--min-rate",), "BYTES", "octets a second, below which to give up", FETCHED, kind=size),
+        Option(("--rate",), "BYTES", "octets a second of all transfers together", FETCHED, kind=rate),
         Option(("--max-time",), "S", "seconds for all of one URL (600 if untrusted)", FETCHED, kind=seconds),
         Option(("--limit",), "NAME=VALUE", "line, lines, entries, hops, body, ratio, …", FETCHED, many=True),
     ),

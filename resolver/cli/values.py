@@ -66,6 +66,14 @@ def size(text: str) -> int:
     return int(digits) * factor
 
 
+def rate(text: str) -> int:
+    """A number of octets a second, as `size`."""
+    value = size(text)
+    if not value:
+        raise BadValue("octets a second are needed, 1 or more, not 0")
+    return value
+
+
 def seconds(text: str) -> float:
     """Seconds, above 0, in decimal figures."""
     value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", text) else 0.0

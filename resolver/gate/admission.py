@@ -16,6 +16,7 @@ from resolver.gate.lookup import LookupCache
 from resolver.gate.mask import Mask
 from resolver.gate.pipeline import Pipelines
 from resolver.gate.pool import Pool
+from resolver.gate.rate import Bucket
 from resolver.gate.trust import Trust
 from resolver.hosts import NOTHING, Host, Hosts
 from resolver.policy import (
@@ -42,7 +43,7 @@ Family: TypeAlias = Literal["4", "6"]
 class Shared:
     """What the retrievals of one run have in common. `credentials` gives those for a place; `variables` are
     what the environment and the caller say of proxies, `logins` who we are to those, `hosts` is what holds
-    for single ones."""
+    for single ones, `bucket` the rate of all."""
 
     policy: Policy
     limits: Limits
@@ -58,6 +59,7 @@ class Shared:
     logins: Logins
     contacts: Contacts = field(default_factory=Contacts)
     hosts: Hosts | None = None
+    bucket: Bucket | None = None
 
 
 class Admission:

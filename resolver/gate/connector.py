@@ -12,8 +12,11 @@ from resolver.events import Connected
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import Attempts
 from resolver.gate.pool import Kept
-from resolver.gate.stream import Stream, StreamSettings
+from resolver.gate.rate import Throttle
+from resolver.gate.stream import Stream
+from resolver.gate.stream_settings import StreamSettings
 from resolver.gate.zones import within_zone
+from resolver.loops import running
 
 #: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
 _OFFERS = ("h2", "http/1.1")
@@ -118,6 +121,12 @@ class Connector:
         return fitting
 
     @cached_property
+    def throttle(self) -> Throttle | None:
+        """By which all connections of this URL take their octets."""
+        bucket = self._shared.bucket
+        return None if bucket is None else Throttle(bucket, running())
+
+    @cached_property
     def settings(self) -> StreamSettings:
         """What holds for every connection made for this URL."""
         admission, limits = self._admission, self._admission.limits
@@ -138,4 +147,5 @@ class Connector:
             certfile=admission.host.certfile,
             mask=admission.mask,
             contact=self._shared.contacts[admission.place],
+            throttle=self.throttle,
         )

@@ -20,7 +20,7 @@ from resolver.clock import AnswerPace
 from resolver.disk.faults import reason
 from resolver.events import Received, Sent
 from resolver.gate.connecting import family_of
-from resolver.gate.stream import StreamSettings
+from resolver.gate.stream_settings import StreamSettings
 from resolver.gate.zones import address_of, socket_address
 
 #: The most a UDP datagram can hold, headers included.

@@ -16,6 +16,7 @@ from resolver.gate.lookup import Lookup, LookupCache, look_up
 from resolver.gate.mask import Mask
 from resolver.gate.pipeline import Pipelines
 from resolver.gate.pool import Pool
+from resolver.gate.rate import Bucket, check_rate
 from resolver.gate.trust import Trust
 from resolver.gate.url_gate import UrlGate
 from resolver.hosts import NOTHING, Host, Hosts
@@ -38,12 +39,13 @@ class Network:
 
     An async context manager: connections are kept for one another only inside it. `lookup` asks for the
     addresses of a name; tests replace it. Of the settings it heeds those about the way out, and about who we
-    are. Raises `NotConfigured` where a proxy is none.
+    are. Raises `NotConfigured` where a proxy is none, or a rate.
     """
 
     def __init__(self, *, lookup: Lookup = look_up, **settings: Unpack[Settings]) -> None:
         proxy, environment = settings.get("proxy"), settings.get("environment")
         check_proxy(proxy)
+        check_rate(rate := settings.get("rate"))
         hosts = settings.get("hosts")
         for host in () if hosts is None else hosts.values():
             check_proxy(host.proxy, OF_HOST)
@@ -69,6 +71,7 @@ class Network:
             variables=proxies_here(proxy) if environment is None else proxy_variables(environment, proxy),
             logins=Logins(),
             hosts=Hosts(hosts).with_limits(self.policy.bound) if hosts else None,
+            bucket=None if rate is None else Bucket(rate),
         )
         self.limits = self._shared.limits
         self.gateways = self._shared.gateways

@@ -17,7 +17,8 @@ from typing import TypeAlias
 from protocols.contract import Line, PipelineState, Sink
 from protocols.errors import Disconnected, NetworkError, TimedOut
 from resolver.gate.pool import Pool
-from resolver.gate.stream import Stream, StreamSettings
+from resolver.gate.stream import Stream
+from resolver.gate.stream_settings import StreamSettings
 from resolver.loops import Event, running
 
 #: Connects, or finds a kept connection: with its state.

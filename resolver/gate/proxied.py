@@ -20,7 +20,8 @@ from protocols.wire import Buffer, Reader, Rest
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import Attempts
 from resolver.gate.connector import Connector
-from resolver.gate.stream import Stream, StreamSettings
+from resolver.gate.stream import Stream
+from resolver.gate.stream_settings import StreamSettings
 from resolver.policy import literal_addresses
 
 T = TypeVar("T")

@@ -11,23 +11,20 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NoReturn, TypeVar
 
 from protocols.contract import Line, Sink
 from protocols.errors import Disconnected, ProtocolError, TimedOut
 from resolver.clock import AnswerPace
-from resolver.events import OnEvent, Received, Sent
+from resolver.events import Received, Sent
 from resolver.gate.bulk import COPY_SIZE, SPLICE_FROM, Pipe, spliceable
-from resolver.gate.contact import Contact
 from resolver.gate.faults import connection_fault, is_cut, tls_fault
 from resolver.gate.inner_tls import SECURED, InnerTls, Secured, wrap
-from resolver.gate.mask import Mask, Reported, Secrets
-from resolver.gate.trust import Trust
-from resolver.loops import Loop, running
+from resolver.gate.mask import Reported, Secrets
+from resolver.gate.stream_settings import StreamSettings
 
 T = TypeVar("T")
 
@@ -48,32 +45,6 @@ _NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 # Linux: acknowledge at once while we wait. A server with Nagle's algorithm on holds the second half
 # of an answer back until then: 40 ms for each article (measured with INN). The kernel forgets it.
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamSettings:
-    """What holds for every connection made for one URL. `url` is redacted, `host` is whom TLS has to
-    prove, `idle` and `connect` are in seconds; `report` is None where nobody listens. `check_secret` is
-    asked, with the peer, whether TLS stands, and what is secret, before a password leaves: it raises
-    `Refused`. `offers` are the protocols that the peer may choose from in the handshake (ALPN, RFC 7301);
-    `shows_certificate` says that a certificate of our own is for it, `certfile` that one is for it alone.
-    `least` octets a second are to come of an answer that has begun. `mask` is told of the secrets that go
-    out, and `contact` of what comes."""
-
-    url: str
-    host: str
-    idle: float
-    connect: float
-    trust: Trust
-    report: OnEvent | None
-    check_secret: Callable[[str, bool, Sequence[bytes]], None]
-    offers: tuple[str, ...] = ()
-    shows_certificate: bool = False
-    certfile: str | None = None
-    least: int | None = None
-    mask: Mask = field(default_factory=Mask)
-    contact: Contact = field(default_factory=Contact)
-    loop: Loop = field(default_factory=running)
 
 
 class Stream:
@@ -189,6 +160,7 @@ class Stream:
             octets, self._ahead = self._ahead, b""
             self.received += len(octets)
             return octets
+        await self._turn()
         since = self.loop.current_time()
         count = await self._fill(self._view)
         waited = self.loop.current_time() - since
@@ -228,23 +200,38 @@ class Stream:
         """The kernel moves the octets; none of them becomes an object of ours."""
         with Pipe() as pipe:
             while self.received != end:
+                await self._turn()
                 await self.loop.checkpoint()
-                most = pipe.size if end is None else min(pipe.size, end - self.received)
+                most = self._share(pipe.size if end is None else min(pipe.size, end - self.received))
                 pull = partial(pipe.pull, self._sock.fileno(), most)
                 moved = await self._perform(pull, self._wait_readable)
                 if moved == 0:
                     return
-                self.received += moved
+                self._take_in(moved)
                 pipe.push(sink, moved)
 
     async def _copy(self, sink: Sink, end: int | None) -> None:
         view = memoryview(bytearray(COPY_SIZE if end is None else min(COPY_SIZE, end - self.received)))
         while self.received != end:
+            await self._turn()
             most = len(view) if end is None else min(len(view), end - self.received)
             count = await self._fill(view[:most])
             if count == 0:
                 return
             sink.write(view[:count])
+
+    async def _turn(self) -> None:
+        if self._settings.throttle is not None:
+            await self._settings.throttle.turn()
+
+    def _share(self, most: int) -> int:
+        throttle = self._settings.throttle
+        return most if throttle is None else min(most, throttle.share)
+
+    def _take_in(self, count: int) -> None:
+        self.received += count
+        if self._settings.throttle is not None:
+            self._settings.throttle.took(count)
 
     async def start_tls(self) -> None:
         with self.loop.move_on_after(self._settings.connect) as scope:
@@ -305,8 +292,8 @@ class Stream:
             await self.loop.checkpoint_if_cancelled()
         waits = self._waits
         take = self._take_records if isinstance(self._sock, SECURED) else self._take
-        count = await self._perform(partial(take, view), self._wait_readable)
-        self.received += count
+        count = await self._perform(partial(take, view[: self._share(len(view))]), self._wait_readable)
+        self._take_in(count)
         if count:
             self._settings.contact.made = True
         self._unshared = self._unshared + max(count, _CALL) if waits == self._waits else 0

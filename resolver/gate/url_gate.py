@@ -25,6 +25,7 @@ from resolver.gate.mask import Mask
 from resolver.gate.pipeline import Pipeline, Slot
 from resolver.gate.pool import PooledConnection
 from resolver.gate.proxied import ProxyConnector
+from resolver.gate.rate import Throttle
 from resolver.gate.stream import Stream
 from resolver.loops import running
 from resolver.policy import check_data_port
@@ -66,6 +67,11 @@ class UrlGate:
     @property
     def peer(self) -> str | None:
         return self._connector.peer
+
+    @property
+    def throttle(self) -> Throttle | None:
+        """By which octets come no faster than all together may; None where they may."""
+        return self._connector.throttle
 
     @property
     def source(self) -> str | None:

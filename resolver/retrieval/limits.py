@@ -7,6 +7,7 @@ every now and then at how far it has come.
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TypeAlias
 
@@ -15,6 +16,8 @@ from protocols.errors import LimitExceeded, ResolveError, Truncated
 from resolver.clock import Clock, Pace
 from resolver.disk.partial_file import position_of
 from resolver.gate.race import first_of
+from resolver.gate.rate import Throttle
+from resolver.loops import Scope
 from resolver.tracebacks import outermost
 
 _SKIPPED_AT_ONCE = 1_048_576
@@ -55,6 +58,7 @@ class LimitedBody:
         least: int | None,
         report: Callable[[int], None] | None,
         hide: Callable[[str], str],
+        throttle: Throttle | None = None,
     ) -> None:
         self._body = reply.body
         self._url = url
@@ -63,6 +67,7 @@ class LimitedBody:
         self._loop = clock.loop
         self._most = most
         self._pace = None if least is None else Pace(least)
+        self._throttle = throttle
         self._start = reply.start
         self._report = report
         self._ahead = b""
@@ -95,12 +100,20 @@ class LimitedBody:
         return octets
 
     async def _next(self, pace: Pace) -> bytes:
-        began = self._loop.current_time()
-        with self._loop.move_on_after(pace.patience):
+        began, spared = self._loop.current_time(), self._spared
+        with self._loop.move_on_after(pace.patience) as scope, self._sparing(scope):
             octets = await anext(self._body)
-            pace.spend(self._loop.current_time() - began, len(octets))
+            pace.spend(self._loop.current_time() - began - (self._spared - spared), len(octets))
             return octets
         raise pace.too_slow()
+
+    @property
+    def _spared(self) -> float:
+        """Seconds that were waited for a rate of our own, and not for the peer."""
+        return 0.0 if self._throttle is None else self._throttle.waited
+
+    def _sparing(self, scope: Scope) -> AbstractContextManager[None]:
+        return nullcontext() if self._throttle is None else self._throttle.sparing(scope)
 
     async def take(self, count: int) -> bytes:
         """The next `count` octets; fewer only when there are no more."""
@@ -147,9 +160,10 @@ class LimitedBody:
 
         async def look() -> None:
             while True:
+                spared = self._spared
                 await self._loop.sleep(_LOOK_EVERY)
                 if (came := count()) is not None and self._pace is not None:
-                    self._pace.spend(_LOOK_EVERY, came)
+                    self._pace.spend(max(0.0, _LOOK_EVERY - (self._spared - spared)), came)
 
         try:
             moved, _ = await first_of(partial(self._body.drain, sink), look)

@@ -244,7 +244,7 @@ class Retrieval:
         url = self._shown
         reply.findings[:0] = self._failures
         report = self._progress(reply, url)
-        body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide)
+        body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide, url_gate.throttle)
         return StreamingResponse(
             **facts_of(reply),
             request=self._request,

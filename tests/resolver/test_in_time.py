@@ -15,7 +15,7 @@ from protocols.contract import Limits, Line, Sink, Stream
 from protocols.errors import ResolveError, TimedOut
 from resolver import HttpxTransport
 from resolver.gate.connector import Connector
-from resolver.gate.stream import StreamSettings
+from resolver.gate.stream_settings import StreamSettings
 from resolver.policy import Policy
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver

@@ -55,6 +55,7 @@ class Grant:
     cafile: str | None = None
     family: Literal["4", "6"] | None = None
     news_server: str | None = None
+    rate: int | None = None
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -73,6 +74,7 @@ class Grant:
             cafile=self.cafile,
             family=self.family,
             news_server=self.news_server,
+            rate=self.rate,
             strict=self.strict,
         )
 

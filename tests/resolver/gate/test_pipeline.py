@@ -15,7 +15,8 @@ from protocols.errors import Disconnected, NetworkError, TimedOut, TlsError, Unr
 from protocols.wire import Buffer
 from resolver.gate.pipeline import Pipeline, Pipelines, Slot
 from resolver.gate.pool import Pool
-from resolver.gate.stream import Stream, StreamSettings
+from resolver.gate.stream import Stream
+from resolver.gate.stream_settings import StreamSettings
 
 LINE = Line(b"x", b"x")
 GOODBYE = Line(b"bye", b"bye")
