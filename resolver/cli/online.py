@@ -13,6 +13,7 @@ from contextlib import suppress
 import trio
 
 from protocols.errors import LocalError, ResolveError
+from resolver.batch import Batch, Hosts, Result, Task
 from resolver.cli import INTERRUPTED, READER_GONE, messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
@@ -131,14 +132,11 @@ class _Run:
         self._scope.cancel()
 
     async def _work_through(self) -> None:
-        command = self._command
-        jobs = command.jobs if command.verb == "get" and command.output != "-" else 1
-        sender, receiver = trio.open_memory_channel[tuple[int, Target]](0)
         try:
-            async with self._session(await password_of_key(command.found.cert)) as session:
-                await self._share_out(session, jobs, sender, receiver)
+            async with self._session(await password_of_key(self._command.found.cert)) as session:
+                await self._batch().run(self._jobs(session), _forget)
         except LocalError as error:  # a file of the person's own, and not of one URL
-            if not command.silent:
+            if not self._command.silent:
                 streams.complain(error.message)
             self._statuses.append(error.exit_code)
 
@@ -164,28 +162,23 @@ class _Run:
             patience=_retry_policy(command),
         )
 
-    async def _share_out(
-        self,
-        session: Resolver,
-        jobs: int,
-        sender: trio.MemorySendChannel[tuple[int, Target]],
-        receiver: trio.MemoryReceiveChannel[tuple[int, Target]],
-    ) -> None:
-        async with trio.open_nursery() as nursery:
-            for _ in range(jobs):
-                nursery.start_soon(self._worker, session, receiver.clone())
-            receiver.close()
-            await self._hand_out(sender)
+    def _batch(self) -> Batch[None]:
+        """What is shown is shown in the order of the list, one after the other."""
+        command = self._command
+        hosts: Hosts[Task[None]] = Hosts(lambda scheme: None)
+        if command.verb == "get" and command.output != "-":
+            return Batch(hosts, concurrency=command.jobs)
+        return Batch(hosts, concurrency=1, window=1)
 
-    async def _hand_out(self, sender: trio.MemorySendChannel[tuple[int, Target]]) -> None:
-        async with sender:
-            found = targets(self._command, self._report)
-            try:
-                while (target := await self._next(found)) is not None:
-                    await sender.send((self._tally.begin(target), target))
-            except LocalError as error:
-                self._report(error)
-            self._tally.all_begun()
+    async def _jobs(self, session: Resolver) -> AsyncIterator[Task[None]]:
+        """What is to be done, as the lists are read."""
+        found = targets(self._command, self._report)
+        try:
+            while (target := await self._next(found)) is not None:
+                yield _Job(self, session, self._tally.begin(target), target)
+        except LocalError as error:
+            self._report(error)
+        self._tally.all_begun()
 
     def _report(self, error: LocalError) -> None:
         if not self._command.found.silent:  # no record tells of it
@@ -198,14 +191,6 @@ class _Run:
         if not self._command.lists:
             return next(found, None)
         return await trio.to_thread.run_sync(next, found, None, abandon_on_cancel=True)
-
-    async def _worker(
-        self, session: Resolver, receiver: trio.MemoryReceiveChannel[tuple[int, Target]]
-    ) -> None:
-        async with receiver:
-            async for number, target in receiver:
-                self._admit(target)
-                await self._one(session, number, target)
 
     def _admit(self, target: Target) -> None:
         """What a person gave for this run may go to the places that a person named."""
@@ -220,7 +205,9 @@ class _Run:
             command = command._replace(url_options=())  # the listing had them
         return await VERBS[command.verb](session, target, command)
 
-    async def _one(self, session: Resolver, number: int, target: Target) -> None:
+    async def one(self, session: Resolver, number: int, target: Target) -> None:
+        """A target, from start to finish; what becomes of it is told and counted."""
+        self._admit(target)
         try:
             saved = await self._perform(session, target)
             streams.flush()
@@ -242,3 +229,21 @@ class _Run:
                 streams.complain(f"{redact(target.url)}: {messages.way_on(kept, self._again)}")
         except BrokenPipeError:
             self._stop(READER_GONE)
+
+
+class _Job:
+    """A target as a task of the batch."""
+
+    def __init__(self, run: _Run, session: Resolver, number: int, target: Target) -> None:
+        self._run = run
+        self._session = session
+        self._number = number
+        self._target = target
+        self.host, self.scheme = target.place
+
+    async def run(self) -> None:
+        await self._run.one(self._session, self._number, self._target)
+
+
+async def _forget(result: Result[None]) -> None:
+    """It was told."""

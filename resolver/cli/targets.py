@@ -41,6 +41,17 @@ class Target(NamedTuple):
         path = self.claim.take(os.path.join(where, name or local_file_name(url)), url.shown)
         return self.claim.take(path + suffix, url.shown) if suffix else path
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The host that it is with, as `host_key` has it, and its scheme; "" where it is no URL."""
+        from resolver.policy import host_key
+
+        try:
+            url = parse(self.url, origin=self.origin)
+        except InvalidUrl:
+            return "", ""
+        return host_key(url), url.scheme
+
     def parsed(self, command: Command) -> Url:
         """The URL, with `--search` or `--view` put into it by its scheme.
 

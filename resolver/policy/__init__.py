@@ -32,7 +32,7 @@ from resolver.policy.judgement import (
 from resolver.policy.ports import check_data_port
 from resolver.policy.proxies import check_proxy, proxy_for, proxy_variables, variables_at
 from resolver.policy.settings import Policy
-from resolver.policy.subject import Endpoint, Server, endpoint_of, no_place, subject_of
+from resolver.policy.subject import Endpoint, Server, endpoint_of, host_key, no_place, subject_of
 from resolver.policy.verdict import Decision, Verdict, strictest
 from resolver.url import url_of
 
@@ -52,6 +52,7 @@ __all__ = [
     "classify",
     "endpoint_of",
     "harmless",
+    "host_key",
     "is_below",
     "is_kept_beside",
     "is_same_place",

@@ -56,7 +56,8 @@ class SchemeRules(NamedTuple):
     leads to them stays in its place. `offers` are those that a listing of this scheme may offer to a person,
     besides its own (S20); None for any. `local`: it names files of this machine (S12). `session` opens for a
     person alone (S18); `host_is_data`: no program could ever get the host as a word of its command line.
-    `logs_in`: every retrieval does, so a login for any host is meant for it (S11).
+    `logs_in`: every retrieval does, so a login for any host is meant for it (S11). `at_once` is how many
+    retrievals of a batch one host has under way, unless somebody says more; None where it matters to no host.
     """
 
     components: Mapping[str, ComponentRule] = MappingProxyType({})
@@ -72,6 +73,7 @@ class SchemeRules(NamedTuple):
     session: bool = False
     host_is_data: bool = False
     logs_in: bool = False
+    at_once: int | None = 2
 
 
 def _each(names: Iterable[str], rule: ComponentRule) -> dict[str, ComponentRule]:
@@ -84,6 +86,7 @@ _FILE = SchemeRules(
     followed=False,
     local=True,
     host_is_data=True,
+    at_once=None,
 )
 _FTP = SchemeRules(
     components=_each(("user", "password", "cwds", "name"), ComponentRule(LINE_END, _CONTROLS, _LONGEST_FTP)),
@@ -110,6 +113,7 @@ _HTTP = SchemeRules(
     ports=_WEB,
     leads_to=_WEB_SCHEMES,
     host_is_data=True,
+    at_once=6,  # as browsers have it
 )
 #: A draft has several lines: what stands in them is judged by `fields`.
 _MAILTO = SchemeRules(components={"headers": FREE}, fields="headers", followed=False, host_is_data=True)

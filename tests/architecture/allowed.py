@@ -108,6 +108,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.adapters.fsspec.listings", "atexit os.getpid"),
     ("resolver.adapters.fsspec.options", "urllib.parse.unquote"),
     ("resolver.adapters.mcp", "anyio base64.b64encode json mcp mcp_types os.environ"),
+    ("resolver.batch", "heapq"),
     ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
     ("resolver.gate", "errno fcntl math os secrets socket ssl stat"),
     (
@@ -131,8 +132,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.cli.columns", "unicodedata"),
     (
         "resolver.cli",
-        "trio.CancelScope trio.MemoryReceiveChannel trio.MemorySendChannel trio.current_time "
-        "trio.lowlevel.wait_readable trio.open_memory_channel trio.open_nursery trio.open_signal_receiver "
+        "trio.CancelScope trio.current_time "
+        "trio.lowlevel.wait_readable trio.open_nursery trio.open_signal_receiver "
         "trio.run trio.sleep trio.to_thread.run_sync",
     ),
 )

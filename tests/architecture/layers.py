@@ -35,7 +35,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         extraction portal trace url
         gateways log reference
         policy
-        disk environment news_server tunnels
+        batch disk environment news_server tunnels
         cookies gate plan
         retrieval
         http_transport once representation

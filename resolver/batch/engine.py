@@ -1,0 +1,145 @@
+"""Who starts the tasks of a batch: so many at once, as the hosts may have them, however many there are.
+
+The source is read only as far as there is room to wait, and it may wait itself: for a person who types, for
+what another task finds. A failure of one stops no other. A cancel ends all; what is under way hears of it as
+of any cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from protocols.errors import ResolveError
+from resolver.batch.hosts import Hosts, Waiting
+from resolver.loops import Loop, Nursery, running
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+#: How many tasks are read ahead, at most. More of one host than that in a row keep those behind them from
+#: their turn.
+WINDOW = 1_000
+
+
+class Task(Protocol[T_co]):
+    """`host` is the name that all schemes of one host share, "" where there is none (`file:`)."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def scheme(self) -> str: ...
+
+    async def run(self) -> T_co:
+        """Do it. Raises `ResolveError`, and nothing else that the others could survive."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T]):
+    """What became of a task: its value, or why there is none."""
+
+    task: Task[T]
+    value: T | None = None
+    error: ResolveError | None = None
+
+
+#: Is given each result; its place is taken by another task once that is awaited.
+Take = Callable[[Result[T]], Awaitable[None]]
+
+
+class Batch(Generic[T]):
+    """One batch. `concurrency` tasks are under way at most, `window` more were read."""
+
+    def __init__(self, hosts: Hosts[Task[T]], *, concurrency: int, window: int = WINDOW) -> None:
+        self._hosts = hosts
+        self._concurrency = concurrency
+        self._window = window
+        self._under_way = 0
+        self._ended = False
+        self._error: BaseException | None = None
+
+    async def run(self, source: AsyncIterator[Task[T]], take: Take[T]) -> None:
+        """All tasks of the source, until the last result was taken. What source, tasks or `take` raise but
+        `ResolveError` ends it, and leaves it as it is."""
+        self._loop: Loop = running()
+        self._changed = self._loop.event()
+        self._read_on = self._loop.event()
+        try:
+            async with self._loop.open_nursery() as nursery:
+                nursery.start_soon(self._noting, partial(self._read, source))
+                await self._start_all(nursery, take)
+        except BaseExceptionGroup:
+            if self._error is None:
+                raise
+            raise self._error from None
+
+    async def _noting(self, work: Callable[[], Awaitable[None]]) -> None:
+        """The first that goes wrong is what the caller hears of, by itself."""
+        try:
+            await work()
+        except self._loop.cancelled:
+            raise
+        except BaseException as error:
+            self._error = self._error or error
+            raise
+
+    async def _read(self, source: AsyncIterator[Task[T]]) -> None:
+        async with aclosing(source) if isinstance(source, AsyncGenerator) else nullcontext():
+            async for task in source:
+                self._hosts.add(task.host, task.scheme, task)
+                self._changed.set()
+                while self._hosts.waiting >= self._window:
+                    self._read_on = self._loop.event()
+                    await self._read_on.wait()
+        self._ended = True
+        self._changed.set()
+
+    async def _start_all(self, nursery: Nursery, take: Take[T]) -> None:
+        while True:
+            await self._start_what_may(nursery, take)
+            if self._ended and not self._under_way and not self._hosts.waiting:
+                return
+            await self._wait_for_change()
+
+    async def _start_what_may(self, nursery: Nursery, take: Take[T]) -> None:
+        """One after the other: what begins in one turn of a loop, begins in any order."""
+        while self._under_way < self._concurrency:
+            waiting = self._hosts.take(self._loop.current_time())
+            if waiting is None:
+                return
+            self._under_way += 1
+            nursery.start_soon(self._noting, partial(self._work, waiting, take))
+            if self._hosts.waiting < self._window:
+                self._read_on.set()
+            await self._loop.checkpoint()
+
+    async def _wait_for_change(self) -> None:
+        ready = self._hosts.ready_at() if self._under_way < self._concurrency else None
+        if not self._changed.is_set():
+            with self._loop.move_on_at(float("inf") if ready is None else ready):
+                await self._changed.wait()
+        self._changed = self._loop.event()
+
+    async def _work(self, waiting: Waiting[Task[T]], take: Take[T]) -> None:
+        try:
+            await take(await self._result(waiting))
+        finally:
+            self._under_way -= 1
+            self._changed.set()
+
+    async def _result(self, waiting: Waiting[Task[T]]) -> Result[T]:
+        succeeded = False
+        try:
+            value = await waiting.task.run()
+            succeeded = True
+            return Result(waiting.task, value)
+        except ResolveError as error:
+            return Result(waiting.task, error=error)
+        finally:
+            self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
+            self._changed.set()

@@ -1,0 +1,189 @@
+"""Which task may start when: a machine without I/O, which is given the time.
+
+Those of one host start in the order in which they came, so many at once as its cap says, and no sooner than
+it wants to be asked again. Of the hosts that may start one, that has its turn which has the fewest under way,
+and of several the one whose last turn is longest ago: one that is slow holds no other.
+
+The cap is that of the task's scheme, and that of the host where it is lower: a host that pushes back has it
+halved, and what succeeds there raises it by one now and then, the more rarely the more often it did so. What
+was under way when it was lowered says nothing new: of a burst all are pushed back at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+#: What has to succeed before the cap is raised by one: at first, and at most.
+_SLOWLY, _MOST_SLOWLY = 10, 1_000
+
+#: How many tasks of a scheme one host may have under way; None: as many as there may be at all.
+CapOf = Callable[[str], int | None]
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """What is known of one host. `ready` is the time before which nothing starts there."""
+
+    name: str
+    queue: deque[Waiting[object]] = field(default_factory=deque)
+    under_way: int = 0
+    cap: int | None = None
+    successes: int = 0
+    needed: int = _SLOWLY
+    ready: float = float("-inf")
+    lowered: int = 0
+    last_turn: int = 0
+    offer: int = 0
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Is there nothing to remember of it, but when it was asked last?"""
+        return not self.queue and not self.under_way and self.cap is None
+
+
+@dataclass(slots=True, eq=False)
+class Waiting(Generic[T]):
+    """A task in the queue of its host; or, once it was taken, under way. `number` is its place in the order
+    in which all came, `begun` in which they started."""
+
+    place: Place
+    scheme: str
+    task: T
+    number: int
+    begun: int = 0
+
+
+class Hosts(Generic[T]):
+    """`rate` is how many tasks start a second at each host, if that is bounded. A host without a name, which
+    is this machine, has no bounds."""
+
+    def __init__(self, cap_of: CapOf, *, rate: float | None = None) -> None:
+        self._cap_of = cap_of
+        self._pause = 0.0 if rate is None else 1 / rate
+        self._places: dict[str, Place] = {}
+        self._offers: list[tuple[int, int, int, Place]] = []
+        self._paused: list[tuple[float, int, Place]] = []
+        self._serial = itertools.count(1)
+        self.waiting = 0
+
+    def add(self, host: str, scheme: str, task: T) -> None:
+        """It waits, behind those of its host."""
+        place = self._places.get(host)
+        if place is None:
+            place = self._places[host] = Place(host)
+        place.queue.append(Waiting(place, scheme, task, next(self._serial)))
+        self.waiting += 1
+        if len(place.queue) == 1:
+            self._offer(place)
+
+    def take(self, now: float) -> Waiting[T] | None:
+        """The one that starts now, if any may: it is under way then, until `end` or `put_back`."""
+        self._wake(now)
+        while self._offers:
+            *_, offer, place = heapq.heappop(self._offers)
+            if offer != place.offer or not place.queue or self._is_full(place):
+                continue
+            if place.ready > now:
+                heapq.heappush(self._paused, (place.ready, next(self._serial), place))
+                continue
+            return self._start(place, now)
+        return None
+
+    def ready_at(self) -> float | None:
+        """When the next one may start that waits for nothing but time; None where none does."""
+        return self._paused[0][0] if self._paused else None
+
+    def cap(self, host: str, scheme: str) -> int | None:
+        """How many may be under way there, as far as is known."""
+        place = self._places.get(host)
+        return self._cap_of(scheme) if place is None else self._cap(place, scheme)
+
+    def is_alone(self, task: Waiting[T]) -> bool:
+        """Is no other of its host under way?"""
+        return task.place.under_way == 1
+
+    def push_back(self, task: Waiting[T], now: float, pause: float = 0.0) -> None:
+        """Its host wants less of us, and for so many seconds nothing."""
+        place = task.place
+        if not place.name:
+            return
+        place.ready = max(place.ready, now + pause)
+        if task.begun > place.lowered:
+            cap = self._cap(place, task.scheme)
+            most = place.under_way if cap is None else min(cap, place.under_way)
+            place.cap = max(1, most // 2)
+            place.successes, place.needed = 0, min(_MOST_SLOWLY, 2 * place.needed)
+            place.lowered = next(self._serial)
+        task.begun = next(self._serial)  # what it meets from now on is new
+
+    def end(self, task: Waiting[T], now: float, *, succeeded: bool) -> None:
+        """It is over."""
+        place = task.place
+        if succeeded and place.cap is not None:
+            self._raise(place, task.scheme)
+        self._leave(place, now)
+
+    def put_back(self, task: Waiting[T], now: float) -> None:
+        """It waits once more, where it was in the order of its host."""
+        queue: deque[Waiting[T]] = task.place.queue  # type: ignore[assignment]
+        behind = sum(1 for _ in itertools.takewhile(lambda each: each.number < task.number, queue))
+        queue.insert(behind, task)
+        self.waiting += 1
+        self._leave(task.place, now)
+
+    def _start(self, place: Place, now: float) -> Waiting[T]:
+        task: Waiting[T] = place.queue.popleft()  # type: ignore[assignment]
+        self.waiting -= 1
+        task.begun = place.last_turn = next(self._serial)
+        place.under_way += 1
+        if place.name and self._pause:
+            place.ready = max(place.ready, now + self._pause)
+        self._offer(place)
+        return task
+
+    def _leave(self, place: Place, now: float) -> None:
+        place.under_way -= 1
+        if place.is_forgotten and place.ready <= now:
+            self._forget(place)
+        elif place.is_forgotten:
+            heapq.heappush(self._paused, (place.ready, next(self._serial), place))
+        self._offer(place)
+
+    def _wake(self, now: float) -> None:
+        while self._paused and self._paused[0][0] <= now:
+            place = heapq.heappop(self._paused)[2]
+            if place.is_forgotten and place.ready <= now:
+                self._forget(place)
+            self._offer(place)
+
+    def _forget(self, place: Place) -> None:
+        if self._places.get(place.name) is place:
+            del self._places[place.name]
+
+    def _offer(self, place: Place) -> None:
+        """It may be its turn, unless it is full; what was offered of it before counts no more."""
+        if place.queue and not self._is_full(place):
+            place.offer = next(self._serial)
+            heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))
+
+    def _is_full(self, place: Place) -> bool:
+        cap = self._cap(place, place.queue[0].scheme)
+        return cap is not None and place.under_way >= cap
+
+    def _cap(self, place: Place, scheme: str) -> int | None:
+        own = self._cap_of(scheme) if place.name else None
+        return own if place.cap is None else place.cap if own is None else min(own, place.cap)
+
+    def _raise(self, place: Place, scheme: str) -> None:
+        assert place.cap is not None
+        own = self._cap_of(scheme)
+        place.successes += 1
+        if place.successes >= place.needed and (own is None or place.cap < own):
+            place.cap, place.successes = place.cap + 1, 0

@@ -1,0 +1,180 @@
+"""Who starts the tasks of a batch: how many at once, and what ends it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.errors import Declined
+from resolver.batch import Batch, Hosts, Result, Task
+from tests.hang import HANG
+
+
+@dataclass(eq=False)
+class Work:
+    """Ends when it is let go; `begun` are those that were started, in that order."""
+
+    name: str
+    begun: list[str]
+    host: str = "h"
+    scheme: str = "s"
+    error: Exception | None = None
+    go: trio.Event = field(default_factory=trio.Event)
+
+    async def run(self) -> str:
+        self.begun.append(self.name)
+        await self.go.wait()
+        if self.error is not None:
+            raise self.error
+        return self.name
+
+
+async def given(tasks: Iterable[Work]) -> AsyncIterator[Task[str]]:
+    for task in tasks:
+        yield task
+
+
+def free(scheme: str) -> None:
+    """No scheme has a cap."""
+
+
+def batch(cap: Callable[[str], int | None] = free, concurrency: int = 4, window: int = 100) -> Batch[str]:
+    return Batch(Hosts(cap), concurrency=concurrency, window=window)
+
+
+class Taken(list[Result[str]]):
+    async def take(self, result: Result[str]) -> None:
+        self.append(result)
+
+
+async def test_so_many_are_under_way_and_all_are_done() -> None:
+    begun: list[str] = []
+    works = [Work(str(number), begun) for number in range(9)]
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch().run, given(works), taken.take)
+            for number, work in enumerate(works):
+                await trio.testing.wait_all_tasks_blocked()
+                assert len(begun) == min(9, number + 4)
+                work.go.set()
+    assert sorted(str(result.value) for result in taken) == [str(number) for number in range(9)]
+    assert begun == [str(number) for number in range(9)]
+
+
+async def test_a_failure_stops_no_other() -> None:
+    begun: list[str] = []
+    works = [Work(name, begun) for name in "abc"]
+    works[0].error = Declined("no")
+    for work in works:
+        work.go.set()
+    taken = Taken()
+    with trio.fail_after(HANG):
+        await batch(concurrency=1).run(given(works), taken.take)
+    assert [(result.value, result.error) for result in taken] == [
+        (None, works[0].error),
+        ("b", None),
+        ("c", None),
+    ]
+
+
+async def test_what_nobody_foresaw_ends_it_and_is_raised_by_itself() -> None:
+    begun: list[str] = []
+    works = [Work("a", begun), Work("b", begun, error=ZeroDivisionError("so"))]
+    works[1].go.set()
+    with trio.fail_after(HANG), pytest.raises(ZeroDivisionError, match="so"):
+        await batch().run(given(works), Taken().take)
+
+
+async def test_what_the_source_raises_ends_it_too() -> None:
+    async def source() -> AsyncIterator[Task[str]]:
+        yield Work("a", [])
+        raise Declined("no list")
+
+    with trio.fail_after(HANG), pytest.raises(Declined, match="no list"):
+        await batch().run(source(), Taken().take)
+
+
+async def test_no_more_is_read_than_there_is_room_for() -> None:
+    begun: list[str] = []
+    read: list[Work] = []
+
+    def works() -> Iterable[Work]:
+        for number in range(50):
+            read.append(Work(str(number), begun))
+            yield read[-1]
+
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch(concurrency=3, window=5).run, given(works()), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(begun) == 3
+            assert len(read) == 8
+            while len(taken) < 50:
+                read[len(taken)].go.set()
+                await trio.testing.wait_all_tasks_blocked()
+    assert len(taken) == 50
+
+
+async def test_a_result_that_nobody_takes_holds_its_place() -> None:
+    begun: list[str] = []
+    works = [Work(name, begun) for name in "abcd"]
+    for work in works:
+        work.go.set()
+    more = trio.Event()
+
+    async def take(result: Result[str]) -> None:
+        await more.wait()
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch(concurrency=2).run, given(works), take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert begun == ["a", "b"]
+            more.set()
+    assert begun == ["a", "b", "c", "d"]
+
+
+async def test_a_slow_host_does_not_hold_the_others() -> None:
+    begun: list[str] = []
+    slow = [Work(f"slow{number}", begun, host="slow") for number in range(9)]
+    quick = [Work(f"quick{number}", begun, host="quick") for number in range(3)]
+    for work in quick:
+        work.go.set()
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch(lambda scheme: 2).run, given([*slow, *quick]), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert sorted(str(result.value) for result in taken) == ["quick0", "quick1", "quick2"]
+            assert sorted(begun) == ["quick0", "quick1", "quick2", "slow0", "slow1"]
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_source_may_wait_for_what_a_task_finds() -> None:
+    begun: list[str] = []
+    found = trio.Event()
+
+    async def source() -> AsyncIterator[Task[str]]:
+        first = Work("directory", begun)
+        first.go.set()
+        yield first
+        await found.wait()
+        second = Work("file", begun)
+        second.go.set()
+        yield second
+
+    taken = Taken()
+
+    async def take(result: Result[str]) -> None:
+        await taken.take(result)
+        found.set()
+
+    with trio.fail_after(HANG):
+        await batch().run(source(), take)
+    assert [result.value for result in taken] == ["directory", "file"]

@@ -1,0 +1,186 @@
+"""Which task may start when: whatever happens, no host has more at once than it may, and all are started."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.batch.hosts import Hosts, Waiting
+
+CAPS = {"ftp": 2, "http": 6, "file": None}
+
+
+def cap_of(scheme: str) -> int | None:
+    return CAPS[scheme]
+
+
+def fill(hosts: Hosts[str], host: str, scheme: str, count: int) -> list[Waiting[str]]:
+    """So many of them under way."""
+    for number in range(count):
+        hosts.add(host, scheme, f"{host}{number}")
+    started = [hosts.take(0) for _ in range(count)]
+    return [each for each in started if each is not None]
+
+
+def test_a_host_has_as_many_as_its_scheme_may_and_no_more() -> None:
+    assert len(fill(Hosts(cap_of), "a", "ftp", 9)) == 2
+    assert len(fill(Hosts(cap_of), "a", "http", 9)) == 6
+    assert len(fill(Hosts(cap_of), "", "file", 9)) == 9
+
+
+def test_all_schemes_of_a_host_share_what_it_may_have() -> None:
+    hosts: Hosts[str] = Hosts(cap_of)
+    assert len(fill(hosts, "a", "http", 2)) == 2
+    hosts.add("a", "ftp", "one")
+    assert hosts.take(0) is None
+
+
+def test_a_host_that_pushes_back_has_half_and_a_burst_counts_once() -> None:
+    hosts: Hosts[str] = Hosts(lambda scheme: 8)
+    burst = fill(hosts, "a", "ftp", 8)
+    for task in burst[4:]:
+        hosts.push_back(task, 0)
+    assert hosts.cap("a", "ftp") == 4
+    hosts.push_back(burst[4], 0)  # again, since
+    assert hosts.cap("a", "ftp") == 2
+
+
+def test_nothing_starts_there_until_it_wants_to_be_asked() -> None:
+    hosts: Hosts[str] = Hosts(cap_of)
+    (task,) = fill(hosts, "a", "http", 1)
+    hosts.add("a", "http", "next")
+    hosts.add("b", "http", "other")
+    hosts.push_back(task, 0, 30.0)
+    hosts.put_back(task, 0)
+    other = hosts.take(0)
+    assert other is not None
+    assert other.task == "other"
+    assert hosts.take(0) is None
+    assert hosts.ready_at() == 30
+    assert hosts.take(29.9) is None
+    first = hosts.take(30)
+    assert first is not None
+    assert first.task == "a0"
+
+
+def test_success_raises_slowly_and_the_more_slowly_the_more_often_it_pushed_back() -> None:
+    hosts: Hosts[str] = Hosts(cap_of)
+    burst = fill(hosts, "a", "http", 6)
+    hosts.push_back(burst[0], 0)
+    caps = []
+    for number in range(60):
+        hosts.end(burst.pop(), 0, succeeded=True)
+        hosts.add("a", "http", str(number))
+        while (started := hosts.take(0)) is not None:
+            burst.append(started)
+        caps.append(hosts.cap("a", "http"))
+    assert caps[18:21] == [3, 4, 4]
+    assert caps[-1] == 6
+    assert len(burst) == 6
+
+
+def test_a_rate_lets_so_many_start_a_second() -> None:
+    hosts: Hosts[str] = Hosts(cap_of, rate=0.5)
+    for host in "ab":
+        for number in range(2):
+            hosts.add(host, "http", f"{host}{number}")
+    now, started = 0.0, []
+    while hosts.waiting:
+        while (task := hosts.take(now)) is not None:
+            started.append((now, task.task))
+        now = hosts.ready_at() or now
+    assert started == [(0, "a0"), (0, "b0"), (2, "a1"), (2, "b1")]
+
+
+def test_what_was_put_back_keeps_its_place() -> None:
+    hosts: Hosts[str] = Hosts(cap_of)
+    one, two = fill(hosts, "a", "ftp", 2)
+    hosts.add("a", "ftp", "three")
+    hosts.put_back(two, 0)
+    hosts.put_back(one, 0)
+    hosts.add("a", "ftp", "four")
+    order = []
+    while (task := hosts.take(0)) is not None:
+        order.append(task.task)
+        hosts.end(task, 0, succeeded=True)
+    assert order == ["a0", "a1", "three", "four"]
+
+
+def test_a_host_that_has_nothing_to_say_is_forgotten() -> None:
+    hosts: Hosts[str] = Hosts(cap_of, rate=1.0)
+    for number in range(1_000):
+        hosts.add(f"h{number}", "http", "")
+        task = hosts.take(number * 2)
+        assert task is not None
+        hosts.end(task, number * 2, succeeded=True)
+    assert len(hosts._places) <= 2
+    assert len(hosts._paused) <= 2
+
+
+Event = st.tuples(
+    st.sampled_from(["add", "take", "end", "fail", "push", "back", "wait"]),
+    st.sampled_from(["a", "b", "c", ""]),
+    st.sampled_from(["ftp", "http"]),
+    st.integers(0, 20),
+)
+
+
+@given(st.lists(Event, max_size=120), st.sampled_from([None, 0.5, 3.0]))
+def test_never_more_than_it_may_and_everything_is_started_in_order(
+    events: list[tuple[str, str, str, int]], rate: float | None
+) -> None:
+    hosts: Hosts[int] = Hosts(cap_of, rate=rate)
+    under_way: list[Waiting[int]] = []
+    added: dict[str, list[int]] = {}
+    started: dict[str, list[int]] = {}
+    now, count, again = 0.0, 0, set[int]()
+
+    def take() -> bool:
+        task = hosts.take(now)
+        if task is None:
+            return False
+        place = task.place.name
+        beside = sum(each.place is task.place for each in under_way)
+        if place:
+            cap = hosts.cap(place, task.scheme)
+            assert cap is not None
+            assert beside < cap <= (CAPS[task.scheme] or 0)
+        under_way.append(task)
+        if task.task not in again:
+            started.setdefault(place, []).append(task.task)
+        return True
+
+    for what, host, scheme, number in events:
+        if what == "add":
+            scheme = scheme if host else "file"
+            hosts.add(host, scheme, count)
+            added.setdefault(host, []).append(count)
+            count += 1
+        elif what == "take":
+            take()
+        elif what == "wait":
+            now += number / 4
+        elif under_way:
+            task = under_way[number % len(under_way)]
+            if what == "push":
+                hosts.push_back(task, now, number / 8)
+                continue
+            under_way.remove(task)
+            if what == "back":
+                again.add(task.task)
+                hosts.put_back(task, now)
+            else:
+                hosts.end(task, now, succeeded=what == "end")
+    while hosts.waiting or under_way:
+        before = hosts.waiting
+        while take():
+            pass
+        if under_way:
+            hosts.end(under_way.pop(0), now, succeeded=True)
+        elif hosts.waiting == before:
+            ready = hosts.ready_at()
+            assert ready is not None, "what waits for nothing starts"
+            assert ready > now
+            now = ready
+    assert started == added
+    assert hosts.waiting == 0
