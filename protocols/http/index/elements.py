@@ -57,7 +57,7 @@ class ElementReader:
     def _parse(self, octets: bytes, *, last: bool) -> None:
         try:
             self._parser.Parse(octets, last)
-        except expat.ExpatError as error:
+        except (expat.ExpatError, LookupError, ValueError) as error:  # these two of an encoding
             detail = f"the index of XML is not well-formed, so nobody knows what it lists: {error}"
             self._findings.append(Finding("http:index-broken", "warn", detail))
             decline(self._findings, "it is not well-formed")

@@ -139,6 +139,13 @@ def test_any_octets_give_entries_or_an_error_of_ours(media_type: str, pieces: li
     assert _outcome(media_type, pieces) == _outcome(media_type, [b"".join(pieces)])
 
 
+@pytest.mark.parametrize("encoding", [b"x-none", b"big5"])
+def test_an_encoding_that_cannot_be_read(encoding: bytes) -> None:
+    """It says as little of what is listed as what is not well-formed."""
+    pieces = [b'<?xml version="1.0" encoding="' + encoding + b'"?><list></list>']
+    assert _outcome("application/xml", pieces) is Declined
+
+
 def _outcome(media_type: str, pieces: list[bytes]) -> object:
     head = Head(200, "OK", (("content-type", media_type),))
     machine = index_reader(URL, head, Limits(), [])
