@@ -41,11 +41,11 @@ class Scheme(NamedTuple):
     `named_by` are the components that end in the name of the thing: the first that is there counts; `within`
     is that of the directories it is in, where they have one of their own, and `told_apart_by` are those by
     which things of one name differ. `listed`: by that name, too, a listing shows it. `beside` gives the URL
-    of another name in the same directory, where there are directories. `stands_for` gives the text of the URL
-    that a URL is no more than a link to, None for one that names something itself; `InvalidUrl` for a link
-    that is never offered. `counted` are components whose ends are told by their lengths: no octet in them
-    could end a command. `refine` puts the value of an option into a URL of this scheme: `search`, `view`, ….
-    `needs` is an extra without which the scheme's URLs are parsed and not resolved.
+    of other names, from the same directory on, where there are directories. `stands_for` gives the text of
+    the URL that a URL is no more than a link to, None for one that names something itself; `InvalidUrl` for a
+    link that is never offered. `counted` are components whose ends are told by their lengths: no octet in
+    them could end a command. `refine` puts the value of an option into a URL of this scheme: `search`,
+    `view`, …. `needs` is an extra without which the scheme's URLs are parsed and not resolved.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Scheme(NamedTuple):
     within: str | None = None
     told_apart_by: tuple[str, ...] = ()
     listed: bool = False
-    beside: Callable[[Any, bytes], Url] | None = None
+    beside: Callable[..., Url] | None = None
     stands_for: Callable[[Any], str | None] | None = None
     counted: tuple[str, ...] = ()
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING

@@ -75,9 +75,9 @@ def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
     return tuple(segments)
 
 
-def with_name(url: FileUrl, name: bytes) -> FileUrl:
-    """What has the name `name` in the same directory."""
-    return replace(url, segments=(*url.segments[:-1], name), fragment=None)
+def with_name(url: FileUrl, *names: bytes) -> FileUrl:
+    """What has these names, from the same directory on."""
+    return replace(url, segments=(*url.segments[:-1], *names), fragment=None)
 
 
 def encode_segment(segment: bytes) -> str:

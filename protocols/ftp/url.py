@@ -67,9 +67,9 @@ def with_typecode(url: FtpUrl, typecode: str) -> FtpUrl:
     return replace(url, typecode=typecode.lower(), name=url.name or b"")
 
 
-def with_name(url: FtpUrl, name: bytes) -> FtpUrl:
-    """The file `name` in the same directory."""
-    return replace(url, name=name, typecode="i", fragment=None)
+def with_name(url: FtpUrl, *names: bytes) -> FtpUrl:
+    """The file of the last name, below the same directory in those of the others."""
+    return replace(url, cwds=(*url.cwds, *names[:-1]), name=names[-1], typecode="i", fragment=None)
 
 
 def build(url: FtpUrl) -> str:

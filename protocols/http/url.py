@@ -51,10 +51,10 @@ def parse(text: UrlText) -> HttpUrl:
     return HttpUrl(scheme=text.scheme, **login, path=path, search=search)
 
 
-def with_name(url: HttpUrl, name: bytes) -> HttpUrl:
-    """What has the name `name` at the end of the same path."""
+def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
+    """What has these names at the end of the same path, its last one left out."""
     directory, slash, _ = (url.path or "").rpartition("/")
-    return replace(url, path=f"{directory}{slash}{encode(name)}", search=None, fragment=None)
+    return replace(url, path=f"{directory}{slash}{'/'.join(map(encode, names))}", search=None, fragment=None)
 
 
 def build(url: HttpUrl) -> str:

@@ -109,8 +109,8 @@ def server_file_name(suggested: bytes | None) -> str | None:
     return None if suggested is None else local_name(suggested)
 
 
-def beside(url: Url, name: bytes) -> Url | None:
-    """The URL of `name` in the same directory: built, and parsed from scratch. None for a scheme without
-    directories."""
+def beside(url: Url, *names: bytes) -> Url | None:
+    """The URL of what has the last name, in the directories of the others, which are in the same one: built,
+    and parsed from scratch. None for a scheme without directories."""
     row = registry.find(url.scheme)
-    return None if row is None or row.beside is None else parse(build(row.beside(url, name)), origin="user")
+    return None if row is None or row.beside is None else parse(build(row.beside(url, *names)), origin="user")

@@ -44,6 +44,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.tunnels", "importlib.util.find_spec"),
     ("resolver.retrieval.checksum", "binascii"),
     ("resolver.retrieval.response", "json"),
+    ("resolver.lists.metalink", "xml.parsers.expat"),
     ("resolver.log", "logging.DEBUG logging.getLogger"),
     ("resolver.url", "os.fsdecode pathlib.Path"),
     ("resolver.iri resolver.policy.names", "idna"),

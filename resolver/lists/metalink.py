@@ -1,0 +1,239 @@
+"""Metalink 4 (RFC 5854): files with their places, sizes and digests, read as the octets come.
+
+Hostile XML gets nowhere: a document type is an error, so there are no entities, and nothing outside is ever
+read. What is held is bounded: one file at a time, so many places of it, so deep, so long a text. Elements of
+other names, of other namespaces and inside of elements that are not looked at (`pieces`, signatures) are
+passed over (RFC 5854 3). `location` says nothing to us, who do not know where we are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NoReturn, TypeAlias
+from xml.parsers import expat
+
+from protocols.location import Finding
+from resolver.lists.listed import BadItem, Listed
+from resolver.lists.names import parts_of, safe_path
+from resolver.retrieval.checksum import Checksum
+
+_NAMESPACE = "urn:ietf:params:xml:ns:metalink"
+_OLD_NAMESPACE = "http://www.metalinker.org/"
+
+#: How a file of XML begins, and no URL, be it wrapped in angle brackets.
+_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml\s|!--|(?:[A-Za-z_][\w.-]{0,63}:)?metalink[\s>/])")
+
+_DEEPEST = 32  # elements: a Metalink has five
+_LONGEST_TEXT = 65_536  # characters: a URL has no more
+_MOST_PLACES = 1_000  # of one file
+#: Octets of one tag, comment or piece of text, for which the parser has to hold all of it.
+_MOST_HELD = 1_048_576
+_AT_ONCE = 65_536
+_MOST_TOLD = 8  # kinds of digests that are not known
+_LAST = 1_000_000  # a place without a priority comes behind all that have one (RFC 5854 4.2.16)
+
+#: The digests that we know, by their IANA names, the one that we take first.
+_ALGORITHMS = {
+    "sha-256": "sha256",
+    "sha-512": "sha512",
+    "sha-384": "sha384",
+    "sha-224": "sha224",
+    "sha-1": "sha1",
+    "md5": "md5",
+}
+
+Item: TypeAlias = "Listed | BadItem"
+
+
+class BrokenList(ValueError):
+    """The rest of it cannot be read. The message says why, and at which line."""
+
+
+def is_metalink(beginning: bytes) -> bool:
+    """Is a list that begins like this one of XML?"""
+    return _XML.match(beginning) is not None
+
+
+class MetalinkReader:
+    """What is fed gives the files that are complete by then, in their order; `BrokenList` ends it."""
+
+    def __init__(self) -> None:
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.buffer_text = False
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+        self._parser.DefaultHandler = self._other
+        self._held = 0
+        self._inside: list[str] = []
+        self._file: _File | None = None
+        self._attributes: Mapping[str, str] = {}
+        self._words: list[str] = []
+        self._length = 0
+        self._complete: list[Item] = []
+
+    def feed(self, octets: bytes) -> Iterator[Item]:
+        """Raises `BrokenList`, behind the files before the place where it is broken."""
+        view = memoryview(octets)
+        for start in range(0, len(view), _AT_ONCE):
+            yield from self._parse(bytes(view[start : start + _AT_ONCE]), last=False)
+
+    def finish(self) -> Iterator[Item]:
+        """Raises `BrokenList` where the end is missing."""
+        yield from self._parse(b"", last=True)
+
+    def _parse(self, octets: bytes, *, last: bool) -> Iterator[Item]:
+        failed: BrokenList | None = None
+        self._held += len(octets)
+        try:
+            self._parser.Parse(octets, last)
+            if self._held > _MOST_HELD:
+                self._break(f"one tag, comment or text is longer than {_MOST_HELD} octets")
+        except BrokenList as error:
+            failed = error
+        except (expat.ExpatError, LookupError, ValueError) as error:  # these two of an encoding
+            failed = BrokenList(f"not well-formed XML: {error}")
+        complete, self._complete = self._complete, []
+        yield from complete
+        if failed is not None:
+            raise failed
+
+    def _break(self, why: str) -> NoReturn:
+        raise BrokenList(f"line {self._parser.CurrentLineNumber}: {why}")
+
+    def _doctype(self, *_: object) -> NoReturn:
+        self._break("a Metalink has no document type")
+
+    def _other(self, _: str) -> None:
+        self._held = 0
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._held = 0
+        if not self._inside and name != f"{_NAMESPACE} metalink":
+            old = f"{_OLD_NAMESPACE} metalink"
+            self._break("this is Metalink 3, and not 4 (RFC 5854)" if name == old else "this is no Metalink")
+        if len(self._inside) == _DEEPEST:
+            self._break(f"elements inside of {_DEEPEST} others")
+        space, _, plain = name.rpartition(" ")
+        self._inside.append(plain if space == _NAMESPACE else "")
+        if self._inside == ["metalink", "file"]:
+            self._file = _File(attributes.get("name"))
+        if len(self._inside) == 3:
+            self._attributes = attributes
+            self._words.clear()
+            self._length = 0
+
+    def _text(self, text: str) -> None:
+        self._held = 0
+        if len(self._inside) != 3 or self._inside[2] not in _File.TEXTS:
+            return
+        self._length += len(text)
+        if self._length > _LONGEST_TEXT:
+            self._break(f"a text of more than {_LONGEST_TEXT} characters")
+        self._words.append(text)
+
+    def _end(self, _: str) -> None:
+        self._held = 0
+        inside, self._inside = self._inside, self._inside[:-1]
+        if self._file is None or inside[:2] != ["metalink", "file"]:
+            return
+        if len(inside) == 2:
+            self._complete.append(self._file.listed())
+            self._file = None
+        elif len(inside) == 3:
+            self._file.add(inside[2], self._attributes, "".join(self._words))
+            self._words.clear()
+
+
+class _File:
+    """A `file` element as it comes. What is wrong with it is kept until its end."""
+
+    TEXTS = ("hash", "size", "url", "metaurl")
+
+    def __init__(self, name: str | None) -> None:
+        self._name = name
+        self._size: int | None = None
+        self._places: list[tuple[int, str]] = []
+        self._digests: dict[str, Checksum] = {}
+        self._unknown: list[str] = []
+        self._metaurls = 0
+        self._wrong: BadItem | None = None
+
+    def add(self, element: str, attributes: Mapping[str, str], text: str) -> None:
+        """A child element that has ended."""
+        try:
+            match element:
+                case "url":
+                    self._add_place(attributes.get("priority"), text)
+                case "hash":
+                    self._add_digest(attributes.get("type"), text)
+                case "size":
+                    self._set_size(text)
+                case "metaurl":
+                    self._metaurls += 1
+        except BadItem as error:
+            self._wrong = self._wrong or error
+
+    def _add_place(self, priority: str | None, url: str) -> None:
+        if len(self._places) == _MOST_PLACES:
+            raise BadItem(f"it has more than {_MOST_PLACES} places")
+        self._places.append((_LAST if priority is None else _number(priority, "priority"), url))
+
+    def _add_digest(self, kind: str | None, digest: str) -> None:
+        algorithm = _ALGORITHMS.get((kind or "").lower())
+        if algorithm is None:
+            self._unknown += [(kind or "none")[:64]] if len(self._unknown) < _MOST_TOLD else []
+            return
+        try:
+            found = Checksum.parse(f"{algorithm}:{digest.strip()}")
+        except ValueError as error:
+            raise BadItem(f"its hash is none: {error}") from error
+        if self._digests.setdefault(algorithm, found) != found:
+            raise BadItem(f"it has two different hashes of {kind}")
+
+    def _set_size(self, text: str) -> None:
+        size = _number(text.strip(), "size")
+        if self._size not in (None, size):
+            raise BadItem("it has two different sizes")
+        self._size = size
+
+    def listed(self) -> Item:
+        """The file, or what is wrong with it, with its name."""
+        name = "a file without a name" if self._name is None else repr(self._name[:200])
+        try:
+            return self._listed()
+        except BadItem as error:
+            return BadItem(f"{name}: {error}")
+
+    def _listed(self) -> Listed:
+        if self._wrong is not None:
+            raise self._wrong
+        if self._name is None:
+            raise BadItem("RFC 5854 wants an attribute name")
+        if not self._places:
+            raise BadItem("it has no url" + (", and a metaurl is not followed" if self._metaurls else ""))
+        known = (self._digests[each] for each in _ALGORITHMS.values() if each in self._digests)
+        return Listed(
+            urls=tuple(dict.fromkeys(url for _, url in sorted(self._places, key=lambda place: place[0]))),
+            name=safe_path(parts_of(self._name)),
+            size=self._size,
+            checksum=next(known, None),
+            findings=tuple(self._findings()),
+        )
+
+    def _findings(self) -> Iterator[Finding]:
+        if self._metaurls:
+            detail = f"{self._metaurls} metaurl (a torrent or the like) of it not followed"
+            yield Finding("metalink:metaurl", "allow", detail)
+        if not self._digests:
+            kinds = f", of {', '.join(self._unknown)} none is known here" if self._unknown else ""
+            yield Finding("metalink:no-hash", "warn", f"the Metalink has no hash to compare{kinds}")
+
+
+def _number(text: str, what: str) -> int:
+    """A whole number; no file has more digits of octets."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise BadItem(f"its {what} is no number: {text[:64]!r}")
+    return int(text)

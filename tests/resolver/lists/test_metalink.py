@@ -1,0 +1,257 @@
+"""Metalink 4: what a file says of itself, what is passed over, what is wrong, and XML that means harm."""
+
+from __future__ import annotations
+
+import random
+from hashlib import new
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.location import Finding
+from resolver.lists.listed import BadItem, Listed
+from resolver.lists.metalink import BrokenList, Item, MetalinkReader, is_metalink
+from resolver.retrieval.checksum import Checksum
+
+SHA1, SHA256, SHA512 = (new(name, b"octets").hexdigest() for name in ("sha1", "sha256", "sha512"))
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<metalink xmlns="urn:ietf:params:xml:ns:metalink">'
+TAIL = "</metalink>\n"
+#: What generators for downloads write: all that they know, in their order, and what is theirs alone.
+WHOLE = f"""{HEAD}
+  <generator>a generator/1.0</generator>
+  <published>1994-11-06T08:49:37Z</published>
+  <origin dynamic="true">http://h.example/list.meta4</origin>
+  <file name="pub/a.iso">
+    <identity>a thing</identity>
+    <version>1.0</version>
+    <size>6</size>
+    <hash type="sha-1">{SHA1}</hash>
+    <hash type="sha-256">{SHA256}</hash>
+    <hash type="sha-512">{SHA512}</hash>
+    <pieces length="4" type="sha-1"><hash>{SHA1}</hash><hash>{SHA1}</hash></pieces>
+    <signature mediatype="application/pgp-signature"><![CDATA[-----BEGIN PGP SIGNATURE-----]]></signature>
+    <url location="de" priority="2">http://two.example/a.iso</url>
+    <url location="fr">http://last.example/a.iso?b=1&amp;c=2</url>
+    <url priority="1">ftp://one.example/a.iso</url>
+    <url priority="2">http://two.example/again</url>
+    <url priority="3">ftp://one.example/a.iso</url>
+    <x:extra xmlns:x="http://h.example/ns"><url>http://not.example/</url></x:extra>
+  </file>
+  <file name="b">
+    <url>http://h.example/b</url>
+    <metaurl mediatype="torrent">http://h.example/b.torrent</metaurl>
+  </file>
+{TAIL}"""
+FILES = [
+    Listed(
+        urls=(
+            "ftp://one.example/a.iso",
+            "http://two.example/a.iso",
+            "http://two.example/again",
+            "http://last.example/a.iso?b=1&c=2",
+        ),
+        name="pub/a.iso",
+        size=6,
+        checksum=Checksum("sha256", SHA256),
+    ),
+    Listed(
+        urls=("http://h.example/b",),
+        name="b",
+        findings=(
+            Finding("metalink:metaurl", "allow", "1 metaurl (a torrent or the like) of it not followed"),
+            Finding("metalink:no-hash", "warn", "the Metalink has no hash to compare"),
+        ),
+    ),
+]
+
+
+def read(text: str | bytes, piece: int = 1_000_000) -> list[Item]:
+    octets = text.encode() if isinstance(text, str) else text
+    reader = MetalinkReader()
+    pieces = (octets[start : start + piece] for start in range(0, len(octets), piece))
+    return [*chain.from_iterable(map(reader.feed, pieces)), *reader.finish()]
+
+
+def one(inside: str, name: str = ' name="x"') -> Item:
+    (found,) = read(f"{HEAD}<file{name}>{inside}</file>{TAIL}")
+    return found
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1_000_000])
+def test_what_a_file_says_of_itself(piece: int) -> None:
+    assert read(WHOLE, piece) == FILES
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1"])
+def test_other_encodings(encoding: str) -> None:
+    assert read(WHOLE.replace("UTF-8", encoding).encode(encoding)) == FILES
+
+
+def test_a_prefix_for_the_namespace() -> None:
+    text = (
+        '<m:metalink xmlns:m="urn:ietf:params:xml:ns:metalink"><m:file name="x"><m:url>ftp://h/x</m:url>'
+        "<url>ftp://other/</url></m:file></m:metalink>"
+    )
+    (found,) = read(text)
+    assert isinstance(found, Listed)
+    assert found.urls == ("ftp://h/x",)
+
+
+@pytest.mark.parametrize(
+    ("hashes", "algorithm"),
+    [
+        (("sha-1", "sha-512", "sha-256"), "sha256"),
+        (("md5", "sha-512", "sha-1"), "sha512"),
+        (("md5", "SHA-1"), "sha1"),
+        (("md5",), "md5"),
+        (("blake2b-512",), None),
+    ],
+)
+def test_the_best_digest_that_is_known(hashes: tuple[str, ...], algorithm: str | None) -> None:
+    digests = {"blake2b-512": "0"} | {
+        name: new(name.lower().replace("-", ""), b"").hexdigest() for name in hashes if "blake" not in name
+    }
+    text = "".join(f'<hash type="{name}"> {digests[name]} </hash>' for name in hashes)
+    found = one(f"{text}<url>ftp://h/x</url>")
+    assert isinstance(found, Listed)
+    assert (found.checksum and found.checksum.algorithm) == algorithm
+    told = [finding.detail for finding in found.findings]
+    assert told == (
+        [] if algorithm else ["the Metalink has no hash to compare, of blake2b-512 none is known here"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("inside", "name", "words"),
+    [
+        ("<url>ftp://h/x</url>", "", "a file without a name: RFC 5854 wants an attribute name"),
+        ("<url>ftp://h/x</url>", ' name="../x"', "'../x' is no name of a file below a directory"),
+        ("<url>ftp://h/x</url>", ' name="/x"', "no name of a file"),
+        ("<url>ftp://h/x</url>", ' name="a/../x"', "no name of a file"),
+        ("<url>ftp://h/x</url>", ' name=""', "no name of a file"),
+        ("<url>ftp://h/x</url>", ' name="a\\b"', "no name of a file"),
+        ("", ' name="x"', "'x': it has no url"),
+        ("<metaurl>http://h/x</metaurl>", ' name="x"', "no url, and a metaurl is not followed"),
+        ("<size>-1</size>", ' name="x"', "its size is no number"),
+        ("<size>6</size><size>7</size>", ' name="x"', "two different sizes"),
+        (f"<size>{'9' * 19}</size>", ' name="x"', "its size is no number"),
+        ("<size>\u0666</size>", ' name="x"', "its size is no number"),
+        ('<hash type="sha-256">abc</hash>', ' name="x"', "its hash is none"),
+        ('<url priority="first">ftp://h/x</url>', ' name="x"', "its priority is no number"),
+        (
+            f'<hash type="sha-1">{SHA1}</hash><hash type="SHA-1">{"0" * 40}</hash>',
+            ' name="x"',
+            "two different hashes",
+        ),
+        ("<url>ftp://h/x</url>" * 1_001, ' name="x"', "more than 1000 places"),
+    ],
+)
+def test_what_is_wrong_with_one_file(inside: str, name: str, words: str) -> None:
+    """It is told in its place, and the others are read."""
+    found = read(f"{HEAD}<file{name}>{inside}</file><file name='y'><url>ftp://h/y</url></file>{TAIL}")
+    assert isinstance(found[0], BadItem)
+    assert words in str(found[0])
+    assert isinstance(found[1], Listed)
+
+
+_LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 20))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not well-formed XML"),
+        ("<metalink>", "this is no Metalink"),
+        ('<metalink xmlns="http://www.metalinker.org/"/>', "this is Metalink 3"),
+        ("<html/>", "this is no Metalink"),
+        (f"{HEAD}", "not well-formed XML"),
+        (f"{HEAD}<file></metalink>", "not well-formed XML"),
+        (HEAD.replace("UTF-8", "x-none") + TAIL, "unknown encoding"),
+        (HEAD.replace("UTF-8", "big5") + TAIL, "multi-byte encodings are not supported"),
+        (f"{HEAD}&lol;{TAIL}", "not well-formed XML"),
+        (f'<!DOCTYPE metalink [<!ENTITY l0 "lol">{_LAUGHS}]>{HEAD[39:]}&l19;{TAIL}', "no document type"),
+        (f'<!DOCTYPE x SYSTEM "file:///etc/passwd">{HEAD[39:]}{TAIL}', "no document type"),
+        (f"{HEAD}{'<a>' * 100}", "elements inside of 32 others"),
+        (f"{HEAD}<file name='x'><url>{'x' * 70_000}", "more than 65536 characters"),
+        (f"{HEAD}<file name='{'x' * 2_000_000}'/>", "longer than 1048576 octets"),
+        (f"{HEAD}<!--{'x' * 2_000_000}-->", "longer than 1048576 octets"),
+    ],
+)
+def test_what_cannot_be_read_on(text: str, words: str) -> None:
+    with pytest.raises(BrokenList, match=words):
+        read(text, 65_536)
+
+
+def test_what_came_before_the_place_where_it_is_broken() -> None:
+    reader = MetalinkReader()
+    found: list[Item] = []
+    with pytest.raises(BrokenList):
+        found.extend(reader.feed(WHOLE.encode().partition(b"</metalink>")[0] + b"<<"))
+    assert found == FILES
+
+
+@pytest.mark.parametrize(
+    ("beginning", "is_one"),
+    [
+        *((HEAD.encode(), True), (b"\xef\xbb\xbf\n <?xml version", True), (b"<metalink>", True)),
+        *((b"<!-- x -->", True), (b"<m:metalink x", True), (b"<metalinks>", False)),
+        *((b"<URL:http://h/>", False), (b"<http://h/>", False), (b"http://h/", False), (b"", False)),
+    ],
+)
+def test_how_one_begins(beginning: bytes, is_one: bool) -> None:
+    assert is_metalink(beginning) is is_one
+
+
+def mutated(chance: random.Random) -> bytes:
+    """The whole one, with some of it doubled, dropped, moved, replaced or cut off."""
+    octets = bytearray(WHOLE.encode())
+    for _ in range(chance.randint(1, 8)):
+        start = chance.randrange(len(octets) + 1)
+        end = min(len(octets), start + chance.randint(0, 40))
+        match chance.randrange(5):
+            case 0:
+                del octets[start:end]
+            case 1:
+                octets[start:start] = octets[start:end] * chance.randint(1, 3)
+            case 2:
+                octets[start:end] = chance.randbytes(end - start)
+            case 3:
+                at = chance.randrange(len(octets) + 1)
+                octets[at:at] = octets[start:end]
+            case 4 if chance.random() < 0.2:
+                del octets[start:]
+    return bytes(octets)
+
+
+def test_any_octets_give_files_or_a_word_of_what_is_wrong() -> None:
+    chance = random.Random(5854)
+    ended = {"read": 0, "broken": 0}
+    for _ in range(2_000):
+        try:
+            found = read(mutated(chance), 997)
+        except BrokenList:
+            ended["broken"] += 1
+            continue
+        ended["read"] += 1
+        for item in found:
+            assert isinstance(item, BadItem) or (item.urls and item.name and ".." not in item.name.split("/"))
+    assert min(ended.values()) > 50
+
+
+@given(st.binary(max_size=200), st.integers(1, 50))
+def test_octets_of_nothing(octets: bytes, piece: int) -> None:
+    with pytest.raises(BrokenList):
+        read(octets, piece)
+
+
+def test_a_long_one_is_read_in_pieces_and_forgotten() -> None:
+    """Each file is there as soon as it is whole, and nothing of it is held."""
+    reader = MetalinkReader()
+    assert list(reader.feed(HEAD.encode())) == []
+    for number in range(1_000):
+        octets = f"<file name='{number}'><url>ftp://h/{number}</url></file>".encode()
+        (found,) = reader.feed(octets)
+        assert isinstance(found, Listed)
+        assert found.name == str(number)
