@@ -184,6 +184,14 @@ class Slot(Protocol):
         ...
 
 
+class Timer(Protocol):
+    """So many seconds from when it was made."""
+
+    async def run(self, function: Callable[[], Awaitable[A]]) -> A:
+        """Await it until they are over: then it is cancelled, and `step.Elapsed` is raised."""
+        ...
+
+
 class Gate(Protocol):
     """The one door of one retrieval. It knows the URL, has judged it by the policy, and opens only
     what that verdict covers: so no handler names a host, and none can forget a check."""
@@ -252,6 +260,10 @@ class Gate(Protocol):
     async def pause(self) -> None:
         """Others have their turn, and cancels are heeded: awaited every few milliseconds by whoever has much
         to do and nothing to wait for (S16)."""
+        ...
+
+    def timer(self, seconds: float) -> Timer:
+        """See `step.StartTimer`: it begins now."""
         ...
 
     def elsewhere(self, location: str) -> Gate:

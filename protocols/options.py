@@ -66,6 +66,27 @@ class Credentials:
     password: bytes = field(repr=False)
 
 
+class Prompt(Protocol):
+    """What is waited for in a text: a pattern, which `str` shows."""
+
+    def end_in(self, window: bytes) -> int | None:
+        """Where its first match in these octets ends; None where there is none. Raises `LocalError` where
+        that would take too long."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """What is wanted of a telnet session that nobody sits at: `seconds` of it, or all of it up to a `prompt`,
+    which may never come; each text of `send` is typed, with a line end behind it, when the prompt has come
+    once more. Without a prompt they are typed when the service has said something. They may be passwords, and
+    are shown nowhere; but what a service echoes is in the transcript."""
+
+    seconds: float | None = None
+    prompt: Prompt | None = None
+    send: tuple[bytes, ...] = field(default=(), repr=False)
+
+
 class ProxyLogin(Protocol):
     """Who we are to a proxy that is asked for URLs as a whole."""
 
@@ -161,7 +182,8 @@ class Options:
     `prompt` promises that the whole body is taken as fast as it comes, so that others may wait behind it
     on the same connection. `most` is what the octets of a body are bounded to, None where they are not: the
     retrieval sets it and counts what it takes; a scheme counts what it makes that of (S16). `via` is the
-    proxy that http requests go to in place of the URL's host: the gate sets it.
+    proxy that http requests go to in place of the URL's host: the gate sets it. `transcript` is what is
+    wanted of a telnet session, which without it is announced and not opened (S18).
 
     Examples:
         >>> options = resolver.Options(user_agent=b"me", raw=True)
@@ -193,6 +215,7 @@ class Options:
     raw: bool = False
     prompt: bool = False
     most: int | None = None
+    transcript: Transcript | None = None
     via: Via | None = field(default=None, repr=False)
 
 

@@ -26,7 +26,7 @@ from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-from protocols.errors import NetworkError
+from protocols.errors import NetworkError, TimedOut
 
 if TYPE_CHECKING:  # a plan is made without the rest of the contract
     from protocols.connection import Exchange
@@ -168,6 +168,16 @@ class Peek(NamedTuple, Generic[T]):
 
     reader: Reader[T]
     ideal: T
+
+
+class StartTimer(NamedTuple):
+    """From here on there are so many seconds: a `Hear` that waits at their end raises `Elapsed`."""
+
+    seconds: float
+
+
+class Elapsed(TimedOut):
+    """The seconds of a `StartTimer` are over. Nothing that came is lost."""
 
 
 class Skim(NamedTuple, Generic[T]):
@@ -337,7 +347,7 @@ class Note(NamedTuple):
 
 Step: TypeAlias = (
     "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | Keep | OpenFile"
-    " | ReadNames | Say | Upload | Hear[Any] | Peek[Any] | Skim[Any] | StartTls"
+    " | ReadNames | Say | Upload | Hear[Any] | Peek[Any] | Skim[Any] | StartTimer | StartTls"
     " | RequestCredentials | Random | OpenData | AwaitData[Any] | CloseData | OpenDatagrams | Carry"
     " | Begin | Give | Pass | RequestPeer | RequestAgreed | Note | Rest"
 )

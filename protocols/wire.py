@@ -37,6 +37,8 @@ _CRLF = b"\r\n"
 _HIDDEN = b"****"
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
+_IAC = 0xFF
+_LONE_CR = re.compile(rb"\r(?!\n)")
 _LARGEST_APDU = 10_000  # wais page, section 14
 
 
@@ -150,6 +152,43 @@ def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
     answer = {0xFB: b"\xff\xfe", 0xFD: b"\xff\xfc"}
     octets = b"".join(answer[verb] + bytes((option,)) for verb, option in options if verb in answer)
     return Line(octets, octets)
+
+
+def encode_negotiation(verb: int, option: int) -> Line:
+    """WILL, WONT, DO or DONT and the code of an option (RFC 855)."""
+    octets = bytes((_IAC, verb, option))
+    return Line(octets, octets)
+
+
+def encode_subnegotiation(option: int, octets: bytes) -> Line:
+    """IAC SB, what is said of the option with each 255 doubled, IAC SE (RFC 855)."""
+    sent = bytes((_IAC, 0xFA, option)) + octets.replace(b"\xff", b"\xff\xff") + b"\xff\xf0"
+    return Line(sent, sent)
+
+
+def encode_command(command: int) -> Line:
+    """A command of RFC 854 that stands for itself: an IAC and its code."""
+    octets = bytes((_IAC, command))
+    return Line(octets, octets)
+
+
+def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
+    """What is typed into a telnet session (RFC 854): each 255 is doubled, and where the session is not
+    `binary` a carriage return is CR NUL, but before a line feed. It is a person's or a program's own, and
+    shown as it is."""
+    sent = octets.replace(b"\xff", b"\xff\xff")
+    if not binary:
+        sent = _LONE_CR.sub(b"\r\0", sent)
+    return Line(sent, sent)
+
+
+def encode_entered(text: bytes, *, binary: bool = False) -> Line:
+    """A line typed into a telnet session, shown as `****`, for it may be a password: CR LF ends it, and a CR
+    alone where the session is `binary` (RFC 1123 3.3.1). Raises `Refused` (S02) if the text would end it."""
+    _check_word(text)
+    sent = text.replace(b"\xff", b"\xff\xff")
+    end = b"\r" if binary else _CRLF
+    return Line(sent + end, (sent and _HIDDEN) + end, (sent,) if sent else ())
 
 
 def encode_message(apdu: bytes) -> Line:

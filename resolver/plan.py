@@ -45,6 +45,7 @@ from protocols.step import (
     Skim,
     StartRequest,
     StartResponse,
+    StartTimer,
     StartTls,
     Step,
     Upload,
@@ -255,7 +256,7 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
             return _connect_step(place, scheme, None, False)
         case StartRequest() | StartResponse() | EndResponse() | Keep():
             return None
-        case Peek() | Skim() | ReadNames() | Begin() | Rest() | Random():
+        case Peek() | Skim() | ReadNames() | Begin() | Rest() | Random() | StartTimer():
             return None
         case Give(what=what):
             return None if what is None else {"action": "receive", "what": what}

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TypeVar, cast
 
-from protocols.contract import Came, Gate, LocalFile, PooledConnection, Slot, Stream
+from protocols.contract import Came, Gate, LocalFile, PooledConnection, Slot, Stream, Timer
 from protocols.conversation.data import DataConnection
 from protocols.conversation.datagrams import Exchanges
 from protocols.conversation.passing import FileSource, Source
@@ -41,6 +41,7 @@ from protocols.step import (
     Skim,
     StartRequest,
     StartResponse,
+    StartTimer,
     StartTls,
     Step,
     Unless,
@@ -64,6 +65,7 @@ class Performer:
         self._file: LocalFile | None = None
         self._waiting: Generator[Rest | None, None, object] | None = None
         self._early: Came[object] | None = None
+        self._timer: Timer | None = None
         self.buffer = Buffer()
         self._data: DataConnection | None = None
         self._exchanges: Exchanges | None = None
@@ -138,14 +140,15 @@ class Performer:
             case Keep(state=state):
                 self.keep(state)
             case OpenFile(segments=segments):
-                self._file = await self._opened.enter_async_context(self._gate.open_file(segments))
-                return self._file
+                return await self._open_file(segments)
             case ReadNames():
                 return await self.file.names()
             case Peek(reader=reader):
                 return await self._peek(reader)
             case Skim(reader=reader):
                 return self._skim(reader)
+            case StartTimer(seconds=seconds):
+                self._timer = self._gate.timer(seconds)
             case StartTls():
                 await self._start_tls()
             case RequestCredentials(user=user, challenged=challenged):
@@ -171,6 +174,10 @@ class Performer:
         if self._stream is not None:
             await self._begin_anew()
         self._stream = await self._opened.enter_async_context(self._gate.connect(tls=tls))
+
+    async def _open_file(self, segments: tuple[bytes, ...]) -> LocalFile:
+        self._file = await self._opened.enter_async_context(self._gate.open_file(segments))
+        return self._file
 
     async def _acquire(self, pool_key: Hashable, tls: bool) -> object | None:
         if self._stream is not None:
@@ -300,7 +307,8 @@ class Performer:
         elif self.buffer.broken is not None:
             raise self.buffer.broken
         else:
-            self.buffer.feed(await self.stream.receive())
+            receive = self.stream.receive
+            self.buffer.feed(await (receive() if self._timer is None else self._timer.run(receive)))
 
     async def rest(self) -> None:
         """Where much is done and nothing waited for, others have their turn all the same (S16)."""

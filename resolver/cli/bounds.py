@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from protocols.options import Limits, Options
+from protocols.options import Limits, Options, Transcript
 from resolver.cli.nearest import nearest
 from resolver.cli.options import Found
 from resolver.cli.values import BadValue, UsageError, pair, seconds, size
 from resolver.policy import Policy
 
 
-def options_of(found: Found, policy: Policy, *, keep: bool = False, raw: bool = False) -> Options:
+def options_of(
+    found: Found, policy: Policy, *, keep: bool = False, raw: bool = False, listen: bool = False
+) -> Options:
     """What the schemes are asked for beyond the URL; with `keep`, of several URLs; `raw` where the verb takes
-    octets as they come. Raises `UsageError`."""
+    octets as they come, and `listen` where it listens to sessions. Raises `UsageError`."""
     options = Options(
         tls=found.tls or "never",
         mlsd=found.mlsd,
@@ -26,12 +28,30 @@ def options_of(found: Found, policy: Policy, *, keep: bool = False, raw: bool = 
         login_in_clear=found.tls == "never",
         keep=keep,
         raw=raw and found.raw,
+        transcript=_transcript_of(found) if listen else None,
     )
     if policy.ftp_email is not None:
         options = replace(options, anonymous_password=policy.ftp_email.encode())
     if found.user_agent is not None:
         options = replace(options, user_agent=found.user_agent.encode("utf-8", "surrogateescape"))
     return options
+
+
+def _transcript_of(found: Found) -> Transcript | None:
+    """What is wanted of a telnet session. Raises `UsageError`."""
+    if found.during is None and found.until is None:
+        if found.send:
+            raise UsageError("--send types into a session that --until or --for bounds")
+        return None
+    from resolver.prompts import prompt  # few command lines have one
+
+    if any(end in text for text in found.send for end in "\r\n\0"):
+        raise UsageError("--send takes one line, without its end")
+    return Transcript(
+        seconds=found.during,
+        prompt=None if found.until is None else prompt(found.until.encode("utf-8", "surrogateescape")),
+        send=tuple(text.encode("utf-8", "surrogateescape") for text in found.send),
+    )
 
 
 def header(text: str) -> tuple[bytes, bytes]:

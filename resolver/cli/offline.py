@@ -118,7 +118,7 @@ def _plan(target: Target, command: Command) -> Plan:
         gateways=command.gateways,
         news_server=None if setting is None else setting.text,
         strict=command.strict,
-        options=options_of(command.found, policy, raw=True),
+        options=options_of(command.found, policy, raw=True, listen=True),
         environment=proxies_here(),
         proxy=command.found.proxy,
         hosts=hosts,

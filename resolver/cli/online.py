@@ -86,7 +86,11 @@ class _Run:
         self._limits = limits_of(command.found)
         self._several = bool(command.lists) or len(command.urls) > 1
         self._options_for = options_of(
-            command.found, self._policy, keep=self._several, raw=command.verb in ("get", "cat")
+            command.found,
+            self._policy,
+            keep=self._several,
+            raw=command.verb in ("get", "cat"),
+            listen=command.verb == "cat",
         )
         self._secrets = _secrets(command)
         self._watcher = watcher

@@ -175,6 +175,9 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--mlsd",), None, "list with facts, unasked whether there are any (ftp)"),
         Option(("--ftp-email",), "ADDRESS", "what anonymous gives as its password (ftp)"),
         Option(("--news-server",), "HOST[:PORT]", "where to ask for news: URLs", SERVED),
+        Option(("--for",), "S", "seconds of a session (telnet)", "cat explain", "during", kind=seconds),
+        Option(("--until",), "REGEX", "a session up to where that comes (telnet)", "cat explain"),
+        Option(("--send",), "TEXT", "a line to type when --until has come", "cat explain", many=True),
         Option(("--entries",), "N", "newest N of a group, N hits of a search; 0 is all", kind=size),
     ),
 }  # fmt: skip

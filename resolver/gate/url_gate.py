@@ -27,6 +27,7 @@ from resolver.gate.pool import PooledConnection
 from resolver.gate.proxied import ProxyConnector
 from resolver.gate.rate import Throttle
 from resolver.gate.stream import Stream
+from resolver.gate.timer import Timer
 from resolver.loops import running
 from resolver.policy import check_data_port
 from resolver.policy.schemes import rules_of
@@ -182,6 +183,9 @@ class UrlGate:
 
     async def pause(self) -> None:
         await self._loop.checkpoint()
+
+    def timer(self, seconds: float) -> Timer:
+        return Timer(self._loop, seconds)
 
     def elsewhere(self, location: str) -> UrlGate:
         if location not in self._elsewhere:

@@ -53,6 +53,7 @@ class TimedGate:
         self.elsewhere = url_gate.elsewhere
         self.pause = url_gate.pause
         self.stand_by = url_gate.stand_by
+        self.timer = url_gate.timer
 
     def timed_out(self, message: str) -> httpx.TimeoutException:
         """httpx's error for the phase that took too long."""

@@ -38,8 +38,12 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.__init__", "builtins.globals"),
     ("resolver.__init__ resolver.registry", "importlib.import_module"),
     ("resolver.registry", "importlib.metadata"),
-    ("resolver.codings resolver.http2 resolver.registry resolver.public_suffix", "importlib.util.find_spec"),
+    (
+        "resolver.codings resolver.http2 resolver.registry resolver.prompts resolver.public_suffix",
+        "importlib.util.find_spec",
+    ),
     ("resolver.codings", "brotli zstandard"),
+    ("resolver.prompts", "regex"),
     ("resolver.public_suffix", "publicsuffixlist"),
     ("resolver.tunnels", "importlib.util.find_spec"),
     ("resolver.retrieval.checksum", "binascii"),

@@ -13,6 +13,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
     },
     line_ends.only_wire_ends_lines: {
         "protocols.ftp.text": "text that arrives: a CR is carried over to the next octets, CR NUL is a CR",
+        "protocols.telnet.newlines": "text that arrives, the same",
         "resolver.lists.sums": "text that arrives: a name may have a CR, written as an escape",
         "resolver.terminal": "a CR at the end of what was shown is carried over to the next text",
     },

@@ -32,7 +32,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
     "resolver": _floors("""
         loops
         clock codings events hosts http2 iri public_suffix registry settings terminal tracebacks version
-        extraction portal trace url
+        extraction portal prompts trace url
         gateways log reference
         policy
         batch disk environment news_server tunnels

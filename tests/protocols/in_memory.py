@@ -27,6 +27,7 @@ from protocols.contract import (
     Sink,
     Slot,
     Stream,
+    Timer,
 )
 from protocols.errors import Disconnected, TimedOut
 
@@ -226,6 +227,9 @@ class MemoryGate:
         raise AssertionError("nobody expects two things at once")
 
     async def pause(self) -> None: ...
+
+    def timer(self, seconds: float) -> Timer:
+        raise AssertionError("nobody expects a timer")
 
     def elsewhere(self, location: str) -> Gate:
         raise AssertionError("nobody expects to be sent elsewhere")

@@ -43,6 +43,7 @@ from protocols.step import (
     Skim,
     StartRequest,
     StartResponse,
+    StartTimer,
     StartTls,
     Step,
     Upload,
@@ -185,7 +186,7 @@ class Player(Generic[R]):
                 self._data_over = False
             case EndResponse():
                 self._response_ended = True
-            case Note() | Keep() | StartRequest() | StartResponse() | Rest():
+            case Note() | Keep() | StartTimer() | StartRequest() | StartResponse() | Rest():
                 pass
             case _:
                 raise AssertionError(f"no player performs {step!r}: its peer has to answer it")

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from fixtures.prospero import DISTRIBUTED, Behaviour, Flavour, Service, Thing, Weather
 from protocols.connection import Datagram, Line
-from protocols.contract import HostUrl, Limits, Options
+from protocols.contract import HostUrl, Limits, Options, Timer
 from protocols.errors import Refused, Unreachable
 from resolver.url import parse
 
@@ -156,6 +156,9 @@ class Gate:
 
     async def pause(self) -> None:
         """There is nobody else."""
+
+    def timer(self, seconds: float) -> Timer:
+        raise AssertionError("nobody expects a timer")
 
     def elsewhere(self, location: str) -> Gate:
         if location not in self.led_to:

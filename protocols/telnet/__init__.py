@@ -1,0 +1,25 @@
+"""telnet and telnets: RFC 1738 3.8 (the URL), RFC 854 and 855 (the service), BINARY (RFC 856), ECHO (857),
+SUPPRESS-GO-AHEAD (858), NAWS (1073), TERMINAL-TYPE (1091); options are settled by RFC 1143.
+
+Octets to values: `codes`, `octets`, `newlines`. What is agreed on: `negotiation`. One end of a session:
+`terminal`. What is said: `dialogue`, which announces a service, or brings a bounded transcript of it.
+"""
+
+from __future__ import annotations
+
+from protocols.scheme import Scheme
+from protocols.telnet.url import TelnetUrl, build, parse
+
+__all__ = ["TELNET", "TELNETS", "TelnetUrl"]
+
+
+TELNET = Scheme(
+    name="telnet",
+    names="interactive service",
+    default_port=23,
+    parse=parse,
+    build=build,
+    userinfo=True,
+    converse="protocols.telnet.dialogue:converse",
+)
+TELNETS = TELNET._replace(name="telnets", default_port=992, tls="always")

@@ -1,0 +1,194 @@
+"""A telnet URL names a service for a person: it is announced, and nothing is connected to. Who asks for one
+gets a transcript of it, bounded by a time, a prompt, or what he has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from protocols.errors import Disconnected, LimitExceeded, TimedOut, Truncated
+from protocols.location import Finding, Kind
+from protocols.options import Limits, Options, Transcript
+from protocols.reply import Reply
+from protocols.step import Begin, Connect, Dialogue, Elapsed, Give, Note, Say, StartTimer, hear
+from protocols.telnet.url import TelnetUrl, build
+
+if TYPE_CHECKING:
+    from protocols.connection import Line
+    from protocols.wire import Buffer
+
+#: Octets of text behind the last prompt in which the next one is looked for.
+_WINDOW = 65_536
+
+
+def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
+    """The steps of an announcement, or of the transcript that `options` want."""
+    wanted = None if options is None else options.transcript
+    if wanted is None:
+        yield from _announce(url)
+    else:
+        yield from _Session(url, wanted, limits or Limits()).steps()
+
+
+def _announce(url: TelnetUrl) -> Dialogue[None]:
+    """A reply of kind service: its target is the URL without a password, `extra` says where and as whom.
+    The login is advice to show to a person (RFC 1738 3.8)."""
+    yield Note("nothing is sent: this is a service for a person, and a session is never opened by itself")
+    login = None if url.user is None else url.user.decode("latin-1")
+    reply = Reply(
+        kind=Kind.SERVICE,
+        target=build(replace(url, password=None, fragment=None)),
+        extra={"service": url.scheme, "host": url.host, "port": url.effective_port, "login": login},
+    )
+    yield Begin(reply)
+
+
+class _Piece(NamedTuple):
+    """What has come: octets, or the end. `prompts`: what a willing server says, whatever is waited for."""
+
+    octets: bytes = b""
+    ended: bool = False
+    prompts: bool = False
+
+
+_WILLING = _Piece(prompts=True)
+
+
+def _read_piece(buffer: Buffer) -> Generator[None, None, _Piece]:
+    while not buffer:
+        if buffer.at_end:
+            return _Piece(ended=True)
+        yield
+    return _Piece(buffer.take())
+
+
+class _Script:
+    """What is waited for and what is said then: the prompt, a text, the prompt behind it, the next text, …,
+    the prompt once more. Without a prompt all texts follow the first text of the server."""
+
+    def __init__(self, wanted: Transcript) -> None:
+        self._wanted = wanted
+        self._left = list(wanted.send)
+        self._window = b""
+        self.over = False
+
+    @property
+    def waits_for(self) -> str:
+        return "options and text" if self._wanted.prompt is None else f"options and text until {self.prompt}"
+
+    @property
+    def prompt(self) -> str:
+        return str(self._wanted.prompt)
+
+    @property
+    def has_more(self) -> bool:
+        """Is there anything left to say, or to wait for?"""
+        return bool(self._left) or (self._wanted.prompt is not None and not self.over)
+
+    def hear(self, text: bytes, *, prompts: bool) -> Iterator[bytes]:
+        """What to say now."""
+        if self._wanted.prompt is None:
+            if text or prompts:
+                yield from self._left
+                self._left.clear()
+            return
+        self._window = (self._window + text)[-_WINDOW:]
+        while not self.over and (prompts or self._found()):
+            self.over = not self._left
+            if self._left:
+                yield self._left.pop(0)
+            if prompts:
+                return
+
+    def _found(self) -> bool:
+        assert self._wanted.prompt is not None
+        end = self._wanted.prompt.end_in(self._window)
+        if end is not None:
+            self._window = self._window[end:]
+        return end is not None
+
+
+class _Session:
+    """One transcript under way."""
+
+    def __init__(self, url: TelnetUrl, wanted: Transcript, limits: Limits) -> None:
+        from protocols.telnet.newlines import Text  # most URLs are announced
+        from protocols.telnet.terminal import Terminal
+
+        self._url = url
+        self._wanted = wanted
+        self._limits = limits
+        self._script = _Script(wanted)
+        self._terminal = Terminal()
+        self._text = Text()
+        self._reply = Reply(kind=Kind.DOCUMENT, media_type="text/plain")
+        self._received = 0
+
+    def steps(self) -> Dialogue[None]:
+        """Raises `TimedOut` where the time is over and the prompt has not come, `Truncated` where the server
+        leaves before that, `LimitExceeded` for negotiation, or text, without end."""
+        yield Connect(tls=self._url.scheme == "telnets")
+        if self._wanted.seconds is not None:
+            yield StartTimer(self._wanted.seconds)
+        yield Note("options are answered as the server asks for them; nothing is asked of it")
+        yield Begin(self._reply)
+        try:
+            yield from self._listen()
+        except Elapsed as error:
+            if self._wanted.prompt is not None:
+                raise TimedOut(f"timed out: {self._script.prompt} has not come: {error.message}") from error
+        except Disconnected as error:
+            if not self._received:
+                raise
+            raise self._truncated(error.message) from error
+
+    def _listen(self) -> Dialogue[None]:
+        while not self._script.over:
+            piece = yield from hear(_read_piece, self._script.waits_for, _WILLING)
+            text = self._text.finish() if piece.ended else self._taken(piece.octets)
+            lines = (*self._terminal.answers(), *self._said(text, prompts=piece.prompts))
+            if lines:
+                yield Say(lines)
+            if text:
+                self._received += len(text)
+                yield Give(text, "text of the service")
+            if self._received > self._limits.body:
+                raise LimitExceeded("body", f"more than {self._limits.body} octets of text (--limit body=N)")
+            if piece.ended:
+                return self._end()
+            if piece.prompts and not self._script.has_more:
+                return None
+        self._reply.verified.add("terminator")
+        return None
+
+    def _taken(self, octets: bytes) -> bytes:
+        from protocols.telnet.octets import Data, Odd
+
+        text = []
+        for happening in self._terminal.feed(octets):
+            match happening:
+                case Data(octets=data):
+                    text.append(self._text.feed(data, binary=self._terminal.his_binary))
+                case Odd(rule=rule, detail=detail):
+                    self._report(rule, detail)
+        return b"".join(text)
+
+    def _said(self, text: bytes, *, prompts: bool) -> Iterator[Line]:
+        for each in self._script.hear(text, prompts=prompts):
+            yield self._terminal.entered(each)
+
+    def _end(self) -> None:
+        """The server has closed the connection: that is the end where nothing was waited for."""
+        if self._script.has_more:
+            raise self._truncated("the server closed the connection before all that was waited for had come")
+        if self._terminal.inside:
+            raise self._truncated("the server closed the connection inside a command")
+
+    def _truncated(self, why: str) -> Truncated:
+        return Truncated(why, received=self._received)
+
+    def _report(self, rule: str, detail: str) -> None:
+        """Each oddity once: a server may have it in every line."""
+        if all(finding.rule != rule for finding in self._reply.findings):
+            self._reply.findings.append(Finding(rule, "warn", detail))

@@ -1,0 +1,33 @@
+"""The telnet URL: RFC 1738 3.8. User and password are advice for a person at a terminal, and never sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocols.authority import build_login, parse_login
+from protocols.location import HostUrl, UrlText
+from protocols.syntax import build_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TelnetUrl(HostUrl):
+    """An interactive service: only where it is.
+
+    Examples:
+        >>> url = resolver.parse("telnet://guest@h.example/")
+        >>> url.user, url.effective_port
+        (b'guest', 23)
+    """
+
+
+def parse(text: UrlText) -> TelnetUrl:
+    """What follows the authority means nothing and is dropped."""
+    login, start = parse_login(text)
+    if text.end - start > 1:
+        text.note("telnet-path", start + 1)
+    return TelnetUrl(scheme=text.scheme, **login)
+
+
+def build(url: TelnetUrl) -> str:
+    """The URL as text, with its password."""
+    return build_url(url, f"{build_login(url)}/")

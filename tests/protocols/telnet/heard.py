@@ -1,0 +1,38 @@
+"""What a terminal makes of octets that come in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from protocols.telnet.newlines import Text
+from protocols.telnet.octets import Data
+from protocols.telnet.terminal import Happening, Terminal
+
+
+class Told(NamedTuple):
+    """`happenings` have data that came in several pieces in one."""
+
+    happenings: list[Happening]
+    text: bytes
+    answers: bytes
+
+
+def tell(pieces: Iterable[bytes], terminal: Terminal | None = None) -> Told:
+    """All that comes of these pieces, answered after each."""
+    terminal = terminal or Terminal()
+    text, read, happenings, answers = Text(), b"", list[Happening](), b""
+    for piece in pieces:
+        for happening in terminal.feed(piece):
+            if isinstance(happening, Data):
+                read += text.feed(happening.octets, binary=terminal.his_binary)
+                if happenings and isinstance(before := happenings[-1], Data):
+                    happenings[-1] = Data(before.octets + happening.octets)
+                    continue
+            happenings.append(happening)
+        answers += b"".join(line.octets for line in terminal.answers())
+    return Told(happenings, read + text.finish(), answers)
+
+
+def octet_by_octet(octets: bytes) -> list[bytes]:
+    return [octets[at : at + 1] for at in range(len(octets))]

@@ -1,0 +1,200 @@
+"""One end of a session: what comes is the same for every cut, and what is answered is little."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fixtures import recordings
+from protocols.errors import LimitExceeded
+from protocols.telnet.codes import Command, Option, Verb
+from protocols.telnet.octets import Data, Heard, Odd
+from protocols.telnet.terminal import MOST_IN_A_ROW, MOST_TYPES, Changed, Size, Terminal
+from tests.protocols.telnet.heard import octet_by_octet, tell
+
+RECORDED = sorted((recordings.FOLDER / "telnet").glob("*.json"))
+
+
+def server_octets(name: str) -> bytes:
+    exchanges = json.loads((recordings.FOLDER / "telnet" / f"{name}.json").read_text("utf-8"))["exchanges"]
+    return b"".join(bytes.fromhex(each["hex"]) for each in exchanges if each["dir"] == "server")
+
+
+@pytest.mark.parametrize("name", [path.stem for path in RECORDED])
+def test_what_real_servers_sent_means_the_same_in_every_cut(name: str) -> None:
+    octets = server_octets(name)
+    assert tell([octets]) == tell(octet_by_octet(octets))
+
+
+def test_a_login_is_read_as_a_person_sees_it() -> None:
+    told = tell([server_octets("login-inetutils-inetutils")])
+    assert b"vt.example.test login: guest\nPassword: " in told.text
+    assert b"\xff" not in told.text
+    on = [Option(each.option).name for each in told.happenings if isinstance(each, Changed) and each.on]
+    assert on == ["TERMINAL_TYPE", "SGA", "NAWS", "ECHO", "BINARY"]
+
+
+def test_a_server_that_waits_for_answers_gets_each() -> None:
+    """The first requests of inetutils' telnetd: no text comes before all seven are answered."""
+    asked = bytes.fromhex("fffb25fffb26fffd18fffd20fffd23fffd27fffd24")
+    assert tell([asked]).answers == bytes.fromhex("fffe25fffe26fffb18fffc20fffc23fffc27fffc24")
+
+
+WILL, WONT, DO, DONT = (bytes((0xFF, verb)) for verb in (Verb.WILL, Verb.WONT, Verb.DO, Verb.DONT))
+
+
+@pytest.mark.parametrize(
+    ("came", "answered"),
+    [
+        (DO + b"\x01", WONT + b"\x01"),  # both echoing would never end
+        (WILL + b"\x01" + WONT + b"\x01", DO + b"\x01" + DONT + b"\x01"),
+        (DO + b"\x03" + WILL + b"\x03", WILL + b"\x03" + DO + b"\x03"),
+        (DO + b"\x06" + DO + b"\x06", WONT + b"\x06" + WONT + b"\x06"),  # a mark each time
+        (WILL + b"\x56", DONT + b"\x56"),  # compression
+        (DO + b"\xff", WONT + b"\xff"),
+        (5 * (DO + b"\x1f"), WILL + b"\x1f" + b"\xff\xfa\x1f\0\x50\0\x18\xff\xf0"),
+        (WONT + b"\x01" + DONT + b"\x18", b""),
+        (b"\xff\xfa\x18\x01\xff\xf0", b""),  # of an option that is off
+        (DO + b"\x27" + b"\xff\xfa\x27\x01\xff\xf0", WONT + b"\x27"),
+        (b"\xff\xf6", b""),  # an answer to AYT would be typed
+    ],
+)
+def test_options_are_answered_by_the_table(came: bytes, answered: bytes) -> None:
+    assert tell([came]).answers == answered == tell(octet_by_octet(came)).answers
+
+
+@pytest.mark.parametrize(
+    ("came", "happened"),
+    [
+        (b"a\xff\xffb", [Data(b"a\xffb")]),
+        (b"a\xff\xf1\xff\xf2b", [Data(b"a"), Heard(Command.NOP), Heard(Command.DM), Data(b"b")]),
+        (b"\xff\x05x", [Odd("telnet:command", "IAC 05 is no command; both octets are dropped"), Data(b"x")]),
+        (
+            b"\xff\xfa\x18\x01\xff\xfb\x01x\xff\xf0ok",
+            [
+                Odd("telnet:subnegotiation", "IAC FB inside one: it is dropped"),
+                Changed(1, True, True),
+                Data(b"x"),
+                Heard(Command.SE),
+                Data(b"ok"),
+            ],
+        ),
+        (
+            b"\xff\xfa\x18" + 2_000 * b"a" + b"\xff\xf0b",
+            [Odd("telnet:subnegotiation", "one of 2000 octets is dropped"), Data(b"b")],
+        ),
+    ],
+)
+def test_octets_are_taken_apart_by_the_table(came: bytes, happened: list[object]) -> None:
+    assert tell([came]).happenings == happened == tell(octet_by_octet(came)).happenings
+
+
+@pytest.mark.parametrize(
+    ("came", "text"),
+    [
+        (b"a\r\nb", b"a\nb"),
+        (b"a\r\0b", b"a\rb"),
+        (b"a\rb", b"a\rb"),
+        (b"a\r\0\r\nb", b"a\r\nb"),
+        (b"a\r\r\nb", b"a\r\nb"),
+        (b"a\nb\0c", b"a\nbc"),
+        (b"a\r", b"a\r"),
+        (WILL + b"\0" + b"a\r\nb\0\rc", b"a\nb\0\rc"),
+    ],
+)
+def test_line_ends_are_read_by_the_table(came: bytes, text: bytes) -> None:
+    assert tell([came]).text == text == tell(octet_by_octet(came)).text
+
+
+def test_the_type_is_told_as_often_as_is_sensible() -> None:
+    told = tell([DO + b"\x18", *(MOST_TYPES + 5) * [b"\xff\xfa\x18\x01\xff\xf0"]], Terminal(b"xterm"))
+    assert told.answers.count(b"\xff\xfa\x18\0xterm\xff\xf0") == MOST_TYPES
+    assert [each.rule for each in told.happenings if isinstance(each, Odd)] == ["telnet:limit"]
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [
+        ((132, 40), b"\0\x84\0\x28"),
+        ((255, 24), b"\0\xfe\0\x18"),
+        ((511, 99_999), b"\x01\xfe\x27\x0f"),
+        ((0, 0), bytes(4)),
+    ],
+)
+def test_a_window_is_told_once_for_each_size(size: tuple[int, int], told: bytes) -> None:
+    terminal = Terminal()
+    terminal.resize(Size(*size))
+    assert terminal.answers() == ()
+    assert tell([DO + b"\x1f"], terminal).answers == WILL + b"\x1f\xff\xfa\x1f" + told + b"\xff\xf0"
+    terminal.resize(Size(*size))
+    assert terminal.answers() == ()
+    terminal.resize(Size(1, 1))
+    assert [line.octets for line in terminal.answers()] == [b"\xff\xfa\x1f\0\x01\0\x01\xff\xf0"]
+
+
+def test_what_is_typed_goes_out_as_the_session_has_it() -> None:
+    terminal = Terminal()
+    assert terminal.typed(b"a\r\xff\r\n").octets == b"a\r\0\xff\xff\r\n"
+    assert terminal.entered(b"me\xff") == (b"me\xff\xff\r\n", b"****\r\n", (b"me\xff\xff",))
+    assert terminal.entered(b"").shown == b"\r\n"
+    tell([DO + b"\0"], terminal)
+    assert terminal.typed(b"a\r\xff").octets == b"a\r\xff\xff"
+    assert terminal.entered(b"me").octets == b"me\r"
+
+
+@pytest.mark.parametrize(
+    "round_of", [DO + b"\x63", WILL + b"\x01" + WONT + b"\x01", DO + b"\x1f" + DONT + b"\x1f"]
+)
+def test_a_server_that_never_has_enough_is_left(round_of: bytes) -> None:
+    with pytest.raises(LimitExceeded) as error:
+        tell((MOST_IN_A_ROW + 1) * [round_of])
+    assert (error.value.limit, error.value.exit_code) == ("negotiation", 7)
+    tell(3 * MOST_IN_A_ROW * [round_of + b"text"])
+
+
+def test_a_subnegotiation_without_end_is_left() -> None:
+    with pytest.raises(LimitExceeded) as error:
+        tell([b"\xff\xfa\x18", *(70 * [1_000 * b"a"])])
+    assert error.value.limit == "subnegotiation"
+
+
+#: Octets that mean something, and a few that do not.
+MEANINGFUL = st.lists(
+    st.sampled_from([0xFF, 0xFF, 0xFF, *range(0xF0, 0xFF), 0, 1, 3, 6, 24, 31, 39, 10, 13, 65]), max_size=200
+).map(bytes)
+
+
+@settings(max_examples=200)
+@given(MEANINGFUL, st.lists(st.integers(0, 200), max_size=5))
+def test_any_octets_mean_the_same_in_every_cut(octets: bytes, cuts: list[int]) -> None:
+    places = [0, *sorted(cut for cut in cuts if cut < len(octets)), len(octets)]
+    pieces = [octets[start:end] for start, end in pairwise(places)]
+    whole = tell([octets])
+    assert tell(pieces) == whole
+    requests = sum(octets.count(bytes((0xFF, verb))) for verb in Verb)
+    assert len(whole.answers) <= 4 * len(octets) + 9 * requests
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from([0, 1, 3, 24, 31, 99])), max_size=20))
+def test_two_ends_that_ask_each_other_always_settle(wishes: list[tuple[bool, bool, int]]) -> None:
+    """RFC 1143: whatever both want, in whatever order, they come to an end."""
+    ends = Terminal(), Terminal()
+    waiting = [b"", b""]
+    for number, (of_server, positive, option) in enumerate(wishes):
+        verbs = (Verb.DO, Verb.DONT) if of_server else (Verb.WILL, Verb.WONT)
+        side = ends[number % 2].his if of_server else ends[number % 2].ours
+        if side.ask(option, positive).answer is not None:
+            waiting[1 - number % 2] += bytes((0xFF, verbs[not positive], option))
+    for _ in range(10):
+        for at, end in enumerate(ends):
+            said, waiting[at] = waiting[at], b""
+            waiting[1 - at] += tell([said], end).answers
+    assert waiting == [b"", b""]
+    for _, _, option in wishes:
+        assert ends[0].his.is_on(option) == ends[1].ours.is_on(option)
+        assert ends[1].his.is_on(option) == ends[0].ours.is_on(option)

@@ -1,0 +1,152 @@
+"""A bounded transcript of a session: what is waited for, what is typed, and when it is whole."""
+
+from __future__ import annotations
+
+import pytest
+
+import resolver
+from protocols.errors import Disconnected, LimitExceeded, NotConfigured, TimedOut, Truncated
+from protocols.options import Limits, Options, Transcript
+from protocols.step import Elapsed, Hear, Say, StartTimer, Step
+from protocols.telnet.dialogue import converse
+from protocols.telnet.url import TelnetUrl
+from resolver.prompts import prompt
+from resolver.url import parse
+from tests.protocols.peer import UNSCRIPTED, Spoken
+from tests.protocols.player import Player
+from tests.protocols.scripts import Speech
+
+URL = parse("telnet://guest:secret@127.0.0.1/")
+ASKED = b"\xff\xfb\x01\xff\xfd\x18"
+LOGIN = [ASKED + b"Welcome\r", b"\nlogin: ", b"guest\r\n\xff\xfa\x18\x01\xff\xf0$ ", b"date\r\nMon\r\n$ "]
+
+
+class Ending(Speech):
+    """Says what it is given, and then ends in this way."""
+
+    def __init__(self, *pieces: bytes, end: Spoken | Elapsed) -> None:
+        super().__init__(pieces)
+        self._last = end
+
+    def answer(self, step: Step) -> object:
+        if isinstance(step, Hear) and not self._speaking and isinstance(self._last, Elapsed):
+            raise self._last
+        return UNSCRIPTED
+
+    def speak(self) -> Spoken:
+        if self._speaking or isinstance(self._last, Elapsed):
+            return super().speak()
+        return self._last
+
+
+def player(wanted: Transcript, peer: Speech, limits: Limits | None = None) -> Player[None]:
+    assert isinstance(URL, TelnetUrl)
+    return Player(converse(URL, Options(transcript=wanted), limits), peer)
+
+
+def asked(pattern: bytes, *send: bytes, seconds: float | None = None) -> Transcript:
+    return Transcript(prompt=prompt(pattern), send=send, seconds=seconds)
+
+
+def test_each_text_waits_for_the_prompt_behind_the_last() -> None:
+    played = player(asked(rb"(login: |\$ )", b"guest", b"date"), Speech(LOGIN))
+    reply = played.play()
+    assert played.body == b"Welcome\nlogin: guest\n$ date\nMon\n$ "
+    assert played.sent == [b"\xff\xfd\x01\xff\xfb\x18", b"guest\r\n", b"\xff\xfa\x18\0dumb\xff\xf0date\r\n"]
+    assert reply.verified == {"terminator"}
+    assert b"secret" not in b"".join(played.sent)
+
+
+def test_what_is_typed_is_shown_to_nobody() -> None:
+    played = player(asked(b"login: ", b"hunter2"), Speech([b"login: ", b"login: "]))
+    played.play()
+    assert played.shown == [b"****\r\n"]
+
+
+def test_several_prompts_may_come_at_once() -> None:
+    played = player(asked(b"> ", b"a", b"b"), Speech([b"> > ", b"> "]))
+    played.play()
+    assert played.sent == [b"a\r\nb\r\n"]
+
+
+def test_without_a_prompt_texts_follow_the_first_word() -> None:
+    played = player(Transcript(send=(b"a", b"b")), Speech([ASKED, b"hello\r\n", b"bye\r\n"]))
+    assert played.play().verified == set()
+    assert (played.body, played.sent[1:]) == (b"hello\nbye\n", [b"a\r\nb\r\n"])
+
+
+def test_the_time_is_the_end_where_nothing_is_waited_for() -> None:
+    played = player(Transcript(seconds=3), Ending(b"hello", end=Elapsed("3 s are over")))
+    played.play()
+    assert played.body == b"hello"
+    assert StartTimer(3) in played.steps
+
+
+@pytest.mark.parametrize(
+    ("wanted", "end", "error"),
+    [
+        (asked(b"> ", seconds=3), Elapsed("3 s are over"), TimedOut),
+        (asked(b"> "), Spoken(), Truncated),
+        (asked(b"> "), Spoken(broken=Disconnected("reset")), Truncated),
+        (Transcript(), Spoken(broken=Disconnected("reset")), Truncated),
+    ],
+)
+def test_what_did_not_come_is_an_error(
+    wanted: Transcript, end: Spoken | Elapsed, error: type[Exception]
+) -> None:
+    played = player(wanted, Ending(b"hello", end=end))
+    with pytest.raises(error):
+        played.play()
+    assert played.body == b"hello"
+
+
+@pytest.mark.parametrize("cut", [b"\xff", b"\xff\xfd", b"\xff\xfa\x18\x01"])
+def test_an_end_inside_a_command_is_a_cut(cut: bytes) -> None:
+    with pytest.raises(Truncated, match="inside a command"):
+        player(Transcript(), Speech([b"hello" + cut])).play()
+
+
+def test_a_text_that_nobody_asked_for_is_not_sent_after_the_end() -> None:
+    with pytest.raises(Truncated) as error:
+        player(Transcript(send=(b"a",)), Speech([ASKED])).play()
+    assert error.value.received == 0
+
+
+def test_before_the_first_octet_it_is_a_lost_connection() -> None:
+    with pytest.raises(Disconnected):
+        player(Transcript(), Ending(end=Spoken(broken=Disconnected("reset")))).play()
+
+
+def test_text_has_a_limit() -> None:
+    with pytest.raises(LimitExceeded) as error:
+        player(Transcript(), Speech([b"hello"] * 3), Limits(body=9)).play()
+    assert error.value.exit_code == 14
+
+
+def test_a_text_with_a_line_end_is_refused() -> None:
+    with pytest.raises(resolver.Refused) as refused:
+        player(Transcript(send=(b"a\nb",)), Speech([b"hello"])).play()
+    assert refused.value.rule == "S02"
+
+
+def test_a_search_that_takes_too_long_is_given_up() -> None:
+    with pytest.raises(NotConfigured, match="too long"):
+        prompt(b"(a+)+$").end_in(5_000 * b"a" + b"!")
+
+
+def test_what_is_no_expression_is_said_so() -> None:
+    with pytest.raises(NotConfigured, match="no regular expression"):
+        prompt(b"(a")
+
+
+def test_the_plan_has_the_same_steps() -> None:
+    options = Options(transcript=asked(b"login: ", b"hunter2", seconds=5))
+    plan = resolver.explain("telnet://h.example/", options=options)
+    assert [step["action"] for step in plan.steps] == ["connect", "note", "receive", "send", "receive"]
+    assert plan.steps[3]["octets"] == "****\r\n"
+
+
+def test_a_dialogue_says_all_its_lines_in_one_write() -> None:
+    played = player(asked(b"> ", b"a"), Speech([ASKED + b"> ", b"> "]))
+    played.play()
+    assert len([step for step in played.steps if isinstance(step, Say)]) == 1
