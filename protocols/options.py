@@ -80,7 +80,14 @@ class Transcript:
     """What is wanted of a telnet session that nobody sits at: `seconds` of it, or all of it up to a `prompt`,
     which may never come; each text of `send` is typed, with a line end behind it, when the prompt has come
     once more. Without a prompt they are typed when the service has said something. They may be passwords, and
-    are shown nowhere; but what a service echoes is in the transcript."""
+    are shown nowhere; but what a service echoes is in the transcript.
+
+    Examples:
+        >>> wanted = resolver.Transcript(prompt=resolver.prompt(b"login: "), send=(b"guest",), seconds=20)
+        >>> plan = resolver.explain("telnet://h.example/", options=resolver.Options(transcript=wanted))
+        >>> [step["octets"] for step in plan.steps if step["action"] == "send"]
+        ['****\\r\\n']
+    """
 
     seconds: float | None = None
     prompt: Prompt | None = None

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from protocols.location import HostUrl
     from protocols.mailto import MailtoUrl
     from protocols.news.url import NewsUrl, NntpUrl
+    from protocols.options import Transcript
     from protocols.other import OtherUrl
     from protocols.prospero.url import ProsperoUrl
     from protocols.telnet import TelnetUrl
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from resolver.plan import Plan, explain
     from resolver.policy import Policy, Verdict, check
     from resolver.policy.hosts import guard
+    from resolver.prompts import prompt
     from resolver.registry import register, schemes
     from resolver.representation import http_fields, http_status
     from resolver.retrieval.response import Response, Saved
@@ -153,6 +155,7 @@ _HOMES: dict[str, str] = {
     "TelnetUrl": "protocols.telnet",
     "TimedOut": "protocols.errors",
     "TlsError": "protocols.errors",
+    "Transcript": "protocols.options",
     "Truncated": "protocols.errors",
     "TryLater": "protocols.errors",
     "Unreachable": "protocols.errors",
@@ -176,6 +179,7 @@ _HOMES: dict[str, str] = {
     "http_status": "resolver.representation",
     "info": "resolver.once",
     "parse": "resolver.url",
+    "prompt": "resolver.prompts",
     "register": "resolver.registry",
     "save": "resolver.once",
     "schemes": "resolver.registry",
@@ -243,6 +247,7 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "TelnetUrl",
     "TimedOut",
     "TlsError",
+    "Transcript",
     "Truncated",
     "TryLater",
     "Unreachable",
@@ -266,6 +271,7 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "http_status",
     "info",
     "parse",
+    "prompt",
     "register",
     "save",
     "schemes",

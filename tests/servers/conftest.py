@@ -19,6 +19,7 @@ from tests.servers.http_servers import HttpServer, nginx, write_http_tree
 from tests.servers.namespace import write_accounts
 from tests.servers.news_servers import NewsServer, inn
 from tests.servers.proxy_servers import ProxyServer, dante, squid, tinyproxy
+from tests.servers.telnet_servers import telnetd
 
 
 @pytest.fixture(scope="session")
@@ -141,3 +142,9 @@ def _dante(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyServer]:
 def _dante_with_login(ftp_site: FtpSite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyServer]:
     with dante(tmp_path_factory.mktemp("dante"), ftp_site.wrapper) as server:
         yield server
+
+
+@pytest.fixture(scope="session", name="telnetd")
+def _telnetd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with telnetd(tmp_path_factory.mktemp("telnetd")) as url:
+        yield url

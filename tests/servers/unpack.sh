@@ -28,6 +28,7 @@ packages_of() {
         groff) echo groff-base ;;
         squid) echo squid-openssl ;;
         apache) echo apache2-bin ;;
+        telnetd) echo inetutils-telnetd ;;
         *) echo "unpack.sh: no such server: $1" >&2; return 2 ;;
     esac
 }
@@ -59,7 +60,7 @@ unpack() {
     echo "$server: $root/$server"
 }
 
-[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx inn tinyproxy dante zsh fish groff squid apache
+[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx inn tinyproxy dante zsh fish groff squid apache telnetd
 for server in "$@"; do
     unpack "$server"
 done
