@@ -7,7 +7,7 @@ if nobody had said anything.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
@@ -101,6 +101,10 @@ class Settings(NetworkSettings, total=False):
 
     gateways: Mapping[str, str] | None
     """The URL of a gateway by the name of the scheme that goes through it (S19)."""
+
+    mirrored: Mapping[str, Sequence[str]] | None
+    """By a URL that others begin with: where all that is below it is, too. The longest one counts, before the
+    mirrors of a host; `save` asks there when the URL itself fails."""
 
     patience: RetryPolicy | None
     """How often to try, and how long to wait in between: one try where nobody says; `save` has five."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from protocols.errors import NotConfigured
-from resolver.cli.objections import check_row, check_value
+from resolver.cli.objections import check_prefix, check_row, check_value
 from resolver.cli.options import Option, rows
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
@@ -34,6 +34,9 @@ _OF_ONE_RUN = frozenset(
 
 #: Tables of the file, each the values of one option that is NAME=VALUE on the command line.
 _TABLES: Mapping[str, str] = {"gateways": "gateway", "limits": "limit"}
+
+#: A list of tables, each of a prefix.
+MIRROR = "mirror"
 
 #: What a section of a host may say: who logs in there, and what of the options is for it alone.
 _OF_A_LOGIN = ("user", "password", "password_command", "keyring")
@@ -69,13 +72,15 @@ class HostSection(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """What a file says: `settings` by the name of the option, `hosts` by host or host:port in lower case.
+    """What a file says: `settings` by the name of the option, `hosts` by host or host:port in lower case,
+    `mirrors` by the prefix of the URLs that have them.
     `path` is None where there is no file. `sources` says of each option where its value comes from, `given`
     has what the command line itself says."""
 
     path: str | None = None
     settings: Mapping[str, Setting] = {}
     hosts: Mapping[str, HostSection] = {}
+    mirrors: Mapping[str, Setting] = {}
     sources: Mapping[str, str] = {}
     given: Mapping[str, Any] = {}
 
@@ -136,6 +141,8 @@ class _File:
         settings: dict[str, Setting] = {}
         hosts: dict[str, HostSection] = {}
         for key, value in self._content.items():
+            if key == MIRROR:
+                continue
             if key in _TABLES:
                 settings[_TABLES[key]] = self._table(key, value, None)
             elif isinstance(value, dict) and key not in self._rows and not self._meant_a_table(key):
@@ -144,7 +151,7 @@ class _File:
                 settings[key] = self._setting(key, value)
         for name in _set_outside():
             settings.pop(name, None)
-        return Configuration(self._path, settings, hosts)
+        return Configuration(self._path, settings, hosts, dict(self._mirrors()))
 
     def _meant_a_table(self, key: str) -> bool:
         """A host of one word is rarer than a table mistyped."""
@@ -203,6 +210,27 @@ class _File:
                 self._wrong(name, str(error), table)
             texts.append(f"{name}={text}")
         return Setting(texts, self._at(key, host))
+
+    def _mirrors(self) -> Iterator[tuple[str, Setting]]:
+        """Each `[[mirror]]`: a prefix, and what is in its place."""
+        tables = self._content.get(MIRROR, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            self._wrong(MIRROR, "tables are needed: [[mirror]] with a prefix and its mirrors")
+        for number, table in enumerate(tables):
+            where = f"[{MIRROR}]#{number}"
+            for key in table:
+                if key not in ("prefix", "mirrors"):
+                    self._unknown(key, ["prefix", "mirrors"], where)
+            prefix = table.get("prefix")
+            if not isinstance(prefix, str) or "mirrors" not in table:
+                self._wrong("prefix", "a URL is needed, and its mirrors", where)
+            try:
+                check_prefix(prefix)
+            except BadValue as error:
+                self._wrong("prefix", str(error), where)
+            every = {row.name: row for row in rows()}
+            value = self._value(every["mirrors"], table["mirrors"], where)
+            yield prefix, Setting(value, self._at("prefix", where))
 
     def _host(self, host: str, section: dict[str, Any]) -> HostSection:
         if (
@@ -270,10 +298,12 @@ class _File:
 
     def _lines(self) -> Iterator[tuple[int, str | None, str]]:
         """Where keys and tables stand, as far as one line tells: it is for messages only."""
-        table = None
+        table, mirrors = None, 0
         for number, line in enumerate(self._text.splitlines(), 1):
             if found := re.match(r"\s*\[\s*([\"']?)(.*?)\1\s*\]\s*(#.*)?$", line):
                 table = found[2] if found[1] else re.sub(r"[\"']", "", found[2])
+                if table == f"[{MIRROR}]":
+                    table, mirrors = f"{table}#{mirrors}", mirrors + 1
                 yield number, None, table
             elif found := re.match(r"\s*([\"']?)([^\"'=]*?)\1\s*=", line):
                 yield number, table, found[2]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from protocols.errors import InvalidUrl
+from protocols.errors import NotConfigured
 from resolver.cli.values import BadValue, UsageError
 
 _OF_POLICY = frozenset(
@@ -50,14 +50,22 @@ def _check_header(text: str) -> None:
 
 
 def _check_mirror(text: str) -> None:
-    from resolver.url import parse
+    from resolver.retrieval.mirrored import check_mirror
 
     try:
-        shown = parse(text).shown
-    except InvalidUrl as error:
-        raise BadValue(f"not a URL: {error.message}") from error
-    if "?" in text or "#" in text or "://" not in text:
-        raise BadValue(f"{shown} is no URL that a path can be put behind")
+        check_mirror(text)
+    except NotConfigured as error:
+        raise BadValue(error.message) from error
+
+
+def check_prefix(text: str) -> None:
+    """Raises `BadValue` for what no URL of a host could begin with."""
+    from resolver.retrieval.mirrored import Prefixes
+
+    try:
+        Prefixes({text: ()})
+    except NotConfigured as error:
+        raise BadValue(error.message) from error
 
 
 _CHECKS: Mapping[str, Callable[[str], None]] = {"headers": _check_header, "mirrors": _check_mirror}

@@ -23,7 +23,7 @@ from resolver.cli.options import LISTED
 from resolver.cli.permissions import policy_of
 from resolver.cli.progress import display_of
 from resolver.cli.secrets import Secrets, password_of_key
-from resolver.cli.sections import hosts_of
+from resolver.cli.sections import hosts_of, mirrors_of
 from resolver.cli.summary import Tally
 from resolver.cli.targets import Target, status_of, targets
 from resolver.cli.verbs import VERBS
@@ -163,6 +163,7 @@ class _Run:
             cookies=command.found.cookies,
             rate=command.found.rate,
             hosts=hosts_of(command.configuration),
+            mirrored=mirrors_of(command.configuration),
             patience=_retry_policy(command),
         )
 

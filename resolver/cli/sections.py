@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from protocols.location import Url
 from protocols.options import Limits
 from resolver.cli.bounds import with_limits
 from resolver.cli.config import Configuration, HostSection, Setting
@@ -25,6 +26,19 @@ def hosts_of(configuration: Configuration) -> dict[str, Host]:
         for name, section in configuration.hosts.items()
         if (settings := _with_wider(name, section, configuration))
     }
+
+
+def mirrors_of(configuration: Configuration) -> dict[str, tuple[str, ...]]:
+    """Where all below a prefix is, too."""
+    return {prefix: tuple(setting.value) for prefix, setting in configuration.mirrors.items()}
+
+
+def mirrors_at(url: Url, configuration: Configuration) -> Setting | None:
+    """The URLs where that one is, too, by the longest prefix of it."""
+    from resolver.retrieval.mirrored import Prefixes  # few files have a prefix
+
+    found = Prefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
+    return None if found is None else configuration.mirrors[found[0]]._replace(value=list(found[1]))
 
 
 def _with_wider(name: str, section: HostSection, configuration: Configuration) -> Mapping[str, Setting]:

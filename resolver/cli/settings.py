@@ -14,8 +14,8 @@ from protocols.errors import InvalidUrl
 from protocols.location import JsonValue
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
-from resolver.cli.config import HostSection, Setting, configurable, own_path
-from resolver.cli.sections import settings_at
+from resolver.cli.config import MIRROR, HostSection, Setting, configurable, own_path
+from resolver.cli.sections import mirrors_at, settings_at
 from resolver.cli.values import UsageError
 from resolver.environment import proxies_here
 from resolver.news_server import find_setting
@@ -59,10 +59,10 @@ def show(command: Command) -> int:
 def _print(held: list[Held]) -> None:
     table = None
     for each in held:
-        if each.table != table:
+        if each.table != table or (each.table == MIRROR and each.name == "prefix"):
             table = each.table
             streams.print_line("")
-            streams.print_line(f"[{_head(str(table))}]")
+            streams.print_line("[[mirror]]" if table == MIRROR else f"[{_head(str(table))}]")
         unset = "# " if each.value is None else ""
         value = "" if each.value is None else f" = {_toml(each.value)}"
         streams.print_line(f"{unset}{each.name}{value}  # {each.source}")
@@ -81,6 +81,9 @@ def settings(command: Command) -> Iterator[Held]:
     yield from _of_options(command, {})
     for host, section in command.configuration.hosts.items():
         yield from _of_a_section(host, section)
+    for prefix, setting in command.configuration.mirrors.items():
+        yield Held(MIRROR, "prefix", _without_password(prefix), setting.source)
+        yield Held(MIRROR, "mirrors", _shown("mirrors", setting.value), setting.source)
 
 
 def settings_for(text: str, command: Command) -> Iterator[Held]:
@@ -90,6 +93,8 @@ def settings_for(text: str, command: Command) -> Iterator[Held]:
     if place is None:
         raise UsageError(f"config shows what holds for a host, and {url.shown} leads to none")
     narrower = settings_at(place.host, place.port, command.configuration)
+    if (elsewhere := mirrors_at(url, command.configuration)) is not None:
+        narrower["mirrors"] = elsewhere
     narrower |= _proxy_for(url.scheme, place, narrower.get("proxy"), command)
     yield from _of_options(command, narrower)
 

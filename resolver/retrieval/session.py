@@ -6,7 +6,7 @@ functions of the package are a `Resolver` for one call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from resolver.retrieval.limits import (
     most_streamed,
     unbounded,
 )
-from resolver.retrieval.mirrored import mirrored
+from resolver.retrieval.mirrored import Prefixes, mirrored
 from resolver.retrieval.naming import index_suffix, is_index, listed_name, server_file_name
 from resolver.retrieval.response import Response, Saved
 from resolver.retrieval.retrieval import Retrieval
@@ -95,6 +95,7 @@ class Resolver:
         )
         kept = settings.get("cookies")
         self._cookies = None if kept is None else self._cookies_in(fspath(kept))
+        self._prefixes = Prefixes(settings.get("mirrored") or {})
         self._network = Network(**settings)
         self.policy = self._network.policy
         self.limits = self._network.limits
@@ -345,8 +346,8 @@ class Resolver:
         list becomes a file of its lines; without `listings` it is refused (S14).
         """
         first = self._request(url, origin, referrer, want="file", prompt=True)
-        elsewhere = (*mirrors, *mirrored(first.url, self._network.host_of(first.url).mirrors))
-        others = [self._request(each, origin, referrer, want="file", prompt=True) for each in elsewhere]
+        others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
+        others += self._elsewhere(first.url, origin, referrer)
         order = Order(
             requests=(first, *(replace(other, transfer=first.transfer) for other in others)),
             path=fspath(path),
@@ -361,6 +362,16 @@ class Resolver:
             return await Saver(self._network, order, self._patience or FIVE_TRIES).run()
         except ResolveError as error:
             raise outermost(located(error, first.url.shown)) from error.__cause__
+
+    def _elsewhere(
+        self, url: Url, origin: Origin, referrer: tuple[str, str | None] | None
+    ) -> Iterator[Request]:
+        """What the settings say of where the object is, too: of the longest prefix, else of its host. Below a
+        prefix it is the caller's own word where that is; the way on from there was judged with the URL."""
+        if (found := self._prefixes.find(url)) is not None:
+            return (self._request(each, "user", None, want="file", prompt=True) for each in found[1])
+        there = mirrored(url, self._network.host_of(url).mirrors)
+        return (self._request(each, origin, referrer, want="file", prompt=True) for each in there)
 
     def _request(
         self,

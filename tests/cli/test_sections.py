@@ -8,7 +8,7 @@ import pytest
 
 from protocols.contract import Limits
 from resolver.cli.arguments import read
-from resolver.cli.sections import hosts_of
+from resolver.cli.sections import hosts_of, mirrors_of
 from resolver.hosts import Host
 from tests.cli.command import resolve
 
@@ -44,6 +44,12 @@ proxy = "none"
 limits = {hops = 1}
 ["i.example"]
 user = "carl"
+[[mirror]]
+prefix = "http://H.example:80/pub"
+mirrors = ["ftp://f.example/h", "http://me:sekret@m.example/x/"]
+[[mirror]]
+prefix = "http://h.example/pub/deep/"
+mirrors = "http://n.example"
 """
 PROXY = "http://me:sekret@proxy.example:3128"
 OF_ALL = Limits(idle=7, connect=9, hops=3, lines=5, body=1024, body_everywhere=True)
@@ -142,6 +148,12 @@ def test_config_tells_of_a_url_what_holds_there(own: Path, monkeypatch: pytest.M
     assert there[None, "max_size"] == (1024, f"{name}, line 9")
     assert there[None, "proxy"] == ("http://****@proxy.example:3128", f"{name}, line 10")
     assert there[None, "mirrors"] == (["http://m.example/h"], f"{name}, line 12")
+    below = held("http://h.example/pub/a/b")[None, "mirrors"]
+    assert below == (["ftp://f.example/h/a/b", "http://****@m.example/x/a/b"], f"{name}, line 20")
+    assert held("http://h.example/pub/deep/b")[None, "mirrors"] == (
+        ["http://n.example/b"],
+        f"{name}, line 23",
+    )
     assert there["limits", "lines"] == ("5", f"{name}, line 13")
     assert there["limits", "hops"] == ("3", f"{name}, line 4")
     assert held("http://h.example:81/")[None, "proxy"] == ("none", f"{name}, line 15")
@@ -164,4 +176,6 @@ def test_what_config_shows_is_the_same_configuration(own: Path, folder: Path) ->
     assert before is not None
     assert after is not None
     assert hosts_of(after.configuration) == hosts_of(before.configuration)
+    assert mirrors_of(after.configuration) == mirrors_of(before.configuration)
+    assert len(mirrors_of(after.configuration)) == 2
     assert len(hosts_of(after.configuration)) == 2
