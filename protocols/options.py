@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime
 
+#: File systems and protocols round times to the second, FAT to two.
+_CLOCKS_DIFFER = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -145,6 +148,21 @@ class Validators(NamedTuple):
         pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
         return all(then == found for then, found in pairs if then is not None and found is not None)
 
+    def covers(self, now: Validators) -> bool:
+        """Is a copy in this state no older than the object as it is now? Entity tags decide where both have
+        one, then the times; of one time, the sizes. False where nobody knows."""
+        if self.etag is not None and now.etag is not None:
+            return self.etag == now.etag
+        if self.modified is None or now.modified is None:
+            return False
+        from datetime import UTC  # as above
+
+        held, found = (each.replace(tzinfo=each.tzinfo or UTC) for each in (self.modified, now.modified))
+        later = (found - held).total_seconds()
+        if abs(later) > _CLOCKS_DIFFER:
+            return later < 0
+        return self.size is None or now.size is None or self.size == now.size
+
     def completed_by(self, now: Validators) -> Validators:
         """What is known now, and of what is not said now, what was known before."""
         return Validators(
@@ -164,7 +182,9 @@ class Options:
     has it, for kinds, sizes and dates are wanted of a listing; else LIST's lines are read for them, and
     `clock` gives the moment by which their dates have a year. `start` is the number of octets that are held
     already, of the object in the state that `known` describes: the body begins behind them if
-    the object is still that one and the peer can do it, else at octet 0; `Reply.start` says which.
+    the object is still that one and the peer can do it, else at octet 0; `Reply.start` says which. `held` is
+    the state of a whole copy: where that covers the object there is no body, and `Reply.unchanged` says so,
+    as far as the scheme can know that beforehand.
 
     `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
     without a content coding), read as entries also where it is a document that lists some (`listing`:
@@ -206,6 +226,7 @@ class Options:
     refusals: bool = False
     start: int = 0
     known: Validators = field(default_factory=Validators)
+    held: Validators | None = None
     want: Wanted = "content"
     headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     user_agent: bytes = b"url-resolver"

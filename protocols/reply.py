@@ -105,7 +105,8 @@ class Reply(Facts):
     protocol's quoting was undone in it; it may be called once the body has ended. With `moved` there is
     nothing here but the way to another URL, which a retrieval follows as far as S10 and S11 let it. With
     `failure` the body is what the peer had to say to a refusal, which is the error (`Options.refusals`).
-    `peer` is the numeric address that the octets came from, where it is not the one connected to.
+    `peer` is the numeric address that the octets came from, where it is not the one connected to. Of what is
+    `unchanged` there is no body, for the caller's copy is no older (`Options.held`).
     """
 
     body: Body = _UNREAD
@@ -117,5 +118,6 @@ class Reply(Facts):
     failure: ResolveError | None = None
     raw: Callable[[bytes], bytes] | None = None
     peer: str | None = None
+    unchanged: bool = False
     findings: list[Finding] = field(default_factory=list)
     verified: set[str] = field(default_factory=set)

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from os import PathLike
 from typing import Unpack
 
-from protocols.contract import Entry, Options, Origin
+from protocols.contract import Entry, Options, Origin, Validators
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.response import Response, Saved
 from resolver.retrieval.saving import Exists
@@ -92,6 +92,8 @@ async def save(
     size: int | None = None,
     mirrors: Sequence[UrlLike] = (),
     listings: bool = True,
+    listed: Validators | None = None,
+    etag: str | None = None,
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
     **settings: Unpack[Settings],
@@ -111,6 +113,8 @@ async def save(
         size: how many octets it has, where that is known: with another number it is another object.
         mirrors: other places of the same object, asked where this one fails.
         listings: whether a directory may become a file of its lines.
+        listed: the size and time of it that a listing had: `newer` then need not ask.
+        etag: the entity tag of the file that is there, for `newer`.
 
     Raises:
         ResolveError: what kept it from being whole; `LocalError` what kept it from being written.
@@ -131,6 +135,8 @@ async def save(
             size=size,
             mirrors=mirrors,
             listings=listings,
+            listed=listed,
+            etag=etag,
             origin=origin,
             referrer=referrer,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocols.errors import Changed, Truncated
@@ -54,6 +55,9 @@ def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[No
         start=start,
         modified=now.modified,
     )
+    if options.held is not None and not options.start and options.held.covers(now):
+        yield Begin(replace(reply, unchanged=True))
+        return
     yield Begin(reply)
     passed = yield from pass_on(Pass("the octets of the file", source="file", begin=start))
     if now.size is not None:

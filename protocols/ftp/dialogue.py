@@ -111,13 +111,12 @@ def retrieve_file(session: Session) -> Dialogue[Refusal | None]:
     code = b"A" if session.url.typecode == "a" else b"I"
     control = session.control
     yield from set_type(control, code)
-    if code == b"A":
-        form = Form.FILE if session.options.raw else Form.TEXT
-        planned = Transfer(Reply(kind=Kind.DOCUMENT, media_type="text/plain"), form)
-        yield from open_data(control)
-    else:
-        planned = yield from _measure(session)
-        yield from open_data(control)
+    planned = yield from (_measure_text(session) if code == b"A" else _measure(session))
+    if _is_covered(session.options, planned):
+        yield Begin(replace(planned.reply, unchanged=True))
+        return None
+    yield from open_data(control)
+    if code != b"A":
         planned = yield from _restart(session, planned)
     if session.url.typecode is None:
         yield Note("if RETR is refused with 550: CWD to the name, and if that is a directory TYPE A and NLST")
@@ -126,6 +125,22 @@ def retrieve_file(session: Session) -> Dialogue[Refusal | None]:
         return ended
     yield from settle(planned.reply, ended)
     return None
+
+
+def _is_covered(options: Options, planned: Transfer) -> bool:
+    """Is the caller's copy no older? Of a file that SIZE tells nothing of this is not known: it may be a
+    directory, and some servers have times of those."""
+    reply, held = planned.reply, options.held
+    if held is None or options.start or (reply.size is None and planned.form is not Form.TEXT):
+        return False
+    return held.covers(Validators(size=reply.size, modified=reply.modified))
+
+
+def _measure_text(session: Session) -> Dialogue[Transfer]:
+    """SIZE in type A, if it says anything, is of the text as it is sent. MDTM where a copy may be older."""
+    modified = (yield from request_time(session)) if session.options.held is not None else None
+    form = Form.FILE if session.options.raw else Form.TEXT
+    return Transfer(Reply(kind=Kind.DOCUMENT, media_type="text/plain", modified=modified), form)
 
 
 def _measure(session: Session) -> Dialogue[Transfer]:

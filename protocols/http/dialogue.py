@@ -14,7 +14,7 @@ from protocols.http.part import check_part, is_part, strong_etag
 from protocols.http.request import compose
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
-from protocols.options import Limits, Options
+from protocols.options import Limits, Options, Validators
 from protocols.reply import Moved, Reply
 from protocols.step import Begin, Dialogue, Note
 
@@ -25,6 +25,7 @@ _OK = 200
 #: What a server answers to a HEAD that it does not do.
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
+_NOT_MODIFIED = 304
 #: The object ends before the part that was asked for begins.
 _NO_SUCH_PART = 416
 
@@ -53,6 +54,11 @@ def _settle(
     """What the status means; then the body. Where only facts are wanted it stays where it is. `findings` are
     what was odd until now."""
     start = 0 if options.want == "facts" else options.start
+    if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
+        yield from answer.pass_over(findings)
+        reply = _describe(answer.head, 0, raw=options.raw)
+        yield Begin(replace(reply, unchanged=True, findings=findings))
+        return
     try:
         moved = _judge_status(answer.head, start)
     except ResolveError as error:
@@ -69,6 +75,10 @@ def _settle(
     if options.asked is not None:
         reply.findings.extend(_landing(url, options.asked, reply.media_type))
     decoding = _decoding(answer.head, options, limits, reply)
+    if _is_conditional(options) and _is_covered(options.held, reply):
+        yield from answer.pass_over(reply.findings)
+        yield Begin(replace(reply, unchanged=True))
+        return
     if options.want == "facts" or answer.head.framing is Framing.NONE:
         yield from answer.pass_over(reply.findings)
         yield Begin(reply)
@@ -79,6 +89,17 @@ def _settle(
         reply = replace(reply, listing=index_reader(url, answer.head, limits, reply.findings))
     yield Begin(reply)
     yield from answer.give(reply, decoding)
+
+
+def _is_conditional(options: Options) -> bool:
+    return options.held is not None and not options.start and options.want != "facts"
+
+
+def _is_covered(held: Validators | None, reply: Reply) -> bool:
+    """A server need not heed a condition, and nginx heeds a time only where it is the very one (its
+    `if_modified_since exact`)."""
+    now = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
+    return held is not None and held.covers(now)
 
 
 def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> list[Finding]:

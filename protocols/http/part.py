@@ -1,4 +1,5 @@
-"""A part of an object, to go on behind octets held already (RFC 9110 14): how it is asked for, and read.
+"""A part of an object, to go on behind octets held already (RFC 9110 14), and an object on the condition
+that it is no longer the one that is held (13.1): how they are asked for, and read.
 
 Asked for only as it is stored: octets of a content coding are no octets of the object.
 """
@@ -24,6 +25,18 @@ def range_headers(start: int, known: Validators) -> dict[bytes, bytes]:
         from protocols.http.dates import format_date  # a plan has no dates
 
         headers[b"If-Range"] = format_date(known.modified).encode("ascii")
+    return headers
+
+
+def conditions(held: Validators) -> dict[bytes, bytes]:
+    """What asks for the object only if it is another one than is held (13.1.2, 13.1.3)."""
+    headers: dict[bytes, bytes] = {}
+    if held.etag is not None:
+        headers[b"If-None-Match"] = held.etag.encode("latin-1")
+    if held.modified is not None:
+        from protocols.http.dates import format_date  # as above
+
+        headers[b"If-Modified-Since"] = format_date(held.modified).encode("ascii")
     return headers
 
 

@@ -117,6 +117,10 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> Request:
         from protocols.http.part import range_headers  # few retrievals begin behind what is held
 
         headers |= {b"Accept-Encoding": b"identity", **range_headers(options.start, options.known)}
+    elif options.held is not None and options.want != "facts":
+        from protocols.http.part import conditions  # as above
+
+        headers |= conditions(options.held)
     set_already = {name.lower() for name, _ in options.headers}
     return prepare(
         b"HEAD" if options.want == "facts" else b"GET",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import stat
 from datetime import UTC, datetime
 
+from protocols.contract import Validators
 from protocols.errors import LocalError
 from resolver.disk.directory import Directory
-from resolver.disk.faults import writing_fault
 from resolver.disk.lock import lock
 from resolver.disk.part_state import read_state
 from resolver.policy import is_kept_beside, numbered
@@ -39,12 +40,15 @@ def is_there(path: str) -> bool:
     return os.path.lexists(path)
 
 
-def modified_time(path: str) -> datetime:
-    """When the file was last modified. Raises `LocalError`."""
+def state_of(path: str) -> Validators | None:
+    """Size and time of the regular file; None where there is none, or where a link leads nowhere."""
     try:
-        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
-    except OSError as error:
-        raise writing_fault(error, path) from error
+        found = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return Validators(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
 def size_of(path: str) -> int:

@@ -8,17 +8,16 @@ gives the file its name.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, timedelta
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
-from protocols.contract import Finding, Kind
+from protocols.contract import Finding, Kind, Validators
 from protocols.contract import Sink as AnySink
 from protocols.errors import ChecksumMismatch, Refused, ResolveError
 from resolver import registry
 from resolver.clock import Clock
-from resolver.disk.names import check_name, free_name, is_there, modified_time, size_of
+from resolver.disk.names import check_name, free_name, is_there, size_of, state_of
 from resolver.disk.partial_file import PartialFile
 from resolver.events import Kept
 from resolver.gate import Network
@@ -29,20 +28,18 @@ from resolver.retrieval.proof import Proof, check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.retry import Fill, Retrier, RetryPolicy, refuse_pointer
-from resolver.retrieval.stores import MemoryStore, Store
+from resolver.retrieval.stores import Store
 from resolver.retrieval.streaming import StreamingResponse
 
 #: What to do about a file that has the name already.
 Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
 
-#: File systems and protocols round times to the second, FAT to two.
-_CLOCKS_DIFFER = timedelta(seconds=2)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What is to be saved, and how. `requests` are the places to get it: the first, then its mirrors. Without
-    `listings` a directory, menu, group or result list is none of it."""
+    `listings` a directory, menu, group or result list is none of it. `newer` goes by `listed`, what a
+    listing said of it for certain, and by `etag`, the entity tag of the file that is there."""
 
     requests: Sequence[Request]
     path: str
@@ -52,6 +49,8 @@ class Order:
     checksum: Checksum | None = None
     size: int | None = None
     listings: bool = True
+    listed: Validators = field(default_factory=Validators)
+    etag: str | None = None
 
 
 class Saver:
@@ -67,6 +66,7 @@ class Saver:
         self._attempts = 0
         self._resumed_from = 0
         self._mirror: str | None = None
+        self._held: Validators | None = None
 
     async def run(self) -> Saved:
         """Raises any `ResolveError`; then there is nothing under the final name that was not there before,
@@ -84,9 +84,7 @@ class Saver:
         )
         try:
             async with file as sink:
-                if sink.finished or await self._is_up_to_date():
-                    return self._left_alone()
-                return await self._fetch(sink)
+                return self._left_alone() if sink.finished else await self._fetch(sink)
         finally:
             if file.left:
                 url, row = self._first.url, registry.find(self._first.url.scheme)
@@ -102,23 +100,23 @@ class Saver:
         match self._order.exists:
             case "skip":
                 return is_there(self._path)
+            case "newer" if (held := state_of(self._path)) is not None:
+                self._held = held._replace(etag=self._order.etag)
+                return self._is_listed_as_held(self._held)
             case "rename":
                 self._path = free_name(self._path, self._first.url.shown)
         return False
 
-    async def _is_up_to_date(self) -> bool:
-        """Is there a file that would only be replaced by a later one, and there is none?"""
-        return self._order.exists == "newer" and is_there(self._path) and not await self._is_newer()
+    def _is_listed_as_held(self, held: Validators) -> bool:
+        """Is nothing to be asked? Only where the listing had both: a time alone is that of many states."""
+        listed = self._order.listed
+        return None not in (listed.size, listed.modified) and held.covers(listed)
 
-    async def _is_newer(self) -> bool:
-        """Is the peer's object later than the file? Where that is unknown, it is fetched."""
-        facts = replace(self._first, options=replace(self._first.options, want="facts"))
-        retrier = self._retrier((facts,), MemoryStore(), leave)
-        modified = (await retrier.retry(self._clock)).modified
-        if modified is None:
-            return True
-        held = modified_time(self._path)
-        return modified.replace(tzinfo=modified.tzinfo or UTC) > held + _CLOCKS_DIFFER
+    def _covers(self, reply: StreamingResponse) -> bool:
+        """Is the file no older than what comes? Where a scheme knows that before the body, none comes."""
+        if reply.unchanged or self._held is None or reply.start:
+            return reply.unchanged
+        return self._held.covers(reply.validators._replace(modified=reply.modified))
 
     async def _fetch(self, sink: PartialFile) -> Saved:
         if sink.dropped is not None:
@@ -126,6 +124,9 @@ class Saver:
         order = self._order
         proof = Proof(self._network, order.checksum, order.size, self._clock, self._retry_policy)
         reply, proved = await self._bring(sink, proof)
+        if self._covers(reply):
+            sink.discard()
+            return self._left_alone()
         digest = await sink.digest("sha256") if self._order.digest else None
         size = sink.position
         await sink.commit(reply.modified)
@@ -144,9 +145,12 @@ class Saver:
         """The whole of it, with the right digest. Whatever has a wrong one is asked for once more, from the
         beginning."""
         reply = await self._retry(sink)
+        if self._covers(reply):
+            return reply, set()
         try:
             return reply, await proof.check(sink, reply)
         except ChecksumMismatch as error:
+            self._held = None  # whatever is there, it is not this
             self._report("save:mismatch", f"{error.message}: asked for once more")
             sink.restart()
         reply = await self._retry(sink)
@@ -157,7 +161,8 @@ class Saver:
             raise error.tried(self._attempts) from error.__cause__
 
     async def _retry(self, sink: PartialFile) -> StreamingResponse:
-        retrier = self._retrier(self._order.requests, sink, lambda reply: self._fill(reply, sink))
+        requests = [self._conditional(request) for request in self._order.requests]
+        retrier = self._retrier(requests, sink, lambda reply: self._fill(reply, sink))
         try:
             return await retrier.retry(self._clock)
         except ResolveError as error:
@@ -168,7 +173,16 @@ class Saver:
             self._mirror = None if retrier.served is self._first.url else retrier.served.shown
             self._findings += retrier.findings
 
+    def _conditional(self, request: Request) -> Request:
+        """What asks for the body only where the file is older. It may be left unread, so nothing else waits
+        behind it."""
+        if self._held is None:
+            return request
+        return replace(request, options=replace(request.options, held=self._held, prompt=False))
+
     async def _fill(self, reply: StreamingResponse, sink: AnySink) -> None:
+        if self._covers(reply):
+            return
         if not self._order.listings:
             refuse_listing(reply)
         if reply.size is not None and not reply.lists:  # nobody waits for the octets of another object

@@ -329,6 +329,8 @@ class Resolver:
         size: int | None = None,
         mirrors: Sequence[UrlLike] = (),
         listings: bool = True,
+        listed: Validators | None = None,
+        etag: str | None = None,
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Saved:
@@ -337,8 +339,10 @@ class Resolver:
         It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is
         whole; cut off, it is continued by the next call if the object is still the same. `exists` says what
         to do about a file that has the name already: `fail` (`LocalError`, before anything is sent),
-        `resume` (it counts as begun), `skip`, `newer` (fetch only what is later), `replace`, `rename` (take
-        the next free name). `make_directory` makes the directory it goes to. With `digest` the SHA-256 of
+        `resume` (it counts as begun), `skip`, `newer` (fetch only what is later, or of the same time and
+        another size), `replace`, `rename` (take the next free name). For `newer`, `listed` is what a listing
+        said for certain of the object: where the file agrees nothing is sent; `etag` is the entity tag of
+        the file that is there. `make_directory` makes the directory it goes to. With `digest` the SHA-256 of
         the file is taken. `checksum` is `ALG:HEX` or `auto`; a file that does not match is fetched once
         more, then removed (`ChecksumMismatch`); so is one that has not the `size` that was given, and a place
         that announces another one is not asked for its octets. `mirrors` are other places of the same
@@ -357,6 +361,8 @@ class Resolver:
             checksum=Checksum.parse(checksum) if isinstance(checksum, str) else checksum,
             size=size,
             listings=listings,
+            listed=listed or Validators(),
+            etag=etag,
         )
         try:
             return await Saver(self._network, order, self._patience or FIVE_TRIES).run()

@@ -263,6 +263,11 @@ class LiveFacts(Facts):
         return Validators(size=self.size, modified=self.modified, etag=self.etag)
 
     @property
+    def unchanged(self) -> bool:
+        """Is there no body, for the caller's copy is no older (`Options.held`)?"""
+        return self._reply.unchanged
+
+    @property
     def failure(self) -> ResolveError | None:
         """The error that the body explains, where it is that of a refusal (`Options.refusals`)."""
         return self._reply.failure

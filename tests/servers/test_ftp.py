@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
@@ -349,3 +350,24 @@ async def test_tls_where_there_is_none(ftp_server: FtpServer) -> None:
     site = Site(ftp_server, options=Options(tls="try"))
     async with site.resolver as session:
         assert (await session.fetch(site.url("pub/a.txt"))).content == LINES
+
+
+async def test_a_second_run_transfers_no_body(ftp_server: FtpServer, tmp_path: Path) -> None:
+    """In either type; and of a file that is older here, all of it."""
+    name = next(name for name in OPEN if FILES[name])
+    for form in ("", ";type=a"):
+        site, path = Site(ftp_server), tmp_path / f"x{form[-1:]}"
+        async with site.resolver as session:
+            await session.save(site.url(quoted(name) + form), path)
+            os.utime(path, (MODIFIED, MODIFIED))
+            before = len(site.sent)
+            again = await session.save(site.url(quoted(name) + form), path, exists="newer")
+            assert (again.skipped, [line for line in site.sent[before:] if line[:4] in TRANSFER]) == (
+                True,
+                [],
+            )
+            os.utime(path, (MODIFIED - 10, MODIFIED - 10))
+            assert not (await session.save(site.url(quoted(name) + form), path, exists="newer")).skipped
+
+
+TRANSFER = (b"PASV", b"EPSV", b"RETR")

@@ -134,3 +134,13 @@ async def test_a_plain_httpx_client(nginx: HttpServer, scheme: str) -> None:
         assert (await client.post(nginx.url("/about.txt", scheme), content=DATA[:4096])).status_code == 405
         with pytest.raises(resolver.Refused):
             await client.get(nginx.url("/moved/mail", scheme))
+
+
+async def test_a_second_run_transfers_no_body(nginx: HttpServer, tmp_path: Path) -> None:
+    async with session_of(nginx) as session:
+        await session.save(nginx.url("/data.bin"), tmp_path / "data.bin")
+        before = len(nginx.requests())
+        again = await session.save(nginx.url("/data.bin"), tmp_path / "data.bin", exists="newer")
+    (asked,) = nginx.requests()[before:]
+    assert (again.skipped, asked[1:3]) == (True, ["GET /data.bin HTTP/1.1", "304"])
+    assert (tmp_path / "data.bin").read_bytes() == DATA

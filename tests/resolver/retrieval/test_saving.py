@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, Request, serve
 from fixtures.http.server import encode
+from protocols.contract import Validators
 from protocols.errors import ChecksumMismatch, Disconnected, LocalError, NotFound, ResolveError, Truncated
 from resolver.events import Retrying
 from resolver.retrieval.response import Saved
@@ -70,15 +71,35 @@ class Row:
     told: tuple[str, ...] = ()
 
 
+class Heeding:
+    """A server that heeds a condition only where the time is the very one, as nginx does."""
+
+    def answer(self, request: Request, page: Page) -> Page:
+        since = request.values("if-modified-since")
+        return page if since != [DATED[1]] else replace(page, content=b"", status=304, reason="Not Modified")
+
+
 NEW = {"object": OBJECT}
+SAME = bytes(len(OBJECT))
+HEEDED = replace(PAGE, guard=Heeding())
 ROWS = {
     "skip": Row("skip", b"old", (), {"object": b"old"}, skipped=True),
-    "newer, and it is not": Row("newer", b"old", ("HEAD",), {"object": b"old"}, skipped=True),
-    "newer, and it is": Row("newer", b"old", ("HEAD", "GET"), NEW, held_at=WHEN.timestamp() - 10),
-    "newer, within what clocks differ": Row(
-        "newer", b"old", ("HEAD",), {"object": b"old"}, held_at=WHEN.timestamp() - 2, skipped=True
+    "newer, and it is not": Row("newer", SAME, ("GET",), {"object": SAME}, skipped=True),
+    "newer, and it is": Row("newer", b"old", ("GET",), NEW, held_at=WHEN.timestamp() - 10),
+    "newer, and ours is": Row(
+        "newer", b"our", ("GET",), {"object": b"our"}, held_at=WHEN.timestamp() + 10, skipped=True
     ),
-    "newer, but nobody knows": Row("newer", b"old", ("HEAD", "GET"), NEW, page=UNDATED),
+    "newer, within what clocks differ": Row(
+        "newer", SAME, ("GET",), {"object": SAME}, held_at=WHEN.timestamp() - 2, skipped=True
+    ),
+    "newer, of the same time and another size": Row("newer", b"old", ("GET",), NEW),
+    "newer, and the server heeds the condition": Row(
+        "newer", b"old", ("GET",), {"object": b"old"}, page=HEEDED, skipped=True
+    ),
+    "newer, and it is by the condition": Row(
+        "newer", b"old", ("GET",), NEW, held_at=WHEN.timestamp() - 10, page=HEEDED
+    ),
+    "newer, but nobody knows": Row("newer", b"old", ("GET",), NEW, page=UNDATED),
     "replace": Row("replace", b"old", ("GET",), NEW),
     "rename": Row("rename", b"old", ("GET",), {"object": b"old", "object.2": OBJECT}),
     "resume": Row("resume", OBJECT[:HALF], ("GET",), NEW, resumed_from=HALF),
@@ -102,8 +123,63 @@ async def test_a_file_that_is_there(row: Row, nursery: trio.Nursery, tmp_path: P
     assert (saved.skipped, saved.resumed_from) == (row.skipped, row.resumed_from)
     assert saved.bytes == len(row.after[Path(str(saved.path)).name])
     assert tuple(finding.rule for finding in saved.findings) == row.told
-    if "GET" in row.asked and row.page is not UNDATED:
+    if "GET" in row.asked and not row.skipped and row.page is not UNDATED:
         assert os.stat(str(saved.path)).st_mtime == WHEN.timestamp()
+
+
+class Tagged:
+    """A server that knows its object by the entity tag alone."""
+
+    def answer(self, request: Request, page: Page) -> Page:
+        if request.values("if-none-match") != ['"1"']:
+            return page
+        return replace(page, content=b"", status=304, reason="Not Modified")
+
+
+@pytest.mark.parametrize(("etag", "after"), [('"1"', b"ours"), ('"0"', OBJECT), (None, b"ours")])
+async def test_an_entity_tag_tells_more_than_a_time(
+    etag: str | None, after: bytes, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": replace(PAGE, guard=Tagged())})
+    (tmp_path / "object").write_bytes(b"ours")
+    async with Resolver() as session:
+        await session.save(server.url("/object"), tmp_path / "object", exists="newer", etag=etag)
+    assert contents(tmp_path) == {"object": after}
+
+
+@pytest.mark.parametrize(
+    ("listed", "asked"),
+    [
+        (Validators(size=4, modified=WHEN), 0),
+        (Validators(size=4, modified=WHEN - timedelta(days=1)), 0),
+        (Validators(size=5, modified=WHEN), 1),
+        (Validators(size=4, modified=WHEN + timedelta(seconds=3)), 1),
+        (Validators(size=4), 1),
+        (Validators(modified=WHEN), 1),
+        (Validators(), 1),
+    ],
+)
+async def test_what_a_listing_said_for_certain_need_not_be_asked(
+    listed: Validators, asked: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object").write_bytes(b"ours")
+    os.utime(tmp_path / "object", (WHEN.timestamp(), WHEN.timestamp()))
+    async with Resolver() as session:
+        saved = await session.save(server.url("/object"), tmp_path / "object", exists="newer", listed=listed)
+    assert (len(server.requests), saved.skipped) == (asked, not asked)
+
+
+async def test_no_listing_makes_a_directory_the_file_that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "object").mkdir()
+    listed = Validators(
+        size=(tmp_path / "object").stat().st_size, modified=WHEN - timedelta(days=400_000 / 365)
+    )
+    async with Resolver() as session:
+        with pytest.raises(LocalError):
+            await session.save(
+                "http://127.0.0.1:1/object", tmp_path / "object", exists="newer", listed=listed
+            )
 
 
 async def test_a_file_that_is_there_stops_it_before_anything_is_sent(
