@@ -17,6 +17,7 @@ from resolver.batch import Batch, Hosts, Result, Task
 from resolver.cli import INTERRUPTED, READER_GONE, messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
+from resolver.cli.fetched import fetch_lists
 from resolver.cli.listing import follow
 from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.options import LISTED
@@ -177,7 +178,9 @@ class _Run:
 
     async def _jobs(self, session: Resolver) -> AsyncIterator[Task[None]]:
         """What is to be done, as the lists are read."""
-        found = targets(self._command, self._report)
+        fetched = await fetch_lists(session, self._command, self._secrets, self._report)
+        self._tally.fetched = fetched
+        found = targets(self._command, self._report, fetched)
         try:
             while (target := await self._next(found)) is not None:
                 yield _Job(self, session, self._tally.begin(target), target)
@@ -185,9 +188,10 @@ class _Run:
             self._report(error)
         self._tally.all_begun()
 
-    def _report(self, error: LocalError) -> None:
+    def _report(self, error: ResolveError) -> None:
         if not self._command.found.silent:  # no record tells of it
-            streams.complain(error.message)
+            told = [error.message] if error.url is None else messages.describe(error, error.url)
+            streams.complain(*told)
         self._tally.failed_to_read(error)
         self._statuses.append(error.exit_code)
 

@@ -101,7 +101,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-d", "--directory"), "DIR", "save below DIR, created if need be", GET, kind=path),
         Option(("-x", "--host-directories"), None, "save as host/path/name", GET),
         Option(("--cut-dirs",), "N", "save as path/name, less its first N directories", GET, kind=number),
-        Option(("-i", "--input"), "LIST", "URLs, lines or JSON; - is stdin", TEXT, "lists", True, path),
+        Option(("-i", "--input"), "LIST", "URLs, digests, Metalink; - is stdin", TEXT, "lists", True, path),
         Option(("--failed",), "FILE", "list there what is left, for another run with -i", FETCH, kind=path),
         Option(("--exists",), "HOW", "a file that is there", GET, choices=EXISTS),
         Option(("-l", "--long"), None, "kind, size, date, types and number of each", "ls"),

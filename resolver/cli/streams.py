@@ -180,13 +180,18 @@ def output_columns() -> int:
         return _PAGE
 
 
-def read_list(name: str) -> Iterator[str]:
-    """The lines of a list file (`-` is standard input), each without its one line end, as they come."""
+def read_list(name: str) -> Iterator[bytes]:
+    """The octets of a list file (`-` is standard input), as they come."""
     with _reading(name, "the list ") as fd:
-        for line in _lines(fd):
-            if len(line) == MOST_LINE:
-                raise LocalError(f"{name}: a line is longer than {MOST_LINE} octets")
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        yield from _pieces(fd)
+
+
+def list_lines(name: str, pieces: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a list, each without its one line end."""
+    for line in _lines(pieces):
+        if len(line) == MOST_LINE:
+            raise LocalError(f"{name}: a line is longer than {MOST_LINE} octets")
+        yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
 
 
 def is_file(name: str) -> bool:
@@ -227,7 +232,7 @@ class ListFile:
 def input_lines() -> Iterator[bytes]:
     """The lines of standard input as they come; one longer than `MOST_LINE` in pieces."""
     with _reading("-", "") as fd:
-        yield from _lines(fd)
+        yield from _lines(_pieces(fd))
 
 
 def read_first_line(name: str, most: int) -> bytes:
@@ -270,10 +275,15 @@ def _reading(name: str, what: str) -> Iterator[int]:
         raise LocalError(f"cannot read {what}{name!r}: {error.strerror}") from error
 
 
-def _lines(fd: int) -> Iterator[bytes]:
+def _pieces(fd: int) -> Iterator[bytes]:
+    while octets := os.read(fd, _READ_AT_ONCE):
+        yield octets
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Lines with their line ends, cut at `MOST_LINE` octets; the last one may have none."""
     held = bytearray()
-    while octets := os.read(fd, _READ_AT_ONCE):
+    for octets in pieces:
         searched = len(held)
         held += octets
         while (end := held.find(b"\n", searched, MOST_LINE) + 1) or len(held) >= MOST_LINE:

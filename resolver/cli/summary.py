@@ -7,8 +7,9 @@ for another run has to ask for them, and so only its owner may read it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from protocols.errors import LocalError, NotFound, ResolveError
 from resolver.cli import streams
@@ -17,6 +18,10 @@ from resolver.cli.arguments import Command
 from resolver.cli.targets import Target, targets_as_given
 from resolver.retrieval.response import Saved
 from resolver.url import redact
+
+if TYPE_CHECKING:
+    from protocols.location import JsonValue
+    from resolver.cli.lists import Fetched
 
 #: What is refused before anything is sent to it: the policy, the parser, the registry, a redirect.
 _REFUSED = frozenset({9, 12, 13, 15})
@@ -34,6 +39,7 @@ class Tally:
         self._statuses: set[int] = set()
         self._octets = 0
         self._unreadable = 0
+        self.fetched: Mapping[str, Fetched] = {}
         self._ended = False
         self.elapsed: float | None = None
 
@@ -54,7 +60,7 @@ class Tally:
             del self._left[number]
         self._count_failure(error)
 
-    def failed_to_read(self, error: LocalError) -> None:
+    def failed_to_read(self, error: ResolveError) -> None:
         """A list, or a line of one that is no target."""
         self._unreadable += 1
         self._count_failure(error)
@@ -109,16 +115,27 @@ class Tally:
 
     def _never_begun(self) -> Iterator[Target]:
         """What an end before the end has left of the lists, as far as they can be read once more."""
-        if all(streams.is_file(name) for name in self._command.lists):
-            yield from islice(targets_as_given(self._command), self._handed_out, None)
+        fetched = self.fetched
+        if all(name in fetched or streams.is_file(name) for name in self._command.lists):
+            yield from islice(targets_as_given(self._command, fetched), self._handed_out, None)
 
     def _listed(self, target: Target) -> str:
         """A line of a list that means this target again."""
         chosen, url = self._command.origin, target.url
         led = None if self._command.referrer is None else (redact(self._command.referrer), None)
-        if (target.origin, target.referrer) == (chosen, led) and _is_plain(url):
+        more = _more(target)
+        if (target.origin, target.referrer) == (chosen, led) and _is_plain(url) and not more:
             return url + "\n"
-        return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer})
+        return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer, **more})
+
+
+def _more(target: Target) -> dict[str, JsonValue]:
+    """What a list said of the file."""
+    name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
+    if (name, mirrors, checksum, size) == (None, (), None, None):
+        return {}
+    digest = None if checksum is None else f"{checksum.algorithm}:{checksum.digest}"
+    return {"listed": {"name": name, "mirrors": mirrors, "checksum": digest, "size": size}}
 
 
 def _is_plain(url: str) -> bool:

@@ -1,13 +1,15 @@
-"""What to work on: the URLs of the command line, then those of its lists, each with who chose it."""
+"""What to work on: the URLs of the command line, then those of its lists, each with who chose it, and what
+else a list says of it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
+from protocols.location import Finding
 from resolver import registry
 from resolver.cli import streams
 from resolver.cli.arguments import Command
@@ -16,28 +18,42 @@ from resolver.url import build, parse, redact
 if TYPE_CHECKING:
     from protocols.contract import Origin, Url
     from resolver.cli.claims import Claim
+    from resolver.cli.lists import Fetched, Source
+    from resolver.lists.listed import Listed
+    from resolver.retrieval.checksum import Checksum
 
 _ORIGINS = ("user", "chosen", "derived")
+_NOTHING: Mapping[str, Fetched] = {}
 MIXED = 1
 
 
 class Target(NamedTuple):
     """One URL as given, the origin it is judged by, and what led to it: `(url, address)`. One that is saved
-    under a name that nobody gave has a `claim`."""
+    under a name that nobody gave has a `claim`. The rest is what a list says of it: the path of its file,
+    other places that have it, its digest and its size, and what was odd about that."""
 
     url: str
     origin: Origin
     referrer: tuple[str, str | None] | None
     claim: Claim | None = None
+    name: str | None = None
+    mirrors: tuple[str, ...] = ()
+    checksum: Checksum | None = None
+    size: int | None = None
+    findings: tuple[Finding, ...] = ()
 
     def reserve(self, url: Url, command: Command, name: str | None = None, suffix: str = "") -> str:
         """The path of its file below the directory for files: of that `name`, or its own, and how it goes on.
-        Raises `Refused` (S14) where it has none."""
+        The path that a list says is kept to, but where the person wants the directories of URLs. Raises
+        `Refused` (S14) where it has none."""
         from resolver.retrieval.naming import local_directory, local_file_name
 
         assert self.claim is not None
         found = command.found
         where = local_directory(url, host=found.host_directories, cut=found.cut_dirs)
+        if self.name is not None:
+            by_url = found.host_directories or found.cut_dirs is not None
+            name = self.name.rpartition("/")[2] if by_url else self.name
         path = self.claim.take(os.path.join(where, name or local_file_name(url)), url.shown)
         return self.claim.take(path + suffix, url.shown) if suffix else path
 
@@ -69,19 +85,22 @@ class Target(NamedTuple):
         return url
 
 
-def targets(command: Command, report: Callable[[LocalError], None]) -> Iterator[Target]:
-    """All targets, in order. `tell` is told of a line that can be no target; the others are taken all the
-    same. Raises `LocalError` for a list that cannot be read, and for a second URL where there is one file."""
-    found = (_as_url(target, command) for target in _targets(command, report))
+def targets(
+    command: Command, report: Callable[[LocalError], None], fetched: Mapping[str, Fetched] = _NOTHING
+) -> Iterator[Target]:
+    """All targets, in order. `report` is told of a line that can be no target; the others are taken all the
+    same. `fetched` are the lists that are URLs, as they came. Raises `LocalError` for a list that cannot be
+    read, and for a second URL where there is one file."""
+    found = (_as_url(target, command) for target in _targets(command, report, fetched))
     if command.verb != "get" or command.output == "-":
         return found
     return _with_names(found, command) if command.output is None else _only_one(found)
 
 
-def targets_as_given(command: Command) -> Iterator[Target]:
+def targets_as_given(command: Command, fetched: Mapping[str, Fetched]) -> Iterator[Target]:
     """The same once more, in the same order, for whoever only wants to know what they are."""
     with suppress(LocalError):  # which was told when they were read
-        yield from _targets(command, lambda error: None)
+        yield from _targets(command, lambda error: None, fetched)
 
 
 def _as_url(target: Target, command: Command) -> Target:
@@ -128,16 +147,20 @@ def _with_names(found: Iterator[Target], command: Command) -> Iterator[Target]:
         yield named
 
 
-def _targets(command: Command, report: Callable[[LocalError], None]) -> Iterator[Target]:
+def _targets(
+    command: Command, report: Callable[[LocalError], None], fetched: Mapping[str, Fetched]
+) -> Iterator[Target]:
     referrer = None if command.referrer is None else (redact(command.referrer), None)
     for url in command.urls:
         yield Target(url, command.origin, referrer)
-    for name in command.lists:
-        for number, line in enumerate(streams.read_list(name), 1):
-            if not line.strip() or line.startswith("#"):
-                continue
+    if not command.lists:
+        return
+    from resolver.cli import lists  # few command lines have one
+
+    for source in lists.sources(command, fetched):
+        for where, item in lists.items(source, report):
             try:
-                found = _listed(line, f"{name}, line {number}", command.origin, referrer)
+                found = _line(item, where, source) if isinstance(item, str) else _file(item, source, command)
             except LocalError as error:
                 report(error)
                 continue
@@ -145,10 +168,28 @@ def _targets(command: Command, report: Callable[[LocalError], None]) -> Iterator
                 yield found
 
 
-def _listed(line: str, where: str, origin: Origin, referrer: tuple[str, str | None] | None) -> Target | None:
+def _file(item: Listed, source: Source, command: Command) -> Target:
+    """A file of which the list says more. Of its places those are left out that would be refused, so that
+    the others need not wait for that; if it has no other, that is what is told of it."""
+    from resolver.cli.places import sift
+
+    urls, findings = sift(item.urls, source, command)
+    return Target(
+        urls[0],
+        source.origin,
+        source.referrer,
+        name=item.name,
+        mirrors=urls[1:],
+        checksum=item.checksum,
+        size=item.size,
+        findings=(*item.findings, *findings),
+    )
+
+
+def _line(line: str, where: str, source: Source) -> Target | None:
     """None for an entry of a listing that has no URL, such as a line of prose in a menu."""
     if not line.startswith("{"):
-        return Target(line, origin, referrer)
+        return Target(line, source.origin, source.referrer)
     import json  # most lists are lines
 
     try:
@@ -161,10 +202,36 @@ def _listed(line: str, where: str, origin: Origin, referrer: tuple[str, str | No
     if not isinstance(url, str):
         raise LocalError(f"{where}: a JSON object needs a member url that is a string")
     chosen = record.get("origin")
-    chosen = origin if chosen is None else chosen
+    chosen = source.origin if chosen is None else chosen
     if chosen not in _ORIGINS:
         raise LocalError(f"{where}: origin is user, chosen or derived, not {chosen!r}")
-    return Target(url, cast("Origin", chosen), _referrer(record.get("referrer"), where) or referrer)
+    led = _referrer(record.get("referrer"), where) or source.referrer
+    target = Target(url, cast("Origin", chosen), led)
+    if source.fetched:  # whoever wrote it may say what it likes
+        target = Target(url, source.origin, source.referrer)
+    return target if record.get("listed") is None else _with_more(target, record["listed"], where)
+
+
+def _with_more(target: Target, said: object, where: str) -> Target:
+    """What an earlier run wrote down of what its list said."""
+    from resolver.lists.listed import BadItem
+    from resolver.lists.names import parts_of, safe_path
+    from resolver.retrieval.checksum import Checksum
+
+    match said:
+        case {
+            "name": (str() | None) as name,
+            "mirrors": [*mirrors],
+            "checksum": (str() | None) as digest,
+            "size": (int() | None) as size,
+        } if all(isinstance(each, str) for each in mirrors):
+            try:
+                checksum = None if digest is None else Checksum.parse(digest)
+                path = None if name is None else safe_path(parts_of(name))
+            except (ValueError, BadItem) as error:
+                raise LocalError(f"{where}: {error}") from error
+            return target._replace(name=path, mirrors=tuple(mirrors), checksum=checksum, size=size)
+    raise LocalError(f"{where}: listed has name, mirrors, checksum and size, as --failed writes it")
 
 
 def _referrer(value: object, where: str) -> tuple[str, str | None] | None:

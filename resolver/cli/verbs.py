@@ -22,6 +22,8 @@ from resolver.cli.output import Outlet, Output, put
 from resolver.cli.targets import Target
 from resolver.clock import Clock
 from resolver.plan import opens_anything
+from resolver.retrieval.checksum import Checksum
+from resolver.retrieval.proof import check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver, described
 from resolver.retrieval.streaming import StreamingResponse
@@ -45,8 +47,9 @@ async def get(session: Resolver, target: Target, command: Command) -> Saved | No
             exists=command.exists,
             make_directory=command.directory is not None or (command.output is None and "/" in path),
             digest=command.json,
-            checksum=command.found.checksum,
-            mirrors=command.found.mirrors,
+            checksum=_checksum(target, command),
+            size=target.size,
+            mirrors=(*target.mirrors, *command.found.mirrors),
             listings=command.output is not None,
             origin=target.origin,
             referrer=target.referrer,
@@ -55,6 +58,7 @@ async def get(session: Resolver, target: Target, command: Command) -> Saved | No
         if command.json:
             await _show(outcome.failed(error, target, trio.current_time() - started, command, session.policy))
         raise
+    saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)
     if command.json:
         await _show(outcome.done(saved, url.scheme))
@@ -63,14 +67,25 @@ async def get(session: Resolver, target: Target, command: Command) -> Saved | No
     return saved
 
 
+def _checksum(target: Target, command: Command) -> Checksum | None:
+    """What the person says of the file, else what a list says of it, else what its own place does."""
+    told: Checksum | None = command.found.checksum
+    return target.checksum if told is None or (told.algorithm == "auto" and target.checksum) else told
+
+
+def _with_findings(saved: Saved, target: Target) -> Saved:
+    return replace(saved, findings=(*target.findings, *saved.findings)) if target.findings else saved
+
+
 async def _path(session: Resolver, url: Url, target: Target, command: Command) -> str:
     if command.output is not None:
         path = _given(command.output, command)
         check_no_directory(path, command.output)
         return path
-    name = await session.server_name(url, origin=target.origin, referrer=target.referrer)
-    suffix = ""
-    if name is None:
+    name, suffix = None, ""
+    if target.name is None:
+        name = await session.server_name(url, origin=target.origin, referrer=target.referrer)
+    if target.name is None and name is None:
         suffix = await session.index_suffix(url, origin=target.origin, referrer=target.referrer)
     return _given(_reserve(url, name, suffix, target, command), command)
 
@@ -121,12 +136,13 @@ async def _pour(
     """The object to where it cannot be taken back from. `tell` is told of a failure."""
     started = trio.current_time()
     raw = session.policy.allow_raw
-    output = Output(hashed=command.json, checksum=command.found.checksum, raw=raw, outlet=outlet)
+    output = Output(hashed=command.json, checksum=_checksum(target, command), raw=raw, outlet=outlet)
     try:
         url = target.parsed(command)
         retrier = session.retrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
         reply = await retrier.retry(Clock(session.limits_of(url).total))
-        saved = output.saved(reply, retrier)
+        check_size(output.position, target.size, url.shown)
+        saved = _with_findings(output.saved(reply, retrier), target)
     except ResolveError as error:
         if command.json:
             elapsed = trio.current_time() - started

@@ -5,6 +5,7 @@ They run on a loop in a thread of their own, so that the command can run on one 
 
 from __future__ import annotations
 
+import hashlib
 import queue
 import socket
 import threading
@@ -109,6 +110,40 @@ class Echo:
 COOKIES: Mapping[str, Page] = {"/set": Page(headers=(("Set-Cookie", "c=sekret; Path=/"),), guard=Echo())}
 
 
+class Here:
+    """`{here}` in a page is the URL of its server."""
+
+    def answer(self, request: Request, page: Page) -> Page:
+        here = b"http://" + "".join(request.values("host")).encode()
+        return replace(page, content=page.content.replace(b"{here}", here))
+
+
+def _sum(octets: bytes, name: str) -> str:
+    return f"{hashlib.sha256(octets).hexdigest()}  {name}\n"
+
+
+A, B = b"the octets of a\n", b"those of b\n"
+_METALINK = f"""<?xml version="1.0"?>
+<metalink xmlns="urn:ietf:params:xml:ns:metalink">
+  <file name="kept/under/a"><size>{len(A)}</size><hash type="sha-256">{_sum(A, "").strip()}</hash>
+    <url priority="1">{{here}}/gone</url><url priority="3">{{here}}/pub/a</url>
+    <url priority="2">rsync://127.0.0.1/a</url></file>
+  <file name="b"><size>{len(B)}</size><url>{{here}}/pub/sub/b</url></file>
+</metalink>
+""".encode()
+#: Lists, and what they are of.
+LISTS: Mapping[str, Page] = {
+    "/pub/a": Page(A, "application/octet-stream"),
+    "/pub/sub/b": Page(B, "application/octet-stream"),
+    "/pub/SHA256SUMS": Page(f"# digests\n{_sum(A, 'a')}{_sum(B, 'sub/b')}".encode()),
+    "/pub/WRONG": Page(f"{_sum(A, 'sub/b')}{_sum(B, '../../b')}{_sum(A, 'a')}".encode()),
+    "/elsewhere": moved("/pub/SHA256SUMS"),
+    "/pub/two.meta4": Page(_METALINK, "application/metalink4+xml", guard=Here()),
+    "/pub/cut.meta4": Page(_METALINK[: _METALINK.index(b'<file name="b">')], guard=Here()),
+    "/pub/list": Page(b'{here}/pub/a\n{"url": "file:///etc/passwd", "origin": "user"}\n', guard=Here()),
+}
+
+
 async def _attend(peer: Says, stream: trio.SocketStream) -> None:
     async with stream:
         try:
@@ -151,6 +186,7 @@ async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
         "members": f"nntp://127.0.0.1:{members}",
         "wrong_password": f"nntp://alice:wrong@127.0.0.1:{members}",
         "directories": f"http://127.0.0.1:{(await fixtures.http.server.serve(nursery, DIRECTORIES)).port}",
+        "lists": f"http://127.0.0.1:{(await fixtures.http.server.serve(nursery, LISTS)).port}",
         "cookies": f"http://127.0.0.1:{(await fixtures.http.server.serve(nursery, COOKIES)).port}",
         "cafile": str(cafile),
     }
