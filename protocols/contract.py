@@ -79,11 +79,13 @@ class Came(Generic[A]):
 class FileStatus:
     """What is known of a file or directory before it is read. `kind` is DOCUMENT or DIRECTORY;
     anything else in the file system shows as UNKNOWN in a listing and is never opened (S12).
-    `size` is None where the file system does not tell: directories, pipes, files made up as they are read."""
+    `size` is None where the file system does not tell: directories, pipes, files made up as they are read.
+    `identity` tells a directory from all others of this machine."""
 
     kind: Kind
     size: int | None
     modified: datetime | None
+    identity: str | None = None
 
 
 class LocalFile(Protocol):

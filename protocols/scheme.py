@@ -23,6 +23,15 @@ class Extra(NamedTuple):
     distribution: str
 
 
+class Tree(NamedTuple):
+    """How the URLs of a scheme make trees. `names` lead from the top of a server to what a URL names,
+    decoded; an empty one at the end, by which a directory is told, is none of them. `directory` is the URL by
+    which the same thing is asked for as a directory."""
+
+    names: Callable[[Any], tuple[bytes, ...]]
+    directory: Callable[[Any], Url]
+
+
 class Scheme(NamedTuple):
     """One row of what we can do: what the protocol is, and no word of what is allowed.
 
@@ -41,7 +50,8 @@ class Scheme(NamedTuple):
     `named_by` are the components that end in the name of the thing: the first that is there counts; `within`
     is that of the directories it is in, where they have one of their own, and `told_apart_by` are those by
     which things of one name differ. `listed`: by that name, too, a listing shows it. `beside` gives the URL
-    of other names, from the same directory on, where there are directories. `stands_for` gives the text of
+    of other names, from the same directory on, where there are directories; `tree` says how these
+    are in one another. `stands_for` gives the text of
     the URL that a URL is no more than a link to, None for one that names something itself; `InvalidUrl` for a
     link that is never offered. `counted` are components whose ends are told by their lengths: no octet in
     them could end a command. `refine` puts the value of an option into a URL of this scheme: `search`,
@@ -67,6 +77,7 @@ class Scheme(NamedTuple):
     told_apart_by: tuple[str, ...] = ()
     listed: bool = False
     beside: Callable[..., Url] | None = None
+    tree: Tree | None = None
     stands_for: Callable[[Any], str | None] | None = None
     counted: tuple[str, ...] = ()
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocols.file.url import FileUrl, build, parse, with_name
-from protocols.scheme import Scheme
+from protocols.file.url import FileUrl, as_directory, build, names_of, parse, with_name
+from protocols.scheme import Scheme, Tree
 
 __all__ = ["FILE", "FileUrl"]
 
@@ -19,5 +19,6 @@ FILE = Scheme(
     named_by=("segments",),
     listed=True,
     beside=with_name,
+    tree=Tree(names_of, as_directory),
     converse="protocols.file.dialogue:read_file",
 )

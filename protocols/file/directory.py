@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import cast
 
-from protocols.contract import BuiltUrl, Entry, Kind, LocalFile, Reply
+from protocols.contract import BuiltUrl, Entry, FileStatus, JsonValue, Kind, LocalFile, Reply
 from protocols.file.url import FileUrl, build, encode_segment
 from protocols.step import Begin, Dialogue, Give, ReadNames
 
@@ -66,7 +66,13 @@ class DirectoryReader:
             size=status.size,
             modified=status.modified,
             raw=name,
+            extra=_identity(status),
         )
+
+
+def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
+    """What tells that two names are of one directory."""
+    return None if status.identity is None else {"unique": status.identity}
 
 
 def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
@@ -88,6 +94,7 @@ def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
         media_type="text/plain",
         modified=file.status.modified,
         listing=DirectoryReader(url, file, names),
+        extra=_identity(file.status),
     )
     yield Begin(reply)
     for lines in name_lines(names):

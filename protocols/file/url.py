@@ -80,6 +80,19 @@ def with_name(url: FileUrl, *names: bytes) -> FileUrl:
     return replace(url, segments=(*url.segments[:-1], *names), fragment=None)
 
 
+def names_of(url: FileUrl) -> tuple[bytes, ...]:
+    """The segments, without the empty ones behind a directory."""
+    segments = url.segments
+    while segments and not segments[-1]:
+        segments = segments[:-1]
+    return segments
+
+
+def as_directory(url: FileUrl) -> FileUrl:
+    """The same, which has to be a directory."""
+    return replace(url, segments=(*names_of(url), b""), fragment=None)
+
+
 def encode_segment(segment: bytes) -> str:
     """One segment of a path, as a URL has it."""
     return encode(segment, _DATA)

@@ -9,8 +9,8 @@ Text is taken apart by `reply`, `passive`, `facts`, `text` and `listing`; `refus
 
 from __future__ import annotations
 
-from protocols.ftp.url import FtpUrl, build, parse, with_name, with_typecode
-from protocols.scheme import Scheme
+from protocols.ftp.url import FtpUrl, as_directory, build, names_of, parse, with_name, with_typecode
+from protocols.scheme import Scheme, Tree
 
 __all__ = ["FTP", "FTPS", "FtpUrl"]
 
@@ -28,6 +28,7 @@ FTP = Scheme(
     within="cwds",
     listed=True,
     beside=with_name,
+    tree=Tree(names_of, as_directory),
     converse="protocols.ftp.dialogue:retrieve",
     refine={"type": with_typecode},
 )

@@ -72,6 +72,16 @@ def with_name(url: FtpUrl, *names: bytes) -> FtpUrl:
     return replace(url, cwds=(*url.cwds, *names[:-1]), name=names[-1], typecode="i", fragment=None)
 
 
+def names_of(url: FtpUrl) -> tuple[bytes, ...]:
+    """The arguments of CWD that lead to it, and its own."""
+    return (*url.cwds, url.name) if url.name else url.cwds
+
+
+def as_directory(url: FtpUrl) -> FtpUrl:
+    """The same as what is gone to, and not retrieved."""
+    return replace(url, cwds=names_of(url), name=b"", typecode=None, fragment=None)
+
+
 def build(url: FtpUrl) -> str:
     """The URL as text, with its password."""
     return build_host_url(url, build_login(url), _build_path(url))

@@ -7,8 +7,8 @@ reply: `answer` and `records`, and of its octets `content` and `periods`.
 
 from __future__ import annotations
 
-from protocols.gopher.url import GopherUrl, build, parse, with_search, with_view
-from protocols.scheme import Scheme
+from protocols.gopher.url import GopherUrl, as_menu, build, names_of, parse, with_search, with_view
+from protocols.scheme import Scheme, Tree
 
 __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
@@ -28,6 +28,7 @@ GOPHER = Scheme(
     names="data object, menu, search or service, by its type",
     default_port=70,
     named_by=("selector",),
+    tree=Tree(names_of, as_menu),
     stands_for=_stands_for,
     parse=parse,
     build=build,

@@ -95,6 +95,20 @@ def _check_no_tab(name: str, octets: bytes) -> None:
         raise InvalidUrl("selector-control", position, f"selector-control: TAB at {position} of the {name}")
 
 
+def names_of(url: GopherUrl) -> tuple[bytes, ...]:
+    """A selector is opaque (RFC 1436 2), but most servers make it of a path, some with the type before it.
+    What stands between its slashes counts; what is there of a search does not lead anywhere."""
+    selector = url.selector
+    if selector[:1] == url.gophertype.encode("ascii") and selector[1:2] in (b"", b"/"):
+        selector = selector[1:]
+    return tuple(filter(None, selector.split(b"/")))
+
+
+def as_menu(url: GopherUrl) -> GopherUrl:
+    """A menu is told by its type alone."""
+    return url
+
+
 def with_search(url: GopherUrl, words: str) -> GopherUrl:
     """Searched for `words`, which go as UTF-8."""
     return replace(url, search=words.encode(), text="", places=(), findings=())

@@ -8,8 +8,8 @@ What a directory is answered with, read as entries: `index`.
 
 from __future__ import annotations
 
-from protocols.http.url import HttpUrl, build, parse, with_name
-from protocols.scheme import Scheme
+from protocols.http.url import HttpUrl, as_directory, build, names_of, parse, with_name
+from protocols.scheme import Scheme, Tree
 
 __all__ = ["HTTP", "HTTPS", "HttpUrl"]
 
@@ -27,6 +27,7 @@ HTTP = Scheme(
     named_by=("path",),
     told_apart_by=("search",),
     beside=with_name,
+    tree=Tree(names_of, as_directory),
     converse="protocols.http.dialogue:retrieve",
 )
 HTTPS = HTTP._replace(name="https", default_port=443, tls="always", relayed=False)

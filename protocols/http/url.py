@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from protocols.authority import build_host_url, build_login, parse_hostport
 from protocols.location import HostUrl, UrlText
-from protocols.syntax import encode, encode_written, find, note_characters
+from protocols.syntax import decode, encode, encode_written, find, note_characters
 
 _PATH_DATA = ";:@&=/"
 _SEARCH_DATA = ";:@&="
@@ -55,6 +55,24 @@ def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
     """What has these names at the end of the same path, its last one left out."""
     directory, slash, _ = (url.path or "").rpartition("/")
     return replace(url, path=f"{directory}{slash}{'/'.join(map(encode, names))}", search=None, fragment=None)
+
+
+def names_of(url: HttpUrl) -> tuple[bytes, ...]:
+    """The segments of the path, decoded once, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
+    found: list[bytes] = []
+    for segment in (url.path or "").split("/"):
+        name = decode(segment)
+        if name == b"..":
+            del found[-1:]
+        elif name != b".":
+            found.append(name)
+    return tuple(found[:-1] if found and not found[-1] else found)
+
+
+def as_directory(url: HttpUrl) -> HttpUrl:
+    """The same with a slash at the end of the path."""
+    path = url.path or ""
+    return url if not path or path.endswith("/") else replace(url, path=f"{path}/", fragment=None)
 
 
 def build(url: HttpUrl) -> str:

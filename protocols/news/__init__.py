@@ -8,8 +8,17 @@ and the part that one dialogue has in it: there stands how requests are pipeline
 
 from __future__ import annotations
 
-from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, parse_news, parse_nntp
-from protocols.scheme import Scheme
+from protocols.news.url import (
+    NewsUrl,
+    NntpUrl,
+    as_group,
+    build_news,
+    build_nntp,
+    names_of,
+    parse_news,
+    parse_nntp,
+)
+from protocols.scheme import Scheme, Tree
 
 __all__ = ["NEWS", "NNTP", "NNTPS", "SNEWS", "NewsUrl", "NntpUrl"]
 
@@ -35,6 +44,7 @@ NNTP = Scheme(
     tls="on request",
     named_by=("article", "group"),
     listed=True,
+    tree=Tree(names_of, as_group),
     parse=parse_nntp,
     build=build_nntp,
     converse="protocols.news.dialogue:converse",

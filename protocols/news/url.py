@@ -209,3 +209,15 @@ def build_nntp(url: NntpUrl) -> str:
     if not is_article(url.article):
         raise InvalidUrl("bad-article", 0, f"bad-article: {url.article} has not 1 to 16 digits")
     return build_url(url, f"{build_login(url)}/{group}/{url.article}")
+
+
+def names_of(url: NntpUrl) -> tuple[bytes, ...]:
+    """The group, and the number of the article."""
+    if not url.group:
+        return ()
+    return (url.group,) if url.article is None else (url.group, b"%d" % url.article)
+
+
+def as_group(url: NntpUrl) -> NntpUrl:
+    """A group is told by having no number."""
+    return url

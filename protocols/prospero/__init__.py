@@ -8,8 +8,8 @@ Octets: `packet` (one datagram), `ardp` (one request and its reply) with `candid
 
 from __future__ import annotations
 
-from protocols.prospero.url import ProsperoUrl, build, parse
-from protocols.scheme import Scheme
+from protocols.prospero.url import ProsperoUrl, as_directory, build, names_of, parse
+from protocols.scheme import Scheme, Tree
 
 __all__ = ["PROSPERO", "ProsperoUrl"]
 
@@ -22,5 +22,6 @@ PROSPERO = Scheme(
     build=build,
     transport="udp",
     named_by=("hsoname",),
+    tree=Tree(names_of, as_directory),
     converse="protocols.prospero.dialogue:converse",
 )

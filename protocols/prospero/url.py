@@ -57,6 +57,16 @@ def _parse_field(text: UrlText, number: int, start: int, end: int) -> Field:
     return name, take(text, f"fields[{number}].value", equals + 1, end)
 
 
+def names_of(url: ProsperoUrl) -> tuple[bytes, ...]:
+    """What stands between the slashes of the object's name: on most hosts a path."""
+    return tuple(filter(None, url.hsoname.split(b"/")))
+
+
+def as_directory(url: ProsperoUrl) -> ProsperoUrl:
+    """What it is the server tells."""
+    return url
+
+
 def build(url: ProsperoUrl) -> str:
     """The URL as text."""
     fields = "".join(map(_build_field, url.fields))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 
 from protocols.errors import LocalError
@@ -19,20 +20,58 @@ _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
-class Directory:
-    """Raises `OSError`. Nothing else may be asked before `hold`."""
+#: Search permission is enough; elsewhere than on Linux it must be readable.
+_HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
-    def __init__(self, path: str, *, make: bool) -> None:
+
+class Directory:
+    """Raises `OSError`. Nothing else may be asked before `hold`. With `below`, how the path begins, it is
+    reached from there by no link: somebody else's would lead elsewhere."""
+
+    def __init__(self, path: str, *, make: bool, below: str | None = None) -> None:
         self._shown = path
         self._path = path or "."
         self._make = make
+        self._below = below
         self.fd = -1
 
     def hold(self) -> None:
-        """Open it, and make it before if that was asked for."""
+        """Open it, and make it before if that was asked for. Raises `LocalError` for a link on the way from
+        `below`."""
+        top = self._path if self._below is None else self._below or "."
         if self._make:
-            os.makedirs(self._path, exist_ok=True)
-        self.fd = os.open(self._path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+            os.makedirs(top, exist_ok=True)
+        self.fd = os.open(top, _HELD)
+        if self._below is not None:
+            self._go_down(self._below)
+
+    def _go_down(self, below: str) -> None:
+        inside = self._shown.removeprefix(below) if self._shown.startswith(below) else f"../{self._shown}"
+        try:
+            for name in filter(None, inside.split(os.sep)):
+                self._enter(name)
+        except (OSError, LocalError):
+            self.close()
+            raise
+
+    def _enter(self, name: str) -> None:
+        if name in (os.curdir, os.pardir):
+            raise LocalError(f"{self._shown!r} leads out of {self._below!r}")
+        if self._make:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self.fd)
+        try:
+            inner = os.open(name, _HELD | os.O_NOFOLLOW, dir_fd=self.fd)
+        except OSError:
+            found = self.status_of(name)
+            if found is None or not stat.S_ISLNK(found.st_mode):
+                raise
+            raise LocalError(
+                f"cannot write to {self._shown!r}: {name!r} is a symbolic link, which may lead elsewhere "
+                "(S14); remove it, or choose another directory (-d)"
+            ) from None
+        os.close(self.fd)
+        self.fd = inner
 
     def close(self) -> None:
         if self.fd != -1:

@@ -201,4 +201,6 @@ def _status(found: os.stat_result) -> FileStatus:
         modified = None
     if stat.S_ISREG(found.st_mode):
         return FileStatus(Kind.DOCUMENT, found.st_size, modified)
-    return FileStatus(Kind.DIRECTORY if stat.S_ISDIR(found.st_mode) else Kind.UNKNOWN, None, modified)
+    if stat.S_ISDIR(found.st_mode):
+        return FileStatus(Kind.DIRECTORY, None, modified, f"{found.st_dev:x}.{found.st_ino:x}")
+    return FileStatus(Kind.UNKNOWN, None, modified)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from protocols.contract import Validators
 from protocols.errors import LocalError
 from resolver.disk.directory import Directory
+from resolver.disk.faults import writing_fault
 from resolver.disk.lock import lock
 from resolver.disk.part_state import read_state
 from resolver.policy import is_kept_beside, numbered
@@ -33,6 +34,40 @@ def check_name(path: str) -> None:
             f"cannot write {path!r}: file names have no {wrong!a} in this locale; "
             "LC_ALL=C.UTF-8 has it, or choose another name"
         ) from error
+
+
+def check_way(path: str, below: str) -> None:
+    """Leads the path, which begins with `below`, through no link behind that, as far as there is anything?
+    Raises `LocalError`."""
+    directory = Directory(os.path.dirname(path), make=False, below=below)
+    try:
+        directory.hold()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise writing_fault(error, path) from error
+    finally:
+        directory.close()
+
+
+def make_directory(path: str, below: str) -> None:
+    """Make a directory, and those on the way to it from `below`, none of which may be a link. Raises
+    `LocalError`."""
+    directory = Directory(path, make=True, below=below)
+    try:
+        directory.hold()
+    except OSError as error:
+        raise writing_fault(error, path) from error
+    finally:
+        directory.close()
+
+
+def is_directory(path: str) -> bool:
+    """Is there a directory of this name, and no link to one?"""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def is_there(path: str) -> bool:

@@ -40,7 +40,14 @@ class Part:
     """
 
     def __init__(
-        self, path: str, *, exists: Existing, source: str, adopt: bool, make_directory: bool
+        self,
+        path: str,
+        *,
+        exists: Existing,
+        source: str,
+        adopt: bool,
+        make_directory: bool,
+        below: str | None = None,
     ) -> None:
         self.fd = -1
         self.known = Validators()
@@ -54,7 +61,7 @@ class Part:
         self._adopt = adopt
         self._mark: Mark | None = None
         self._withheld = 0
-        self._directory = Directory(os.path.dirname(path), make=make_directory)
+        self._directory = Directory(os.path.dirname(path), make=make_directory, below=below)
         self._name = os.path.basename(path)
         self._part = f"{self._name}.part"
         self._state = f"{self._name}.part-state"

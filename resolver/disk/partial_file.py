@@ -52,7 +52,8 @@ class PartialFile:
     tells of that was left. `left` is how many octets stay behind for a later run.
 
     With `adopt`, a file that has the final name already counts as begun, if nothing was begun beside it; it
-    gets that name back when nothing comes of it. With `make_directory` the directory is made first.
+    gets that name back when nothing comes of it. With `make_directory` the directory is made first; with
+    `below`, how the path begins, nothing behind that may be a link.
     """
 
     final = False
@@ -65,10 +66,13 @@ class PartialFile:
         source: str = "",
         adopt: bool = False,
         make_directory: bool = False,
+        below: str | None = None,
     ) -> None:
         self.path = path
         self.left = 0
-        self._part = Part(path, exists=exists, source=source, adopt=adopt, make_directory=make_directory)
+        self._part = Part(
+            path, exists=exists, source=source, adopt=adopt, make_directory=make_directory, below=below
+        )
 
     async def __aenter__(self) -> PartialFile:
         self._loop = running()

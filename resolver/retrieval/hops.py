@@ -6,11 +6,12 @@ is judged like any other, as `derived`. What was given for one place stays there
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from protocols.contract import Credentials, Moved, Options
-from protocols.errors import InvalidUrl, ProtocolError
+from protocols.errors import InvalidUrl, ProtocolError, Refused
 from protocols.location import HostUrl, Origin, Referrer, Url
 from resolver.policy import Policy, check_chain, check_hops, harmless, is_same_place, may_carry_credentials
 from resolver.reference import join
@@ -18,13 +19,22 @@ from resolver.retrieval.naming import last_part
 from resolver.url import without_user
 
 
+class NoDocument(Refused):
+    """It is a listing, and none was wanted."""
+
+
+#: Judges where a redirect leads: from the first URL to the second. Raises `ResolveError` for where it may
+#: not.
+Leads: TypeAlias = Callable[[Url, Url], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for: a URL, who chose it, what led to it (safety page, "Origins"), and what is
-    wanted of it beyond the URL. `in_clear` says that a person was told, one hop before, that a password
-    goes to this very place without TLS. `transfer` is the number that its events have. `learnt` is how much
-    the run knew when it was made (cookies), and `since` counts the URLs before it that were asked when it
-    knew less: to ask one of those again is no circle."""
+    """What is asked for: a URL, who chose it, what led to it (safety page, "Origins"), and what is wanted of
+    it beyond the URL. `in_clear` says that a person was told, one hop before, that a password goes to this
+    very place without TLS. `transfer` is the number that its events have. `learnt` is how much the run knew
+    when it was made (cookies), and `since` counts the URLs before it that were asked when it knew less: to
+    ask one of those again is no circle. `leads` says more of where it may be led than S10 does."""
 
     url: Url
     origin: Origin = "user"
@@ -34,6 +44,7 @@ class Request:
     transfer: int = 0
     learnt: int = 0
     since: int = 0
+    leads: Leads | None = None
 
 
 def next_request(
@@ -61,6 +72,8 @@ def next_request(
     since = request.since if now == request.learnt else len(chain)
     check_hops(len(chain), hops)
     check_chain(chain[since:], without_user(url), hops)
+    if request.leads is not None:
+        request.leads(request.url, url)
     carried = may_carry_credentials(request.url, url, policy)
     return Request(
         url,
@@ -71,6 +84,7 @@ def next_request(
         transfer=request.transfer,
         learnt=now,
         since=since,
+        leads=request.leads,
     )
 
 

@@ -14,15 +14,15 @@ from typing import Literal, TypeAlias
 
 from protocols.contract import Finding, Kind, Validators
 from protocols.contract import Sink as AnySink
-from protocols.errors import ChecksumMismatch, Refused, ResolveError
+from protocols.errors import ChecksumMismatch, ResolveError
 from resolver import registry
 from resolver.clock import Clock
-from resolver.disk.names import check_name, free_name, is_there, size_of, state_of
+from resolver.disk.names import check_name, check_way, free_name, is_there, size_of, state_of
 from resolver.disk.partial_file import PartialFile
 from resolver.events import Kept
 from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum
-from resolver.retrieval.hops import Request
+from resolver.retrieval.hops import NoDocument, Request
 from resolver.retrieval.limits import most_streamed
 from resolver.retrieval.proof import Proof, check_size
 from resolver.retrieval.response import Saved
@@ -39,7 +39,8 @@ Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "renam
 class Order:
     """What is to be saved, and how. `requests` are the places to get it: the first, then its mirrors. Without
     `listings` a directory, menu, group or result list is none of it. `newer` goes by `listed`, what a
-    listing said of it for certain, and by `etag`, the entity tag of the file that is there."""
+    listing said of it for certain, and by `etag`, the entity tag of the file that is there. With
+    `below`, how the path begins, nothing behind that may be a link."""
 
     requests: Sequence[Request]
     path: str
@@ -51,6 +52,7 @@ class Order:
     listings: bool = True
     listed: Validators = field(default_factory=Validators)
     etag: str | None = None
+    below: str | None = None
 
 
 class Saver:
@@ -72,6 +74,8 @@ class Saver:
         """Raises any `ResolveError`; then there is nothing under the final name that was not there before,
         and what arrived is kept if another run can go on with it."""
         check_name(self._path)
+        if self._order.below is not None:
+            check_way(self._path, self._order.below)
         if self._stays():
             return self._left_alone()
         exists = self._order.exists
@@ -81,6 +85,7 @@ class Saver:
             source=self._first.url.shown,
             adopt=exists == "resume",
             make_directory=self._order.make_directory,
+            below=self._order.below,
         )
         try:
             async with file as sink:
@@ -234,7 +239,7 @@ async def leave(reply: StreamingResponse) -> None:
 def refuse_listing(reply: StreamingResponse) -> None:
     """A file of names is not what was asked for. Raises `Refused` (S14)."""
     if reply.lists:
-        raise Refused(
+        raise NoDocument(
             "S14",
             f"this is a {reply.kind.value} and not a document: ls shows what is in it, "
             "-O FILE saves the listing",

@@ -83,6 +83,7 @@ class Resolver:
 
     def __init__(self, **settings: Unpack[Settings]) -> None:
         check_names(settings, Settings.__optional_keys__)
+        self._below: str | None = None
         self._patience = settings.get("patience")
         self._strict = settings.get("strict", False)
         self._options = replace(
@@ -345,10 +346,9 @@ class Resolver:
         the file that is there. `make_directory` makes the directory it goes to. With `digest` the SHA-256 of
         the file is taken. `checksum` is `ALG:HEX` or `auto`; a file that does not match is fetched once
         more, then removed (`ChecksumMismatch`); so is one that has not the `size` that was given, and a place
-        that announces another one is not asked for its octets. `mirrors` are other places of the same
-        object, which take over when one fails, before those of its host. A directory, menu, group or result
-        list becomes a file of its lines; without `listings` it is refused (S14).
-        """
+        that announces another is not asked for its octets. `mirrors` are other places, which take over when
+        one fails, before those of its host. A listing becomes a file of lines; without `listings` it is
+        refused (S14)."""
         first = self._request(url, origin, referrer, want="file", prompt=True)
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         others += self._elsewhere(first.url, origin, referrer)
@@ -363,6 +363,7 @@ class Resolver:
             listings=listings,
             listed=listed or Validators(),
             etag=etag,
+            below=self._below,
         )
         try:
             return await Saver(self._network, order, self._patience or FIVE_TRIES).run()

@@ -38,7 +38,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         batch disk environment news_server tunnels
         cookies gate plan
         retrieval
-        http_transport lists once representation
+        http_transport lists once representation tree
         blocking
         -
         adapters

@@ -1,0 +1,211 @@
+"""What was found and waits: entries of listings, in a temporary database, so that memory stays as it is
+however many there are.
+
+The file has no name, is nobody else's, and is gone with the connection. An entry is `LISTED` until all of its
+directory are and it has a name here; then it is `READY` until it is given out. A file is forgotten behind
+that; a directory stays, for what is above it tells of loops.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from protocols.errors import LocalError
+
+LISTED, READY, GIVEN = 0, 1, 2
+
+#: What an entry is to be asked for as: entered, entered if that works, or saved. In this order they are
+#: named.
+DIRECTORY, PERHAPS, FILE = 0, 1, 2
+
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE entry (
+    number INTEGER PRIMARY KEY, tree INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL,
+    state INTEGER NOT NULL, role INTEGER NOT NULL, raw BLOB NOT NULL, url TEXT NOT NULL, kind TEXT NOT NULL,
+    referrer TEXT, address TEXT, mark TEXT, size INTEGER, modified TEXT, path TEXT, alike TEXT
+);
+CREATE INDEX listed ON entry (parent, role, raw, number) WHERE state = 0;
+CREATE INDEX tree ON entry (tree);
+CREATE INDEX ready ON entry (role, number) WHERE state = 1;
+CREATE TABLE visited (
+    tree INTEGER, mark TEXT, number INTEGER NOT NULL, PRIMARY KEY (tree, mark)
+) WITHOUT ROWID;
+CREATE TABLE taken (
+    parent INTEGER, key TEXT, last INTEGER NOT NULL, PRIMARY KEY (parent, key)
+) WITHOUT ROWID;
+"""
+
+_COLUMNS = "number, tree, parent, depth, role, raw, url, kind, referrer, address, mark, size, modified, path"
+
+
+class Row(NamedTuple):
+    """An entry. `mark` is what tells it from all others of its tree, if it is found in two places; `size` and
+    `modified` are what the listing says for certain. `path` is where it is here, once it has a name.
+    `referrer` is the URL of the listing, and `address` whose it was."""
+
+    number: int | None
+    tree: int
+    parent: int | None
+    depth: int
+    role: int
+    raw: bytes
+    url: str
+    kind: str
+    referrer: str | None = None
+    address: str | None = None
+    mark: str | None = None
+    size: int | None = None
+    modified: str | None = None
+    path: str | None = None
+
+
+class Spool:
+    """Raises `LocalError` where the database does not work: a full disk."""
+
+    def __init__(self) -> None:
+        with _faults():
+            self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            self._database.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def add(self, rows: Iterable[Row], state: int) -> int:
+        """Put them down; the number of the last one."""
+        last = 0
+        with self._together():
+            for row in rows:
+                values = (*row, state)
+                marks = ", ".join("?" * len(values))
+                statement = f"INSERT INTO entry ({_COLUMNS}, state) VALUES ({marks})"
+                last = self._database.execute(statement, values).lastrowid or 0
+        return last
+
+    def drop_listed(self, parent: int) -> None:
+        """Its listing begins anew."""
+        self._do("DELETE FROM entry WHERE parent = ? AND state = 0", parent)
+
+    def next_listed(self, parent: int, most: int) -> list[Row]:
+        """The next that want names, in the order in which they get them."""
+        order = "ORDER BY role, raw, number LIMIT ?"
+        return self._rows("WHERE state = 0 AND parent = ? " + order, parent, most)
+
+    def settle(self, ready: Sequence[tuple[str, int]], dropped: Sequence[int]) -> None:
+        """Some have their paths, others are not wanted."""
+        with self._together():
+            self._database.executemany("UPDATE entry SET path = ?, state = 1 WHERE number = ?", ready)
+            self._database.executemany("DELETE FROM entry WHERE number = ?", [(each,) for each in dropped])
+
+    def set_state(self, number: int, state: int) -> None:
+        self._do("UPDATE entry SET state = ? WHERE number = ?", state, number)
+
+    def drop_tree(self, tree: int) -> None:
+        """All of it is over."""
+        self._do("DELETE FROM entry WHERE tree = ?", tree)
+        self._do("DELETE FROM visited WHERE tree = ?", tree)
+
+    def take_files(self, most: int) -> list[Row]:
+        """The next files to be given out; they are forgotten."""
+        found = self._rows("WHERE state = 1 AND role = 2 ORDER BY number LIMIT ?", most)
+        with self._together():
+            self._database.executemany(
+                "DELETE FROM entry WHERE number = ?", [(each.number,) for each in found]
+            )
+        return found
+
+    def take_directory(self) -> Row | None:
+        """The next directory to be listed."""
+        found = self._rows("WHERE state = 1 AND role < 2 ORDER BY role, number LIMIT 1")
+        for each in found:
+            self._do("UPDATE entry SET state = 2 WHERE number = ?", each.number)
+        return found[0] if found else None
+
+    # -- what was there before
+
+    def visit(self, tree: int, number: int, *marks: str) -> bool:
+        """Is it the first of its tree with these marks, or the same one again? They are remembered."""
+        first = True
+        for mark in marks:
+            self._do("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)
+            first &= self._visitor(tree, mark) == [(number,)]
+        return first
+
+    def is_visited(self, tree: int, mark: str) -> bool:
+        return bool(self._visitor(tree, mark))
+
+    def _visitor(self, tree: int, mark: str) -> list[tuple[object, ...]]:
+        return self._do("SELECT number FROM visited WHERE tree = ? AND mark = ?", tree, mark)
+
+    def describe(self, number: int, alike: str) -> None:
+        """What listings that are alike have in common."""
+        self._do("UPDATE entry SET alike = ? WHERE number = ?", alike, number)
+
+    def count_above(self, number: int, alike: str) -> int:
+        """How many of the directories that it is in have such a listing, and itself."""
+        above = """
+            WITH RECURSIVE above (number, parent, alike) AS (
+                SELECT number, parent, alike FROM entry WHERE number = ? UNION ALL SELECT e.number, e.parent,
+                e.alike FROM entry e JOIN above ON e.number = above.parent
+            ) SELECT count(*) FROM above WHERE alike = ?"""
+        [(count,)] = self._do(above, number, alike)
+        assert isinstance(count, int)
+        return count
+
+    # -- names that are taken
+
+    def last(self, parent: int, key: str) -> int:
+        found = self._do("SELECT last FROM taken WHERE parent = ? AND key = ?", parent, key)
+        return int(str(found[0][0])) if found else 0
+
+    def take(self, parent: int, key: str, number: int) -> None:
+        self._do("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", parent, key, number)
+
+    def forget_names(self, parent: int) -> None:
+        self._do("DELETE FROM taken WHERE parent = ?", parent)
+
+    # -- the database
+
+    def _rows(self, where: str, *values: object) -> list[Row]:
+        with _faults():
+            found = self._database.execute(f"SELECT {_COLUMNS} FROM entry {where}", values).fetchall()
+        return [Row(*each) for each in found]
+
+    def _do(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        with _faults():
+            return self._database.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        with _faults():
+            self._database.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._database.execute("COMMIT")
+
+
+class TakenHere:
+    """The names that are taken in one directory."""
+
+    def __init__(self, spool: Spool, parent: int) -> None:
+        self._spool = spool
+        self._parent = parent
+
+    def last(self, key: str) -> int:
+        return self._spool.last(self._parent, key)
+
+    def take(self, key: str, number: int) -> None:
+        self._spool.take(self._parent, key, number)
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise LocalError(f"what was found cannot be kept in a temporary database: {error}") from error

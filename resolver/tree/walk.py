@@ -1,0 +1,265 @@
+"""From listing to listing: a source of tasks for a batch, each a directory to be listed or a file to be
+saved.
+
+Who plants a tree gets its top as the first task; what a listing brings comes out behind it, the files of a
+directory before the next one is entered. The source ends when nothing more is to be planted and all that it
+gave out is over: each may still bring something.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+from protocols.contract import Kind, Origin, Referrer, Url, Validators
+from protocols.errors import Declined, Refused, TryLater
+from resolver.disk.names import is_directory
+from resolver.loops import running
+from resolver.policy import host_key
+from resolver.retrieval.confined import Confined
+from resolver.retrieval.hops import NoDocument
+from resolver.retrieval.session import Resolver
+from resolver.tree.listing import DirectoryListing, Listed, index_file, marks_of
+from resolver.tree.loops import DEEPEST, mark_of
+from resolver.tree.scope import Scope, names_of, tree_of
+from resolver.tree.selection import Selection
+from resolver.tree.spool import DIRECTORY, FILE, GIVEN, PERHAPS, READY, Row, Spool
+from resolver.url import parse
+
+T = TypeVar("T")
+
+#: Files that are taken out of the spool at once.
+_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Top:
+    """A tree to be walked: the URL of its top, and where that goes, `path` if it is a directory and `file` if
+    it is none, both `below` a directory, with which they begin. `depth` counts the directories on a way down,
+    of which the top is the first; `owner` is whatever the caller wants to find again."""
+
+    url: Url
+    below: str
+    path: str
+    file: str
+    origin: Origin = "user"
+    referrer: tuple[str, str | None] | None = None
+    depth: int = DEEPEST
+    selection: Selection = field(default_factory=Selection)
+    owner: object = None
+
+
+class Tree:
+    """A top, and what all below it have in common. `left` counts what is ready or under way."""
+
+    def __init__(self, session: Resolver, top: Top) -> None:
+        self.top = top
+        self.scope = Scope.of(top.url)
+        self.left = 0
+        self.session = Confined(session, top.url, leads=self._judge_file, lists=self._judge, below=top.below)
+        self.session_of_top = (
+            Confined(session, top.url, leads=self._judge, lists=self._judge, below=top.below)
+            if tree_of(top.url)
+            else session
+        )
+
+    def _judge(self, start: Url, target: Url) -> None:
+        """Raises `Refused` (S10) for what leads out of the tree. A mirror that a person named was never in
+        it."""
+        if self.scope.covers(start) and not self.scope.covers(target):
+            raise Refused("S10", f"the redirect leads out of the tree, to {target.shown}")
+
+    def _judge_file(self, start: Url, target: Url) -> None:
+        """The same; and `NoDocument` where a slash shows that what was taken for a file is a directory."""
+        self._judge(start, target)
+        if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):
+            raise NoDocument("S10", "a redirect tells that this is a directory")
+
+
+class Item:
+    """Something that was given out. `host` and `scheme` are for a batch; `path` is where it goes."""
+
+    def __init__(self, walk: Walk, tree: Tree, row: Row) -> None:
+        assert row.path is not None
+        self._walk = walk
+        self.tree = tree
+        self.row = row
+        self.path = row.path
+        self.url = tree.top.url if row.parent is None else parse(row.url)
+        self.host = host_key(self.url)
+        self.scheme = self.url.scheme
+
+    @property
+    def is_top(self) -> bool:
+        return self.row.parent is None
+
+    @property
+    def origin(self) -> Origin:
+        return self.tree.top.origin if self.is_top else "derived"
+
+    @property
+    def referrer(self) -> Referrer | None:
+        if not self.is_top:
+            return None if self.row.referrer is None else Referrer(self.row.referrer, self.row.address)
+        found_in = self.tree.top.referrer
+        return None if found_in is None else Referrer(*found_in)
+
+
+class File(Item):
+    """A file to be saved at `path`, by the `session` of its tree."""
+
+    @property
+    def session(self) -> Resolver:
+        return self.tree.session_of_top if self.is_top else self.tree.session
+
+    @property
+    def listed(self) -> Validators:
+        """What the listing says of it for certain."""
+        said = self.row.modified
+        return Validators(self.row.size, None if said is None else datetime.fromisoformat(said))
+
+    async def fetch(self, save: Callable[[], Awaitable[T]]) -> T | None:
+        """Have it saved. None where it turned out to be a directory: that is entered, and what is in it comes
+        out later. Raises what `save` does."""
+        try:
+            if self._was_directory:
+                raise NoDocument("S14", "there is a directory of its name")
+            return await save()
+        except NoDocument:
+            if self.is_top:
+                raise
+            self._walk.enter(self)
+            return None
+        finally:
+            self._walk.end(self)
+
+    @property
+    def _was_directory(self) -> bool:
+        """Of what a listing left open an earlier run made a directory."""
+        return self.row.kind in (Kind.LINK, Kind.UNKNOWN) and is_directory(self.path)
+
+
+class Directory(Item):
+    """A directory to be listed."""
+
+    session = property(lambda self: self.tree.session)
+    scope = property(lambda self: self.tree.scope)
+    below = property(lambda self: self.tree.top.below)
+    selection = property(lambda self: self.tree.top.selection)
+    deepest = property(lambda self: min(self.tree.top.depth, DEEPEST))
+
+    async def run(self) -> Listed | None:
+        """List it; what is in it comes out behind that. None where it is a file after all, which comes out as
+        one. Raises `ResolveError`; what was listed till then comes out all the same."""
+        listing = DirectoryListing(self, self._walk.spool)
+        try:
+            return await listing.read()
+        except Declined as error:
+            if listing.is_none:
+                self._walk.take_as_file(self, listing.media_type)
+            elif self.is_top or self.row.role == DIRECTORY or isinstance(error, TryLater):
+                raise
+            return None
+        finally:
+            self._walk.end(self)
+
+    def announce(self, count: int) -> None:
+        self._walk.announce(self, count)
+
+
+class Walk:
+    """An async iterator of items, for one reader; to be closed. `plant` may be called until `no_more`.
+    Whoever gets an item runs or fetches it, to its end."""
+
+    def __init__(self, session: Resolver) -> None:
+        self._session = session
+        self.spool = Spool()
+        self._trees: dict[int, Tree] = {}
+        self._planted = 0
+        self._files: deque[Row] = deque()
+        self._ended = False
+        self._changed = running().event()
+
+    @property
+    def trees(self) -> int:
+        """How many there are of which something is left."""
+        return len(self._trees)
+
+    def plant(self, top: Top) -> None:
+        """A tree more. What is of a scheme without any comes out as a file. Raises `LocalError`."""
+        self._planted += 1
+        tree = self._trees[self._planted] = Tree(self._session, top)
+        role = PERHAPS if tree_of(top.url) else FILE
+        path = top.path if role == PERHAPS else top.file
+        kind = Kind.DOCUMENT.value
+        row = Row(None, self._planted, None, depth=1, role=role, raw=b"", url="", kind=kind, path=path)
+        number = self.spool.add([row], READY)
+        if role == PERHAPS:
+            self.spool.visit(self._planted, number, mark_of(top.url))
+        tree.left = 1
+        self._changed.set()
+
+    def no_more(self) -> None:
+        """All trees are planted."""
+        self._ended = True
+        self._changed.set()
+
+    def close(self) -> None:
+        self.spool.close()
+
+    def __aiter__(self) -> Walk:
+        return self
+
+    async def __anext__(self) -> File | Directory:
+        while (found := self._next()) is None:
+            if self._ended and not self._trees:
+                raise StopAsyncIteration
+            await self._changed.wait()
+            self._changed = running().event()
+        return found
+
+    def _next(self) -> File | Directory | None:
+        if not self._files:
+            self._files.extend(self.spool.take_files(_AT_ONCE))
+        if self._files:
+            row = self._files.popleft()
+            return File(self, self._trees[row.tree], row)
+        found = self.spool.take_directory()
+        return None if found is None else Directory(self, self._trees[found.tree], found)
+
+    def announce(self, item: Item, count: int) -> None:
+        """So many more are ready, found in this one."""
+        item.tree.left += count
+        self._changed.set()
+
+    def end(self, item: Item) -> None:
+        """It is over."""
+        item.tree.left -= 1
+        if not item.tree.left:
+            del self._trees[item.row.tree]
+            self.spool.drop_tree(item.row.tree)
+        self._changed.set()
+
+    def enter(self, file: File) -> None:
+        """What was taken for a file is a directory: it is entered, unless it was already, or is too deep."""
+        row = file.row
+        if row.depth > min(file.tree.top.depth, DEEPEST):
+            return
+        number = self.spool.add([row._replace(number=None, role=DIRECTORY)], GIVEN)
+        if self.spool.visit(row.tree, number, *marks_of(row)):
+            self.spool.set_state(number, READY)
+            self.announce(file, 1)
+
+    def take_as_file(self, directory: Directory, media_type: str | None) -> None:
+        """What was taken for a directory is a document."""
+        row, top = directory.row, directory.tree.top
+        if directory.is_top:
+            found: Row | None = row._replace(number=None, role=FILE, path=top.file)
+        else:
+            found = index_file(row, media_type, top.selection)
+        if found is not None:
+            self.spool.add([found], READY)
+            self.announce(directory, 1)

@@ -1,0 +1,131 @@
+"""A tree brought here as a program of one's own would: a walk, given to a batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from protocols.errors import ResolveError
+from resolver.batch import Batch, Hosts, Result
+from resolver.retrieval.response import Saved
+from resolver.retrieval.saving import Exists
+from resolver.retrieval.session import Resolver
+from resolver.tree.listing import Listed
+from resolver.tree.selection import Selection
+from resolver.tree.walk import Directory, File, Top, Walk
+from resolver.url import parse
+
+
+@dataclass
+class Mirrored:
+    """What became of all that was given out."""
+
+    saved: list[Saved] = field(default_factory=list)
+    listed: list[Listed] = field(default_factory=list)
+    failed: dict[str, ResolveError] = field(default_factory=dict)
+
+    @property
+    def fetched(self) -> list[str]:
+        return sorted(each.requested_url for each in self.saved if not each.skipped)
+
+    @property
+    def rules(self) -> set[str]:
+        return {finding.rule for each in self.listed for finding in each.findings}
+
+
+class _Work:
+    def __init__(self, item: File | Directory, exists: Exists) -> None:
+        self.item = item
+        self._exists = exists
+        self.host, self.scheme = item.host, item.scheme
+
+    async def run(self) -> Saved | Listed | None:
+        item = self.item
+        if isinstance(item, Directory):
+            return await item.run()
+        return await item.fetch(
+            lambda: item.session.save(
+                item.url,
+                item.path,
+                exists=self._exists,
+                make_directory=True,
+                listings=False,
+                listed=item.listed,
+                origin=item.origin,
+                referrer=item.referrer,
+            )
+        )
+
+
+async def mirror(
+    *urls: str, into: Path, exists: Exists = "fail", session: Resolver | None = None, **wanted: Any
+) -> Mirrored:
+    """All of these trees, each in a directory of its name below `into`; the words of a `Selection` are taken
+    out of `wanted`, the rest says more of a `Top`."""
+    chosen = {name: wanted.pop(name) for name in ("accept", "reject", "pattern") if name in wanted}
+    found = Mirrored()
+
+    async def take(result: Result[Saved | Listed | None]) -> None:
+        match result.value:
+            case Saved() as saved:
+                found.saved.append(saved)
+            case Listed() as listed:
+                found.listed.append(listed)
+        if result.error is not None:
+            work = result.task
+            assert isinstance(work, _Work)
+            found.failed[work.item.url.text] = result.error
+
+    async with session or Resolver() as opened:
+        walk = Walk(opened)
+        try:
+            for url in urls:
+                top = os.path.join(into, "top")
+                walk.plant(
+                    Top(
+                        url=parse(url),
+                        below=str(into),
+                        path=top,
+                        file=f"{top}.file",
+                        selection=Selection(**chosen),
+                        **wanted,
+                    )
+                )
+            walk.no_more()
+            hosts: Hosts[Any] = Hosts(lambda scheme: None)
+            await Batch(hosts, concurrency=3).run(_works(walk, exists), take)
+        finally:
+            walk.close()
+    return found
+
+
+async def _works(walk: Walk, exists: Exists) -> Any:
+    async for item in walk:
+        yield _Work(item, exists)
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Every file below it with its octets, and every directory, which has none."""
+    found: dict[str, bytes | None] = {}
+    for directory, folders, files in os.walk(folder):
+        here = os.path.relpath(directory, folder)
+        found |= {os.path.normpath(os.path.join(here, name)): None for name in folders}
+        for name in files:
+            path = os.path.join(directory, name)
+            found[os.path.normpath(os.path.join(here, name))] = Path(path).read_bytes()
+    return found
+
+
+def plant(folder: Path, tree: Mapping[str, bytes | None]) -> Path:
+    """The opposite of `contents`."""
+    for name, octets in tree.items():
+        path = folder / name
+        if octets is None:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(octets)
+    return folder
