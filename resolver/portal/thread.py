@@ -241,10 +241,11 @@ class Call(Generic[T]):
     @contextmanager
     def attended(self) -> Iterator[None]:
         """In trio's thread: what it has to tell and ask, the thread of the call that this task works for is
-        told and asked meanwhile."""
+        told and asked meanwhile. An end that this call came to before is not that call's."""
         hearer = self._hearer = _CALL.get()
         while not self._inbox.empty():
-            hearer._inbox.put(self._inbox.get_nowait())
+            if (function := self._inbox.get_nowait()) is not None:
+                hearer._inbox.put(function)
         try:
             yield
         finally:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import gc
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from itertools import islice
 
 import pytest
 import trio
+import trio.testing
 
 from fixtures.gopher import Behaviour, GopherServer, Item, serve
 from fixtures.ports import listen as listen_at
 from resolver import Declined, Limits, Policy, Truncated, blocking
 from resolver.events import Event, Progress
-from resolver.portal import portal
-from resolver.portal.ahead import MOST
+from resolver.portal import ask, portal
+from resolver.portal.ahead import MOST, Ahead
 from tests.elsewhere import served
 from tests.hang import NEVER
 from tests.resolver.blocking.conftest import allowing
@@ -197,3 +199,29 @@ def test_a_session_closed_under_a_reply(gopher: GopherServer) -> None:
         assert reply.read().startswith(b"A text")
     with pytest.raises(RuntimeError, match="closed"), session.stream(url_of(gopher)):
         raise AssertionError("entered")
+
+
+def test_an_end_that_comes_between_two_calls_is_the_end() -> None:
+    """And not that of the call which finds it."""
+    home, over = portal(), trio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"all there is"
+        await over.wait()
+
+    async def begin() -> Ahead:
+        return Ahead(body(), home)
+
+    async def take(ahead: Ahead) -> bytes:
+        octets = await ahead.gather(1)
+        await ask(lambda: None)  # the thread that called waits still
+        return octets
+
+    async def end() -> None:
+        over.set()
+        await trio.testing.wait_all_tasks_blocked()
+
+    ahead = home.run(begin)
+    for octets in (b"all there is", b"", b""):
+        assert home.run(partial(take, ahead)) == octets
+        home.run(end)
