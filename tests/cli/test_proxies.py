@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import resolve
-from tests.resolver.gate.peers import silent_listener
+from tests.resolver.gate.peers import closed_port
 
 _SECRET = "s3cret"
 
 
 @pytest.fixture
-def nobody() -> str:
+def nobody() -> Iterator[str]:
     """The place of a proxy that is not there."""
-    listener, port = silent_listener()
-    listener.close()
-    return f"127.0.0.1:{port}"
+    with closed_port() as port:
+        yield f"127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5", "socks5h"])

@@ -183,10 +183,16 @@ class Listening(AbstractContextManager["Listening"]):
     heard: tuple[bytes, ...] = ()
 
     def __init__(self) -> None:
-        self._tcp = socket.create_server(("127.0.0.1", 0))
-        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.port: int = self._tcp.getsockname()[1]
-        self._udp.bind(("127.0.0.1", self.port))
+        while True:
+            self._tcp = socket.create_server(("127.0.0.1", 0))
+            self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.port: int = self._tcp.getsockname()[1]
+            try:
+                self._udp.bind(("127.0.0.1", self.port))
+                break
+            except OSError:  # somebody else's, of the one and not of the other
+                self._tcp.close()
+                self._udp.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -3,7 +3,6 @@ there is patience for once it was heard from."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -17,6 +16,7 @@ from resolver.gate import stream
 from resolver.gate.contact import CAPACITY, Contacts
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
+from tests.resolver.gate.peers import closed_port
 
 #: What the peer at a port does with its first, second, … connection; then it no longer listens.
 Behaviour = Callable[[trio.SocketStream], Awaitable[None]]
@@ -82,13 +82,6 @@ class Peer:
                     await behaviour(peer)
 
 
-def closed_port() -> socket.socket:
-    """A port where nobody listens, and nobody else can."""
-    bound = socket.socket()
-    bound.bind(("127.0.0.1", 0))
-    return bound
-
-
 async def attempts_of(
     *urls: str, patience: RetryPolicy = TRIES, limits: Limits | None = None
 ) -> tuple[ResolveError, int]:
@@ -108,9 +101,9 @@ async def attempts_of(
 @pytest.mark.parametrize("scheme", ["ftp", "http", "https", "gopher", "nntp", "wais", "ftps"])
 @pytest.mark.parametrize(("patience", "attempts"), [(TRIES, 1), (TRIES_ALL, 3)])
 async def test_who_refuses(scheme: str, patience: RetryPolicy, attempts: int) -> None:
-    with closed_port() as bound:
+    with closed_port() as port:
         name = {"nntp": "a.group/1", "wais": "db?x"}.get(scheme, "x")
-        url = f"{scheme}://127.0.0.1:{bound.getsockname()[1]}/{name}"
+        url = f"{scheme}://127.0.0.1:{port}/{name}"
         error, tried = await attempts_of(url, patience=patience)
     assert (type(error), tried, error.exit_code) == (Unreachable, attempts, 4)
 
@@ -181,10 +174,8 @@ async def test_after_contact_there_is_patience_with_other_urls_of_the_place(nurs
 async def test_but_not_with_other_places(nursery: trio.Nursery) -> None:
     peer = Peer(whole)
     port = await peer.listen(nursery)
-    with closed_port() as bound:
-        _, tried = await attempts_of(
-            f"http://127.0.0.1:{port}/x", f"http://127.0.0.1:{bound.getsockname()[1]}/x"
-        )
+    with closed_port() as closed:
+        _, tried = await attempts_of(f"http://127.0.0.1:{port}/x", f"http://127.0.0.1:{closed}/x")
     assert tried == 1
 
 
@@ -198,10 +189,10 @@ async def test_after_a_greeting_silence_is_waited_for(nursery: trio.Nursery) -> 
 async def test_a_mirror_has_its_turn_at_once(nursery: trio.Nursery, tmp_path: object) -> None:
     peer = Peer(whole)
     port = await peer.listen(nursery)
-    with closed_port() as bound:
+    with closed_port() as closed:
         async with Resolver(patience=RetryPolicy(tries=5, delay=1_000.0)) as session:
             saved = await session.save(
-                f"http://127.0.0.1:{bound.getsockname()[1]}/x",
+                f"http://127.0.0.1:{closed}/x",
                 f"{tmp_path}/x",
                 mirrors=[f"http://127.0.0.1:{port}/x"],
             )

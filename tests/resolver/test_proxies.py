@@ -22,7 +22,7 @@ from protocols.contract import Credentials, Limits
 from resolver import HttpxTransport, Policy, Resolver, Warned
 from resolver.events import Event
 from resolver.retrieval.retry import RetryPolicy
-from tests.resolver.gate.peers import seen, silent_listener
+from tests.resolver.gate.peers import closed_port, seen, silent_listener
 
 LOGIN = "bob:se:cret"
 USER = "bob:se%3Acret@"
@@ -190,13 +190,14 @@ async def test_a_wrong_password_is_said_once(start: object, nursery: trio.Nurser
 
 
 async def test_a_proxy_that_is_not_there_is_named(nursery: trio.Nursery) -> None:
-    listener, port = silent_listener()
-    listener.close()
-    for scheme in ("http", "socks5", "socks5h"):
-        async with Resolver(proxy=f"{scheme}://127.0.0.1:{port}") as session:
-            for url in ("http://127.0.0.1/", "gopher://127.0.0.1/"):
-                with pytest.raises(resolver.Unreachable, match=f"the proxy {scheme}://127.0.0.1:{port}: "):
-                    await session.fetch(url)
+    with closed_port() as port:
+        for scheme in ("http", "socks5", "socks5h"):
+            async with Resolver(proxy=f"{scheme}://127.0.0.1:{port}") as session:
+                for url in ("http://127.0.0.1/", "gopher://127.0.0.1/"):
+                    with pytest.raises(
+                        resolver.Unreachable, match=f"the proxy {scheme}://127.0.0.1:{port}: "
+                    ):
+                        await session.fetch(url)
 
 
 async def test_a_port_of_data_that_is_refused_ends_it(nursery: trio.Nursery) -> None:

@@ -24,7 +24,7 @@ from protocols.contract import Credentials
 from resolver import HttpxTransport, Policy, Resolver
 from resolver.events import Event
 from resolver.retrieval.retry import RetryPolicy
-from tests.resolver.gate.peers import silent_listener
+from tests.resolver.gate.peers import closed_port
 
 LARGE = bytes(range(256)) * 4_096
 USER = "alice:wonder%20land@"
@@ -204,15 +204,14 @@ async def test_a_tunnel_that_is_cut_is_no_end(
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_proxy_that_is_down_is_tried_once_and_named(scheme: str) -> None:
-    listener, port = silent_listener()
-    listener.close()
-    async with Resolver(proxy=f"{scheme}://127.0.0.1:{port}", patience=RetryPolicy(tries=5)) as session:
-        for url in ("http://h.test/", "https://h.test/", "ftp://h.test/a"):
-            with pytest.raises(
-                resolver.Unreachable, match=f"the proxy {scheme}://127.0.0.1:{port}"
-            ) as caught:
-                await session.fetch(url)
-            assert (caught.value.attempts, caught.value.exit_code) == (1, 4)
+    with closed_port() as port:
+        async with Resolver(proxy=f"{scheme}://127.0.0.1:{port}", patience=RetryPolicy(tries=5)) as session:
+            for url in ("http://h.test/", "https://h.test/", "ftp://h.test/a"):
+                with pytest.raises(
+                    resolver.Unreachable, match=f"the proxy {scheme}://127.0.0.1:{port}"
+                ) as caught:
+                    await session.fetch(url)
+                assert (caught.value.attempts, caught.value.exit_code) == (1, 4)
 
 
 async def test_a_proxy_that_speaks_no_tls_says_so_once(nursery: trio.Nursery, cafile: str) -> None:

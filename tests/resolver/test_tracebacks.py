@@ -16,6 +16,7 @@ from fixtures.http import EXAMPLE, Behaviour, HttpServer, moved, serve
 from protocols.errors import ResolveError
 from resolver import HttpxTransport, Resolver
 from resolver.tracebacks import outermost
+from tests.resolver.gate.peers import closed_port
 
 MOST = 4
 OURS = tuple(f"{Path(resolver.__file__).parents[1] / package}/" for package in ("protocols", "resolver"))
@@ -129,10 +130,7 @@ async def test_a_refused_port_is_told_with_the_reason(
 ) -> None:
     """What the system said stays, and so does what the caller was doing."""
     monkeypatch.delenv("RESOLVE_TRACEBACK")
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    port = listeners[0].socket.getsockname()[1]
-    await listeners[0].aclose()
-    with pytest.raises(resolver.Unreachable) as caught:
+    with closed_port() as port, pytest.raises(resolver.Unreachable) as caught:
         await resolver.fetch(f"http://127.0.0.1:{port}/")
     told = "".join(traceback.format_exception(caught.value))
     assert "in test_a_refused_port_is_told_with_the_reason" in told

@@ -3,7 +3,7 @@ Digest; and how they say no."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,7 +14,7 @@ import resolver
 from fixtures.http import ABOUT, serve
 from resolver import Policy, Resolver
 from resolver.retrieval.retry import RetryPolicy
-from tests.resolver.gate.peers import silent_listener
+from tests.resolver.gate.peers import closed_port
 from tests.servers import ftp_tree, http_servers, namespace
 from tests.servers.certificates import Certificates
 from tests.servers.ftp_servers import FtpServer
@@ -85,12 +85,10 @@ async def test_news(scheme: str, proxy: str, inn: NewsServer) -> None:
 
 
 @pytest.fixture
-def closed() -> int:
+def closed() -> Iterator[int]:
     """A port that nobody listens at."""
-    listener, port = silent_listener()
-    with closing(listener):
-        pass
-    return port
+    with closed_port() as port:
+        yield port
 
 
 async def test_what_cannot_be_reached(proxy: str, closed: int, certificates: Certificates) -> None:

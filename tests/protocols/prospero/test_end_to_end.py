@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from tests.hang import HANG
 from tests.ipv6 import HAS_IPV6
 from tests.protocols.command import command
 from tests.protocols.opening import open_url
+from tests.resolver.gate.peers import closed_port
 
 SAME = (b"", b"", b"", b"")
 PATIENT = Patience(tries=3, delay=0)
@@ -392,15 +394,14 @@ async def test_a_session_is_announced(nursery: trio.Nursery, tmp_path: Path) -> 
 # -- the next way
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+@pytest.fixture
+def closed() -> Iterator[int]:
+    with closed_port() as port:
+        yield port
 
 
-async def test_where_one_way_fails_the_next_is_gone(nursery: trio.Nursery) -> None:
+async def test_where_one_way_fails_the_next_is_gone(nursery: trio.Nursery, closed: int) -> None:
     gopher = await fixtures.gopher.serve(nursery)
-    closed = closed_port()
     ways = (
         way(b"AFTP", closed, b"/x", b"BINARY"),
         way(b"GOPHER", gopher.port, b"0/missing"),
@@ -420,8 +421,7 @@ async def test_where_one_way_fails_the_next_is_gone(nursery: trio.Nursery) -> No
     assert len(server.requests) == 1
 
 
-async def test_contents_may_be_the_next_way(nursery: trio.Nursery) -> None:
-    closed = closed_port()
+async def test_contents_may_be_the_next_way(nursery: trio.Nursery, closed: int) -> None:
     ways = (way(b"AFTP", closed, b"/x", b"TEXT"), LOCAL, CONTENTS)
     server = await serve(nursery, objects(*ways, contents=b"from here\n"))
     async with resolver.Resolver(policy=allowing(server.port, closed)) as session:
@@ -458,9 +458,8 @@ async def test_contents_that_nobody_gives_cost_one_wait_before_the_next_way(nurs
     [("contents", TimedOut), ("contents ftp", TimedOut), ("ftp contents", Unreachable)],
 )
 async def test_contents_that_nobody_gives_are_not_asked_for_at_every_try(
-    order: str, error: type[ResolveError], nursery: trio.Nursery
+    order: str, error: type[ResolveError], nursery: trio.Nursery, closed: int
 ) -> None:
-    closed = closed_port()
     ways = {"contents": UNANSWERED, "ftp": way(b"AFTP", closed, b"/x", b"BINARY")}
     server = await mute(nursery, *(ways[name] for name in order.split()))
     policy = allowing(server.port, closed)
@@ -479,9 +478,9 @@ async def test_a_server_that_is_silent_from_the_first_is_tried_again(nursery: tr
     assert (raised.value.attempts, len(server.requests)) == (3, 3)
 
 
-async def test_where_all_ways_fail_the_first_says_why(nursery: trio.Nursery) -> None:
+async def test_where_all_ways_fail_the_first_says_why(nursery: trio.Nursery, closed: int) -> None:
     gopher = await fixtures.gopher.serve(nursery)
-    ways = (way(b"GOPHER", gopher.port, b"0/missing"), way(b"AFTP", closed_port(), b"/x"), CONTENTS)
+    ways = (way(b"GOPHER", gopher.port, b"0/missing"), way(b"AFTP", closed, b"/x"), CONTENTS)
     server = await serve(nursery, objects(*ways))
     async with resolver.Resolver(policy=allowing(server.port, gopher.port)) as session:
         with pytest.raises(NotFound) as raised:

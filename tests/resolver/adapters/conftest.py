@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from functools import partial
 
@@ -16,6 +15,7 @@ from fixtures.gopher import GopherServer, Item
 from fixtures.http import HttpServer, Page
 from resolver import Policy
 from tests.elsewhere import served
+from tests.resolver.gate.peers import closed_port
 
 TABLE = b"town,people\r\nPisa,90\r\nLima,10092\r\n"
 DATA = bytes(range(256)) * 400
@@ -46,11 +46,10 @@ def ftp() -> Iterator[MockFtp]:
 
 
 @pytest.fixture
-def nobody() -> int:
+def nobody() -> Iterator[int]:
     """A port of this machine where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+    with closed_port() as port:
+        yield port
 
 
 @pytest.fixture

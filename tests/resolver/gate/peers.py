@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias
 
@@ -54,6 +55,18 @@ def silent_listener() -> tuple[socket.socket, int]:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     return listener, listener.getsockname()[1]
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port of every address of this machine where nobody listens, and nobody else can meanwhile. One that
+    was only just closed may be somebody else's by the time of a connection."""
+    family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    with socket.socket(family) as bound:
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.bind(("", 0))
+        yield bound.getsockname()[1]
 
 
 def seen(listener: socket.socket) -> bool:

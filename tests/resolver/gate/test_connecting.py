@@ -11,7 +11,7 @@ import trio.testing
 from protocols.errors import Refused, Unreachable
 from resolver.gate import connecting
 from resolver.gate.connecting import Attempts, check_peer, interleave
-from tests.resolver.gate.peers import silent_listener
+from tests.resolver.gate.peers import closed_port, silent_listener
 
 SIX, SIX2, FOUR, FOUR2 = "2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"
 
@@ -119,9 +119,7 @@ async def test_a_real_connection_has_no_nagle_and_does_not_block() -> None:
 
 
 async def test_a_closed_port_is_unreachable() -> None:
-    listener, port = silent_listener()
-    listener.close()
-    with pytest.raises(Unreachable, match=r"127\.0\.0\.1: connection refused"):
+    with closed_port() as port, pytest.raises(Unreachable, match=r"127\.0\.0\.1: connection refused"):
         await Attempts("here").connect(["127.0.0.1"], port)
 
 

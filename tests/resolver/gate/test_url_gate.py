@@ -17,7 +17,7 @@ from resolver.gate.lookup import Lookup
 from resolver.policy import Policy, Server
 from resolver.url import parse
 from tests.ipv6 import HAS_IPV6, needs_ipv6
-from tests.resolver.gate.peers import admit, no_lookup, seen, silent_listener, start
+from tests.resolver.gate.peers import admit, closed_port, no_lookup, seen, silent_listener, start
 
 HERE = "127.0.0.1"
 
@@ -133,15 +133,14 @@ async def test_one_ip_version_only(nursery: trio.Nursery, family: Family, peer: 
 
 
 async def test_nobody_there_is_unreachable_and_says_why() -> None:
-    listener, port = silent_listener()
-    listener.close()
-    with pytest.raises(Unreachable) as raised:
-        async with admit(f"http://localhost:{port}/").connect(tls=False):
-            pass
-    six = "connection refused" if HAS_IPV6 else "cannot assign requested address"
-    assert raised.value.message == (
-        f"cannot connect to localhost port {port}: ::1: {six}; 127.0.0.1: connection refused"
-    )
+    with closed_port() as port:
+        with pytest.raises(Unreachable) as raised:
+            async with admit(f"http://localhost:{port}/").connect(tls=False):
+                pass
+        six = "connection refused" if HAS_IPV6 else "cannot assign requested address"
+        assert raised.value.message == (
+            f"cannot connect to localhost port {port}: ::1: {six}; 127.0.0.1: connection refused"
+        )
 
 
 async def test_one_limit_covers_the_look_up_and_all_addresses(

@@ -12,7 +12,7 @@ from fixtures.http import ABOUT, DATA, Behaviour, serve
 from protocols.contract import Limits
 from resolver import HttpxTransport
 from tests.hang import HANG
-from tests.resolver.gate.peers import silent_listener, start, stay_silent
+from tests.resolver.gate.peers import closed_port, start, stay_silent
 
 
 def client(limits: Limits | None = None, timeout: httpx.Timeout | float | None = 5.0) -> httpx.AsyncClient:
@@ -221,11 +221,10 @@ async def test_a_handshake_that_does_not_come(
 
 
 async def test_nobody_there() -> None:
-    listener, port = silent_listener()
-    listener.close()
-    async with client() as plain:
-        with pytest.raises(httpx.ConnectError):
-            await plain.get(f"http://127.0.0.1:{port}/")
+    with closed_port() as port:
+        async with client() as plain:
+            with pytest.raises(httpx.ConnectError):
+                await plain.get(f"http://127.0.0.1:{port}/")
 
 
 async def test_a_cancel_closes_the_connection(nursery: trio.Nursery) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from protocols.errors import ResolveError
 from resolver import HttpxTransport, Options, Resolver
-from tests.resolver.gate.peers import silent_listener
+from tests.resolver.gate.peers import closed_port
 
 _SECRET = "s3cret"
 
@@ -31,23 +31,21 @@ def everything_told(error: BaseException) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_of_a_client(name: str) -> None:
-    listener, port = silent_listener()
-    listener.close()
-    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
-        for value in VALUES:
-            headers = httpx.Headers([(name.encode("latin-1"), value.encode("latin-1"))])
-            with pytest.raises(httpx.TransportError) as caught:
-                await client.get(f"http://127.0.0.1:{port}/", headers=headers)
-            assert _SECRET not in everything_told(caught.value)
+    with closed_port() as port:
+        async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+            for value in VALUES:
+                headers = httpx.Headers([(name.encode("latin-1"), value.encode("latin-1"))])
+                with pytest.raises(httpx.TransportError) as caught:
+                    await client.get(f"http://127.0.0.1:{port}/", headers=headers)
+                assert _SECRET not in everything_told(caught.value)
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_of_a_url(name: str) -> None:
-    listener, port = silent_listener()
-    listener.close()
-    for value in VALUES:
-        options = Options(headers=((name.encode("latin-1"), value.encode("latin-1")),))
-        async with Resolver(options=options) as session:
-            with pytest.raises(ResolveError) as caught:
-                await session.fetch(f"http://127.0.0.1:{port}/")
-        assert _SECRET not in everything_told(caught.value)
+    with closed_port() as port:
+        for value in VALUES:
+            options = Options(headers=((name.encode("latin-1"), value.encode("latin-1")),))
+            async with Resolver(options=options) as session:
+                with pytest.raises(ResolveError) as caught:
+                    await session.fetch(f"http://127.0.0.1:{port}/")
+            assert _SECRET not in everything_told(caught.value)
