@@ -21,24 +21,28 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fixtures.environment import forget_settings
-from tests.sampled import crossed
+from tests.sampled import crossed, examples
 from tests.scheduled import run_scheduled
 
 forget_settings()
 os.environ.setdefault("RESOLVE_TRACEBACK", "full")  # who mends a test wants to see all the way
+
+#: Parameters that long tables are crossed with: how what is received is cut, and how a cancel comes.
+CROSSED = ("cutter", "arrival")
 
 settings.register_profile(
     "resolve",
     deadline=None,
     derandomize=False,
     print_blob=True,
+    max_examples=examples(100),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("resolve")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left = crossed(items, "cutter")
+    left = [item for name in CROSSED for item in crossed(items, name)]
     config.hook.pytest_deselected(items=left)
     not_tried = set(left)
     items[:] = [item for item in items if item not in not_tried]

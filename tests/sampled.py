@@ -17,7 +17,15 @@ import pytest
 FULL = os.environ.get("RESOLVE_FAULTS") == "full"
 PART = int(os.environ.get("RESOLVE_PART") or 0)
 
+#: Of how many examples that Hypothesis could try it tries one by default.
+_ONE_OF = 3
+
 T = TypeVar("T")
+
+
+def examples(most: int) -> int:
+    """How many of so many examples are tried: a part of them, for every run tries others."""
+    return most if FULL else most // _ONE_OF
 
 
 def sampled(

@@ -35,11 +35,15 @@ OF_THE_PROFILE = frozenset({"deadline", "derandomize", "print_blob", "database"}
 
 
 def _calls(module: Module) -> list[tuple[str, ast.Call]]:
-    return [
-        (ast.unparse(node.func).rpartition(".")[2], node)
-        for node in module.nodes
-        if isinstance(node, ast.Call)
-    ]
+    return [(_last_word(node.func), node) for node in module.nodes if isinstance(node, ast.Call)]
+
+
+def _last_word(called: ast.expr) -> str:
+    """What is called, without what it is taken from; empty where it has no name."""
+    match called:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
 
 
 def waits_until_it_hangs(module: Module) -> list[str]:
@@ -67,7 +71,7 @@ def reads_no_clock(module: Module) -> list[str]:
     return [
         f"{module.name}:{call.lineno} reads {ast.unparse(call.func)}"
         for name, call in _calls(module)
-        if name in OF_THE_MACHINE or ast.unparse(call.func) == "time.time"
+        if name in OF_THE_MACHINE or (name == "time" and ast.unparse(call.func) == "time.time")
     ]
 
 

@@ -112,7 +112,7 @@ def type_lines(module: Module) -> set[int]:
     return {
         node.lineno
         for block in module.nodes
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
         for node in ast.walk(block)
         if isinstance(node, ast.Import | ast.ImportFrom)
     }

@@ -13,6 +13,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from types import FrameType
 
@@ -23,7 +24,7 @@ from protocols.contract import Limits
 from resolver.policy import Policy
 from resolver.retrieval.session import Resolver
 from tests.contract.many import MANY, Many
-from tests.sampled import FULL
+from tests.sampled import FULL, sampled
 
 COUNT = 1_000_000 if FULL else 2_000
 
@@ -92,6 +93,9 @@ async def fetch(session: Resolver, url: str) -> int:
 
 WAYS = (entries, lines, fetch)
 
+#: Every listing, and one way of the three by default.
+TAKEN = sampled(product(MANY, WAYS), lambda taken: taken[0].name)
+
 
 @asynccontextmanager
 async def listing_of(
@@ -108,8 +112,7 @@ async def listing_of(
         yield session, url, count * many.shown
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("many", MANY, ids=str)
+@pytest.mark.parametrize(("many", "way"), TAKEN, ids=lambda each: getattr(each, "__name__", str(each)))
 async def test_others_have_their_turn(many: Many, way: Way, nursery: trio.Nursery, tmp_path: Path) -> None:
     async with listing_of(many, nursery, tmp_path, 1) as (session, url, _):
         await way(session, url)  # imports what it needs

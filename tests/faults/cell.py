@@ -34,10 +34,10 @@ NAME = "object.bin"
 def lines_of(size: int) -> bytes:
     """About so many octets that any scheme carries: a head, then lines, some with a period in front."""
     source = random.Random(size)
-    made = b"Subject: a test\r\n\r\n"
+    made = bytearray(b"Subject: a test\r\n\r\n")
     while len(made) < size:
         made += source.choice((b"", b".", b"..")) + source.randbytes(30).hex().encode() + b"\r\n"
-    return made
+    return bytes(made)
 
 
 CONTENT = lines_of(60_000)

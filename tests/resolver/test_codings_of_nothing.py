@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -19,6 +20,7 @@ from resolver import HttpxTransport
 from resolver.codings import installed
 from resolver.retrieval.session import Resolver
 from tests.protocols.filtered import Filtered, Pieces
+from tests.sampled import sampled
 
 MEBIBYTE = 1 << 20
 PIECE = 65_536
@@ -147,8 +149,10 @@ def _sizes() -> Iterable[tuple[Limits, int, str]]:
     yield Limits(body=1_000, body_everywhere=True), MEBIBYTE // 2, "body"
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", ["empty members", "metadata", "skipped frames"])
+ENDED = sampled(product(WAYS, ["empty members", "metadata", "skipped frames"]), lambda row: row[0])
+
+
+@pytest.mark.parametrize(("way", "kind"), ENDED)
 async def test_it_ends_on_every_way(way: str, kind: str, tmp_path: Path, nursery: trio.Nursery) -> None:
     for limits, size, limit in _sizes():
         coding, octets = nothing(kind, size)

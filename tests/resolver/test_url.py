@@ -28,6 +28,7 @@ from resolver.url import LONGEST, build, display, parse, redact, without_user
 from tests.fresh import environment
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 from tests.resolver.url_strategies import texts, urls
+from tests.sampled import examples
 
 CASES: list[dict[str, Any]] = [json.loads(line) for line in URLS.read_text(encoding="utf-8").splitlines()]
 NO_FRAGMENT: dict[str, Any] = {"fragment": None}
@@ -188,7 +189,7 @@ def outcome(text: str, *, strict: bool = False) -> Url | InvalidUrl:
 
 
 @given(texts)
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @pytest.mark.slow
 def test_any_text_gives_a_url_or_invalid_url_in_both_modes(text: str) -> None:
     leniently, strictly = outcome(text), outcome(text, strict=True)
@@ -229,7 +230,7 @@ def comparable(url: Url) -> dict[str, object]:
 
 
 @given(texts)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @pytest.mark.slow
 def test_what_was_read_is_written_and_read_again(text: str) -> None:
     url = outcome(text)
@@ -243,7 +244,7 @@ def test_what_was_read_is_written_and_read_again(text: str) -> None:
 
 
 @given(urls)
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @pytest.mark.slow
 def test_components_are_written_and_read_again(url: Url) -> None:
     again = parse(build(url))
@@ -334,7 +335,7 @@ SECRET = "s3cr3t"
     st.sampled_from([" ", "\n", "é", '"', "@", "\\", ""]),
     st.booleans(),
 )
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @pytest.mark.slow
 def test_no_message_shows_a_password(scheme: str, user: str, rest: str, wrong: str, strict: bool) -> None:
     text = f"{scheme}://{user}:{SECRET}{wrong}@h{rest}"

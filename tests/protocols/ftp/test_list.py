@@ -164,9 +164,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("line", HOSTILE, ids=lambda line: repr(line[:20]))
 def test_hostile_lines_are_entries_too(line: bytes) -> None:
-    """A hundred of them, 64 KiB each: a pattern that looked at pairs of octets would never end."""
-    entries, _ = read("list", (b"first\r\n" + line + b"\r\n") * 100)
-    assert len(entries) == 200
+    """Some of them, 64 KiB each: a pattern that looked at pairs of octets would take minutes."""
+    entries, _ = read("list", (b"first\r\n" + line + b"\r\n") * 10)
+    assert len(entries) == 20
 
 
 @given(st.lists(st.binary(max_size=60).filter(lambda line: not set(line) & set(b"\r\n")), max_size=6))

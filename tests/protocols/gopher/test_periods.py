@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from protocols.gopher.periods import Periods, closing_period
 from tests.protocols.in_memory import CUTTERS, Cutter
+from tests.sampled import examples
 
 
 def by_the_rules(reply: bytes) -> bytes:
@@ -76,7 +77,7 @@ def test_a_reply_in_pieces_gives_what_the_rules_give(reply: bytes, cutter: Cutte
         st.sampled_from([b".", b"..", b"\n", b"\r\n", b"\r", b"a", b"\n.\r\n", b"\n..\r\n"]), max_size=25
     ),
 )
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @pytest.mark.slow
 def test_any_reply_cut_anywhere(pieces: list[bytes]) -> None:
     reply = b"".join(pieces)

@@ -28,6 +28,7 @@ from protocols.options import Limits
 from protocols.wire import Buffer
 from resolver.http2.framing import Framing
 from tests.protocols.in_memory import CUTTERS, Cutter, whole
+from tests.sampled import examples
 
 HOST = (b"Host", b"h.example")
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
@@ -288,7 +289,7 @@ FRAMES = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.one_of(st.lists(FRAMES, max_size=12).map(b"".join), st.binary(max_size=200)), st.booleans())
 @pytest.mark.slow
 def test_any_octets(octets: bytes, after_head: bool) -> None:
@@ -300,7 +301,7 @@ def test_any_octets(octets: bytes, after_head: bool) -> None:
     assert isinstance(body, bytes)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.data())
 @pytest.mark.slow
 def test_any_octet_changed(data: st.DataObject) -> None:

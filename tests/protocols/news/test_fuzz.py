@@ -21,6 +21,7 @@ from tests.protocols.news.captures import FOLDER, said_by
 from tests.protocols.news.memory import MemorySlot
 from tests.protocols.opening import open_url
 from tests.protocols.outcome import resolve
+from tests.sampled import examples
 
 #: More writes, or reads behind the end, than any conversation has.
 MOST = 600
@@ -170,7 +171,7 @@ PIECES = st.sampled_from(
     options=st.sampled_from(OPTIONS),
     size=st.sampled_from((1, 3, 1_000)),
 )
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @pytest.mark.slow
 def test_answers_in_any_order(pieces: list[bytes], url: str, options: Options, size: int) -> None:
     trio.run(survive, b"".join(pieces), size, url, options, None)

@@ -27,6 +27,7 @@ from resolver.policy.ports import judge_port
 from resolver.url import parse
 from tests.fresh import environment
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PAGE, PUBLIC, UNTRUSTED, Row
+from tests.sampled import examples
 
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 GATEWAYS = {"x-foo": "http://gw.example/?u=", "x-in": "http://10.0.0.1/?u=", "x-bad": "no gateway"}
@@ -213,7 +214,7 @@ def texts() -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(texts(), st.sampled_from(ORIGINS), st.none() | st.tuples(texts(), st.none() | texts()))
 def test_any_text_gets_a_verdict(text: str, origin: Origin, referrer: tuple[str, str | None] | None) -> None:
     for policy in (DEFAULT, UNTRUSTED):
@@ -225,7 +226,7 @@ def test_any_text_gets_a_verdict(text: str, origin: Origin, referrer: tuple[str,
         assert json.dumps([finding.detail for finding in verdict.findings])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(texts(), st.none() | st.tuples(texts(), st.none() | texts()))
 def test_nothing_is_looser_for_a_link_or_under_a_stricter_policy(
     text: str, referrer: tuple[str, str | None] | None

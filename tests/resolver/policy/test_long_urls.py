@@ -13,6 +13,7 @@ from protocols.errors import InvalidUrl
 from resolver import registry
 from resolver.policy import Policy, Verdict, check
 from resolver.url import LONGEST, parse
+from tests.sampled import FULL
 
 #: What a hostile URL may consist of, again and again: for each rule and each grammar something that it
 #: looks for, or splits at.
@@ -42,6 +43,7 @@ MOST = 8
 #: Steps for each character (an ftp URL of nothing but slashes takes 53), and for the shortest URL. To
 #: look for each place from the beginning takes hundreds.
 PER_CHARACTER, PER_URL = 80, 3_000
+LENGTH = 2_000 if FULL else 1_000
 
 
 def schemes() -> list[str]:
@@ -85,7 +87,7 @@ def counted(call: Callable[[str], Verdict], url: str) -> tuple[Verdict, int]:
 @pytest.mark.parametrize("scheme", schemes())
 def test_it_is_judged_in_proportion_to_its_length(scheme: str) -> None:
     judge(f"{scheme}://h.example/")  # imports what it needs
-    for url in hostile(scheme, 2_000):
+    for url in hostile(scheme, LENGTH):
         verdict, steps = counted(judge, url)
         assert steps <= PER_CHARACTER * len(url) + PER_URL, url[:80]
         assert len(verdict.findings) <= MOST, url[:80]
