@@ -174,12 +174,11 @@ def encode_command(command: int) -> Line:
 
 def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
     """What is typed into a telnet session (RFC 854): each 255 is doubled, and where the session is not
-    `binary` a carriage return is CR NUL, but before a line feed. It is a person's or a program's own, and
-    shown as it is."""
+    `binary` a carriage return is CR NUL, but before a line feed. Shown as `****`: it may be a password."""
     sent = octets.replace(b"\xff", b"\xff\xff")
     if not binary:
         sent = _LONE_CR.sub(b"\r\0", sent)
-    return Line(sent, sent)
+    return Line(sent, _HIDDEN)
 
 
 def encode_entered(text: bytes, *, binary: bool = False) -> Line:

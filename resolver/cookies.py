@@ -12,24 +12,26 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-from protocols.errors import NotConfigured
+from protocols.errors import LocalError, NotConfigured
 from protocols.http.cookie_file import BadLine, merged, parse_line, read_lines
 from protocols.http.cookies import MEMORY, Cookie, Jar, SuffixOf
+from protocols.location import Finding
 from resolver.disk.own_file import MISSING, open_own, update_own
+from resolver.events import OnEvent, Warned
 
 _WHAT = "cookie file"
 _MOST = 4_194_304  # octets
 
 
 class CookieFile:
-    """One file, for one run. `warnings` are the lines that were passed over; they stay in the file."""
+    """One file, for one run. `on_event` is told of the lines that were passed over; they stay in the file."""
 
-    def __init__(self, path: str, suffix_of: SuffixOf | None) -> None:
+    def __init__(self, path: str, suffix_of: SuffixOf | None, on_event: OnEvent) -> None:
         self.path = path
         self._suffix_of = suffix_of
+        self._on_event = on_event
         self._jar = Jar(clock=partial(datetime.now, UTC))
         self._before: Mapping[tuple[object, ...], Cookie] = {}
-        self.warnings: list[str] = []
 
     def load(self, memory: dict[str, object]) -> None:
         """Give the run the jar of the file, an empty one where there is none yet. Raises `NotConfigured`."""
@@ -49,14 +51,26 @@ class CookieFile:
             try:
                 cookie = parse_line(line, number, self._suffix_of)
             except BadLine as error:
-                self.warnings.append(f"line {number} is passed over: {error}")
+                self._warn(f"line {number} is passed over: {error}")
             else:
                 if cookie is not None and not cookie.is_over(self._jar.now):
                     self._jar.cookies[cookie.key] = cookie
         self._jar.revision = len(self._jar.cookies)
 
-    def save(self) -> None:
-        """What changed into the file; nothing is written where nothing did. Raises `LocalError`."""
+    def _warn(self, words: str) -> None:
+        self._on_event(Warned(self.path, Finding("cookies", "warn", words)))
+
+    def save(self, *, failed: bool) -> None:
+        """What changed into the file; nothing is written where nothing did. Raises `LocalError`; where the
+        run has `failed`, that is told first, and this is a warning."""
+        try:
+            self._save()
+        except LocalError as fault:
+            if not failed:
+                raise
+            self._warn(fault.message)
+
+    def _save(self) -> None:
         before, after = self._before, self._jar.cookies
         if before != after:
             update_own(

@@ -121,6 +121,8 @@ async def connect_to(address: str, port: int) -> socket.socket:
         sock.setblocking(False)
         # Commands are small and each waits for its answer: Nagle's algorithm would only hold them back.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # What is urgent is an octet like any other, and has its place among them: telnet's Synch is one.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
         try:
             sock.connect(socket_address(address, port) if "%" in address else (address, port))
         except BlockingIOError:

@@ -15,12 +15,11 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
-from protocols.contract import Entry, Finding, Limits, Origin, Referrer, Url, Validators, Wanted
-from protocols.errors import Declined, LimitExceeded, LocalError, ProtocolError, ResolveError
+from protocols.contract import Entry, Limits, Origin, Referrer, Url, Validators, Wanted
+from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
 from resolver import http2, public_suffix, registry
 from resolver.clock import Clock
 from resolver.codings import installed
-from resolver.events import Warned
 from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.hops import Request, learnt
@@ -45,6 +44,7 @@ from resolver.url import UrlLike, url_of
 
 if TYPE_CHECKING:
     from resolver.cookies import CookieFile
+    from resolver.retrieval.terminal_session import TerminalSession, Window
 
 
 def described(
@@ -94,18 +94,16 @@ class Resolver:
             clock=partial(datetime.now, UTC),
             memory={},
         )
-        kept = settings.get("cookies")
-        self._cookies = None if kept is None else self._cookies_in(fspath(kept))
         self._prefixes = Prefixes(settings.get("mirrored") or {})
         self._network = Network(**settings)
+        kept = settings.get("cookies")
+        self._cookies = None if kept is None else self._cookies_in(fspath(kept))
         self.policy = self._network.policy
         self.limits = self._network.limits
 
     async def __aenter__(self) -> Resolver:
         if self._cookies is not None:
             self._cookies.load(self._options.memory)
-            for warning in self._cookies.warnings:
-                self._warn_of_cookies(warning)
         await self._network.__aenter__()
         return self
 
@@ -116,25 +114,12 @@ class Resolver:
             await self._network.__aexit__(kind, error, trace)
         finally:
             if self._cookies is not None:
-                self._keep_cookies(self._cookies, failed=error is not None)
+                self._cookies.save(failed=error is not None)
 
     def _cookies_in(self, path: str) -> CookieFile:
         from resolver.cookies import CookieFile  # few keep any, and what is not http has none
 
-        return CookieFile(path, self._options.suffix_of)
-
-    def _keep_cookies(self, file: CookieFile, *, failed: bool) -> None:
-        """What went wrong before is told before that they could not be kept."""
-        try:
-            file.save()
-        except LocalError as fault:
-            if not failed:
-                raise
-            self._warn_of_cookies(fault.message)
-
-    def _warn_of_cookies(self, words: str) -> None:
-        assert self._cookies is not None
-        self._network.on_event(Warned(self._cookies.path, Finding("cookies", "warn", words)))
+        return CookieFile(path, self._options.suffix_of, self._network.on_event)
 
     def stream(
         self,
@@ -317,6 +302,15 @@ class Resolver:
         except (Declined, ProtocolError):  # which the whole of it meets, too, or does not
             return ""
         return index_suffix(reply.media_type)
+
+    def open_terminal(
+        self, url: UrlLike, **wanted: Unpack[Window]
+    ) -> AbstractAsyncContextManager[TerminalSession]:
+        """A telnet session to be talked to. Raises `UnsupportedScheme` for a URL that names no such
+        service."""
+        from resolver.retrieval.terminal_session import opened  # few programs hold one
+
+        return opened(self._network, self._request(url, "user", None, prompt=True), **wanted)
 
     async def save(
         self,

@@ -53,6 +53,7 @@ MOST_FLOORS = 10
 #: What of `resolver` may name what of a scheme's folder.
 FACES: Mapping[str, str] = {
     "resolver.http_transport": "protocols.http",  # it is http, for programs that speak httpx
+    "resolver.retrieval.terminal_session": "protocols.telnet",  # it is telnet, for programs that talk
     "resolver.cookies": "protocols.http",  # cookies are http's
     "resolver.representation": "protocols.http",  # it says in http's words what others have
     "resolver.tunnels": "protocols.http",  # a proxy of http is spoken to in http, whatever goes through it

@@ -49,6 +49,7 @@ ENTRIES: dict[str, Entry] = {
     "Resolver.entries": lambda: enter(Resolver().entries(URL)),
     "Resolver.server_name": lambda: Resolver(policy=resolver.Policy(allow_server_name=True)).server_name(URL),
     "Resolver.index_suffix": lambda: Resolver().index_suffix("http://127.0.0.1/"),
+    "Resolver.open_terminal": lambda: enter(Resolver().open_terminal("telnet://127.0.0.1/")),
     "HttpxTransport.handle_async_request": lambda: by_client(),
 }
 

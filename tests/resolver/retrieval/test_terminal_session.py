@@ -1,0 +1,131 @@
+"""A telnet session that a program holds, with a service that says what the test has it say."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+import resolver
+from resolver import Disconnected, LimitExceeded, Limits, NotConfigured, Policy, Refused, TimedOut, Truncated
+from resolver.events import Event, Sent, Warned
+from resolver.retrieval.terminal_session import TerminalSession
+from tests.hang import HANG
+
+ASKED = b"\xff\xfb\x01\xff\xfd\x1f\xff\xfd\x18"
+ANSWERED = b"\xff\xfd\x01\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0\xff\xfb\x18"
+
+
+@asynccontextmanager
+async def talking(
+    limits: Limits | None = None, events: list[Event] | None = None
+) -> AsyncIterator[tuple[TerminalSession, trio.SocketStream]]:
+    """A session, and the service at its other end."""
+    with trio.fail_after(HANG):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+        on_event = None if events is None else events.append
+        network = resolver.Resolver(policy=Policy(allow_port={port}), limits=limits, on_event=on_event)
+        async with listener, network as session:
+            url = f"telnet://guest:pw@127.0.0.1:{port}/"
+            async with session.open_terminal(url) as held, await listener.accept() as service:
+                yield held, service
+
+
+async def said(service: trio.SocketStream, count: int) -> bytes:
+    octets = b""
+    while len(octets) < count:
+        octets += await service.receive_some(count - len(octets))
+    return octets
+
+
+async def test_it_waits_and_types() -> None:
+    async with talking() as (session, service):
+        await service.send_all(ASKED + b"login: ")
+        assert await session.expect(b"login: ") == b"login: "
+        assert session.echoing
+        await session.send_line("guest")
+        assert await said(service, len(ANSWERED) + 7) == ANSWERED + b"guest\r\n"
+        await service.send_all(b"guest\r\nPassword: more\r")
+        assert await session.expect(re.compile(rb"P\w+: ")) == b"guest\nPassword: "
+        await service.send_all(b"\n")
+        await service.send_eof()
+        assert await session.read() == b"more\n"
+
+
+async def test_what_is_typed_is_told_to_nobody() -> None:
+    events: list[Event] = []
+    async with talking(events=events) as (session, service):
+        await session.send_line("hunter2")
+        await session.send(b"hunter3\r")
+        assert await said(service, 18) == b"hunter2\r\nhunter3\r\0"
+    assert b"".join(event.octets for event in events if isinstance(event, Sent)) == b"****\r\n****"
+    assert "S06" in {event.finding.rule for event in events if isinstance(event, Warned)}
+
+
+async def test_commands_and_sizes() -> None:
+    async with talking() as (session, service):
+        await session.send_command("ayt")
+        assert await said(service, 2) == b"\xff\xf6"
+        await session.resize(132, 40)
+        await service.send_all(b"\xff\xfd\x1f$ ")
+        await session.expect(b"$ ")
+        assert await said(service, 12) == b"\xff\xfb\x1f\xff\xfa\x1f\0\x84\0\x28\xff\xf0"
+        with pytest.raises(NotConfigured):
+            await session.send_command("eof")
+        with pytest.raises(Refused):
+            await session.send_line("a\r\nb")
+
+
+async def test_an_octet_that_is_urgent_keeps_its_place() -> None:
+    async with talking() as (session, service):
+        await service.socket.send(b"before")
+        await service.socket.send(b"\xff", socket.MSG_OOB)
+        await service.socket.send(b"\xf2after")
+        assert await session.expect(b"after") == b"beforeafter"
+
+
+async def test_a_cancel_loses_nothing() -> None:
+    async with talking() as (session, service):
+        await service.send_all(b"the half of ")
+        assert await session.expect(b"the ") == b"the "
+        with pytest.raises(TimedOut):
+            await session.expect(b"it", timeout=0)
+        await service.send_all(b"it\r\n")
+        assert await session.expect(b"it") == b"half of it"
+
+
+async def test_it_ends_before_that_came() -> None:
+    async with talking() as (session, service):
+        await service.send_all(b"hello\xff")
+        await service.send_eof()
+        with pytest.raises(Truncated) as error:
+            await session.expect(b"login: ")
+        assert error.value.received == 5
+
+
+async def test_it_ends_before_anything_came() -> None:
+    async with talking() as (session, service):
+        service.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        await service.aclose()
+        with pytest.raises(Disconnected):
+            await session.read()
+
+
+async def test_text_that_nobody_takes_has_a_limit() -> None:
+    async with talking(Limits(body=10)) as (session, service):
+        await service.send_all(b"0123456789a")
+        with pytest.raises(LimitExceeded):
+            await session.expect(b"$")
+
+
+async def test_other_urls_are_no_sessions() -> None:
+    async with resolver.Resolver() as session:
+        with pytest.raises(resolver.UnsupportedScheme):
+            async with session.open_terminal("gopher://h.example/"):
+                pass
