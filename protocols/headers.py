@@ -56,3 +56,11 @@ class Headers:
     def keys(self) -> list[str]:
         """Each name once, in lower case, in the order they came."""
         return list(dict.fromkeys(name.lower() for name, _ in self.pairs))
+
+
+def without_cookie(name: str, value: str) -> str:
+    """A header as it is shown and written down: what a cookie says is a secret (S11)."""
+    if name.lower() != "set-cookie":
+        return value
+    cookie, semicolon, attributes = value.partition(";")
+    return f"{cookie.partition('=')[0]}=****{semicolon}{attributes}"

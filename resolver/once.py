@@ -94,12 +94,12 @@ async def save(
     listings: bool = True,
     listed: Validators | None = None,
     etag: str | None = None,
+    meta: bool = False,
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
     **settings: Unpack[Settings],
 ) -> Saved:
-    """The object in the file `path`: complete, or not there at all. It has five tries unless `patience`
-    says otherwise.
+    """The object in the file `path`: complete, or not there at all. Five tries, unless `patience` differs.
 
     Args:
         url: a `str`, a `resolver.Url`, an `httpx.URL`, or for a local file a path.
@@ -115,14 +115,14 @@ async def save(
         listings: whether a directory may become a file of its lines.
         listed: the size and time of it that a listing had: `newer` then need not ask.
         etag: the entity tag of the file that is there, for `newer`.
+        meta: write how it came beside it, into `path` + `.meta.json`: URLs, time, digests, headers.
 
     Raises:
         ResolveError: what kept it from being whole; `LocalError` what kept it from being written.
 
     Examples:
-        >>> saved = await resolver.save("ftp://127.0.0.1:8900/pub/a.txt", "a.txt", digest=True)
-        >>> saved.path, saved.bytes, saved.digest
-        ('a.txt', 29, 'sha256:...')
+        >>> (await resolver.save("ftp://127.0.0.1:8900/pub/a.txt", "a.txt", digest=True)).digest
+        'sha256:...'
     """
     async with resolver_of(settings) as resolver:
         return await resolver.save(
@@ -137,6 +137,7 @@ async def save(
             listings=listings,
             listed=listed,
             etag=etag,
+            meta=meta,
             origin=origin,
             referrer=referrer,
         )

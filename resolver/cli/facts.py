@@ -29,14 +29,6 @@ def _lines(name: str, value: JsonValue, show: Callable[[str], str]) -> Iterator[
         yield f"{name}: {word(value, show)}"
 
 
-def without_cookie(name: str, value: str) -> str:
-    """A header as it is shown: what a cookie says is a secret (S11)."""
-    if name.lower() != "set-cookie":
-        return value
-    cookie, semicolon, attributes = value.partition(";")
-    return f"{cookie.partition('=')[0]}=****{semicolon}{attributes}"
-
-
 def word(value: JsonValue, show: Callable[[str], str] = str) -> str:
     """One value; a dash for none."""
     match value:

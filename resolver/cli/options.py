@@ -103,6 +103,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--cut-dirs",), "N", "save as path/name, less its first N directories", GET, kind=number),
         Option(("-i", "--input"), "LIST", "URLs, digests, Metalink; - is stdin", TEXT, "lists", True, path),
         Option(("--failed",), "FILE", "list there what is left, for another run with -i", FETCH, kind=path),
+        Option(("--meta",), None, "write how it came to NAME.meta.json beside it", GET),
         Option(("--exists",), "HOW", "a file that is there", GET, choices=EXISTS),
         Option(("-l", "--long"), None, "kind, size, date, types and number of each", "ls"),
         Option(("--raw",), None, "the octets as the server sent them, nothing undone", f"{BODY} explain"),

@@ -12,20 +12,22 @@ import trio
 
 from protocols.contract import Entry, Finding, JsonValue, Url
 from protocols.errors import Refused, ResolveError
+from protocols.headers import without_cookie
 from protocols.instant import instant
 from resolver.cli import messages, outcome, streams
 from resolver.cli.arguments import Command
 from resolver.cli.devices import Device, check_no_directory, is_device
-from resolver.cli.facts import fact_lines, without_cookie
+from resolver.cli.facts import fact_lines
 from resolver.cli.listing import show
 from resolver.cli.output import Outlet, Output, put
 from resolver.cli.targets import Target
 from resolver.clock import Clock
 from resolver.plan import opens_anything
 from resolver.retrieval.checksum import Checksum
+from resolver.retrieval.description import described
 from resolver.retrieval.proof import check_size
 from resolver.retrieval.response import Saved
-from resolver.retrieval.session import Resolver, described
+from resolver.retrieval.session import Resolver
 from resolver.retrieval.streaming import StreamingResponse
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
@@ -49,6 +51,7 @@ async def get(session: Resolver, target: Target, command: Command) -> Saved | No
             digest=command.json,
             checksum=_checksum(target, command),
             size=target.size,
+            meta=command.found.meta,
             mirrors=(*target.mirrors, *command.found.mirrors),
             listings=command.output is not None,
             origin=target.origin,

@@ -156,7 +156,11 @@ RULES = (
         ("--gateway SCHEME=URL",),
     ),
     Rule("S20", "links made of server data pass the URL builder and the parser"),
-    Rule("S21", "a digest given with the request decides", ("--checksum",)),
+    Rule(
+        "S21",
+        "a digest given with the request decides; how a file came is kept with it",
+        ("--checksum", "--meta"),
+    ),
 )
 
 #: Exit statuses, which never change their meaning.

@@ -103,6 +103,16 @@ class Directory:
         path = os.path.join(self._shown, name)
         return LocalError(f"{path!r} exists and is none of ours: move or remove it, or choose another name")
 
+    def sync(self) -> None:
+        """Bring the names to the disk, where the file system can: what is renamed or removed from here on is
+        so later than what was before."""
+        with suppress(OSError):
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
     def forget(self, name: str) -> None:
         """Remove a file of ours, if it is there and can be removed."""
         with suppress(OSError):

@@ -23,6 +23,7 @@ from resolver.disk.lock import lock
 from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded, is_own, put_mark, wipe
 from resolver.disk.names import check_name
 from resolver.disk.part_state import PartState, forget_state, read_state, write_state
+from resolver.disk.sidecar import Sidecar
 
 #: What to do about a file that has the name already: `fail` before anything is fetched, or `replace`.
 Existing: TypeAlias = Literal["fail", "replace"]
@@ -48,6 +49,7 @@ class Part:
         adopt: bool,
         make_directory: bool,
         below: str | None = None,
+        meta: bool = False,
     ) -> None:
         self.fd = -1
         self.known = Validators()
@@ -65,6 +67,8 @@ class Part:
         self._name = os.path.basename(path)
         self._part = f"{self._name}.part"
         self._state = f"{self._name}.part-state"
+        self._sidecar = Sidecar(self._name, self._directory)
+        self._has_sidecar = meta
 
     @property
     def position(self) -> int:
@@ -75,6 +79,8 @@ class Part:
         """Create it, or take up what an earlier run left for the same source."""
         check_name(self._path)
         self._directory.hold()
+        if self._has_sidecar:
+            self._sidecar.check()
         state = read_state(self._state, self._directory)
         there = self._directory.status_of(self._name)
         if there is None:
@@ -103,6 +109,8 @@ class Part:
         try:
             if not (is_own(os.fstat(fd)) and state.mark.is_on(fd)):
                 return False
+            with suppress(OSError, LocalError):  # that of somebody else, who was there meanwhile
+                self._sidecar.settle()
             self._conclude(fd, state.withheld)
         finally:
             os.close(fd)
@@ -263,20 +271,37 @@ class Part:
         self.adopted = None
         self._conclude(self.fd, self._withheld)
 
-    def settle(self, modified: datetime | None) -> None:
-        """Bring it to the disk, set its time, give it its name."""
+    def settle(self, modified: datetime | None, meta: bytes | None) -> None:
+        """Bring it to the disk, set its time, give it its name; and `meta` that of its sidecar."""
         if modified is not None:
             with suppress(OSError, OverflowError, ValueError):  # a time that the file system cannot hold
                 os.utime(self.fd, (modified.timestamp(), modified.timestamp()))
         os.fsync(self.fd)
         self._check_part()
-        if self._exists == "replace":
-            self._check_replaceable(self._directory.status_of(self._name))
-            self._directory.replace(self._part, self._name)
-        else:
-            self._name_it()
+        try:
+            self._prepare_sidecar(meta)
+            if self._exists == "replace":
+                self._check_replaceable(self._directory.status_of(self._name))
+                self._directory.replace(self._part, self._name)
+            else:
+                self._name_it()
+        except BaseException:
+            self._sidecar.drop()
+            raise
+        if meta is not None:
+            self._sidecar.settle()
         self._conclude(self.fd, self._withheld)
         self.close()
+
+    def _prepare_sidecar(self, meta: bytes | None) -> None:
+        """What was beside the file before was of another one, also where nobody wants a new one."""
+        if meta is not None:
+            self._sidecar.prepare(meta)
+            self._sidecar.forget()
+        else:
+            self._sidecar.drop()
+            with suppress(OSError, LocalError):  # somebody else's
+                self._sidecar.forget()
 
     def _check_part(self) -> None:
         """Is NAME.part still the file that we wrote? Others may be able to write to the directory."""

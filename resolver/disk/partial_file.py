@@ -53,7 +53,8 @@ class PartialFile:
 
     With `adopt`, a file that has the final name already counts as begun, if nothing was begun beside it; it
     gets that name back when nothing comes of it. With `make_directory` the directory is made first; with
-    `below`, how the path begins, nothing behind that may be a link.
+    `below`, how the path begins, nothing behind that may be a link. With `meta` it is said on entering
+    whether a sidecar can be written.
     """
 
     final = False
@@ -67,11 +68,18 @@ class PartialFile:
         adopt: bool = False,
         make_directory: bool = False,
         below: str | None = None,
+        meta: bool = False,
     ) -> None:
         self.path = path
         self.left = 0
         self._part = Part(
-            path, exists=exists, source=source, adopt=adopt, make_directory=make_directory, below=below
+            path,
+            exists=exists,
+            source=source,
+            adopt=adopt,
+            make_directory=make_directory,
+            below=below,
+            meta=meta,
         )
 
     async def __aenter__(self) -> PartialFile:
@@ -177,12 +185,12 @@ class PartialFile:
             raise LocalError(f"cannot read back {self.path!r}: {error.strerror}") from error
         return count
 
-    async def commit(self, modified: datetime | None = None) -> None:
-        """Bring the file to the disk, set its time, give it its name. In a worker thread, for a disk may
-        take seconds; not to be cancelled half way."""
+    async def commit(self, modified: datetime | None = None, meta: bytes | None = None) -> None:
+        """Bring the file to the disk, set its time, give it its name, and `meta` that of its sidecar. In a
+        worker thread, for a disk may take seconds; not to be cancelled half way."""
         await self._note(self.known, complete=True)
         try:
-            await self._loop.in_thread(self._part.settle, modified)
+            await self._loop.in_thread(self._part.settle, modified, meta)
         except OSError as error:
             raise writing_fault(error, self.path) from error
 

@@ -20,8 +20,8 @@ _DOUBTFUL = (
     + re.escape(':*?"<>|')
     + "]"
 )
-#: Endings of the files that a transfer keeps beside its own, see `resolver.gate`.
-_KEPT_BESIDE = (".part", ".part-state", ".part-state.new")
+#: Endings of the files that a transfer keeps beside its own, see `resolver.disk`.
+_KEPT_BESIDE = (".part", ".part-state", ".part-state.new", ".meta.json", ".meta.json.new")
 #: Code points that a file system which folds names passes over (Default_Ignorable_Code_Point of Unicode).
 _IGNORED = (
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"

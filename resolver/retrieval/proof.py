@@ -28,7 +28,7 @@ _MOST_SIDECAR = 4_194_304  # the manifest of a large distribution has some megab
 
 
 class Proof:
-    """Checks one file, once or, after a mismatch, again."""
+    """Checks one file, once or, after a mismatch, again. `found` is what was compared, and is right."""
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Proof:
         self._clock = clock
         self._retry_policy = retry_policy
         self.findings: list[Finding] = []
+        self.found: Checksum | None = None
 
     async def check(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
         """What was compared and is right, out of `{"length", "digest"}`.
@@ -65,6 +66,7 @@ class Proof:
             raise ChecksumMismatch(
                 f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}", url=reply.url
             )
+        self.found = wanted
         return {"digest"}
 
     async def _published(self, reply: StreamingResponse) -> Checksum | None:

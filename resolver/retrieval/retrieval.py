@@ -243,6 +243,7 @@ class Retrieval:
             )
         url = self._shown
         reply.findings[:0] = self._failures
+        peers = {len(point.earlier): point.url_gate.peer for point in self._points}
         report = self._progress(reply, url)
         body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide, url_gate.throttle)
         return StreamingResponse(
@@ -254,6 +255,7 @@ class Retrieval:
             _clock=clock,
             _requested=self._requested.url,
             _earlier=self._earlier,
+            _peers=tuple(peers.get(number) for number in range(len(self._earlier))),
         )
 
     def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:

@@ -24,6 +24,7 @@ from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.hops import NoDocument, Request
 from resolver.retrieval.limits import most_streamed
+from resolver.retrieval.meta import meta_octets
 from resolver.retrieval.proof import Proof, check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retrieval import Retrieval
@@ -40,7 +41,7 @@ class Order:
     """What is to be saved, and how. `requests` are the places to get it: the first, then its mirrors. Without
     `listings` a directory, menu, group or result list is none of it. `newer` goes by `listed`, what a
     listing said of it for certain, and by `etag`, the entity tag of the file that is there. With
-    `below`, how the path begins, nothing behind that may be a link."""
+    `below`, how the path begins, nothing behind that may be a link. `meta`: a sidecar says how it came."""
 
     requests: Sequence[Request]
     path: str
@@ -53,6 +54,7 @@ class Order:
     listed: Validators = field(default_factory=Validators)
     etag: str | None = None
     below: str | None = None
+    meta: bool = False
 
 
 class Saver:
@@ -86,6 +88,7 @@ class Saver:
             adopt=exists == "resume",
             make_directory=self._order.make_directory,
             below=self._order.below,
+            meta=self._order.meta,
         )
         try:
             async with file as sink:
@@ -132,19 +135,20 @@ class Saver:
         if self._covers(reply):
             sink.discard()
             return self._left_alone()
-        digest = await sink.digest("sha256") if self._order.digest else None
-        size = sink.position
-        await sink.commit(reply.modified)
+        digest = await sink.digest("sha256") if order.digest or order.meta else None
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
-        return Saved(
+        saved = Saved(
             **{**finished, "requested_url": self._first.url.shown},  # whichever place had it
             path=self._path,
-            bytes=size,
+            bytes=sink.position,
             resumed_from=self._resumed_from,
             digest=None if digest is None else f"sha256:{digest}",
             attempts=self._attempts,
             mirror=self._mirror,
         )
+        meta = meta_octets(saved, reply.addresses, proof.found) if order.meta else None
+        await sink.commit(reply.modified, meta)
+        return replace(saved, elapsed=self._clock.elapsed)
 
     async def _bring(self, sink: PartialFile, proof: Proof) -> tuple[StreamingResponse, set[str]]:
         """The whole of it, with the right digest. Whatever has a wrong one is asked for once more, from the

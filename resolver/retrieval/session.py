@@ -22,6 +22,7 @@ from resolver.clock import Clock
 from resolver.codings import installed
 from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum
+from resolver.retrieval.description import described
 from resolver.retrieval.hops import Request, learnt
 from resolver.retrieval.limits import (
     Most,
@@ -31,7 +32,7 @@ from resolver.retrieval.limits import (
     unbounded,
 )
 from resolver.retrieval.mirrored import Prefixes, mirrored
-from resolver.retrieval.naming import index_suffix, is_index, listed_name, server_file_name
+from resolver.retrieval.naming import index_suffix, is_index, server_file_name
 from resolver.retrieval.response import Response, Saved
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.retry import FIVE_TRIES, ONE_TRY, Fill, Retrier
@@ -45,23 +46,6 @@ from resolver.url import UrlLike, url_of
 if TYPE_CHECKING:
     from resolver.cookies import CookieFile
     from resolver.retrieval.terminal_session import TerminalSession, Window
-
-
-def described(
-    url: Url, reply: StreamingResponse, origin: Origin, referrer: tuple[str, str | None] | None
-) -> Entry:
-    """What `url` names, as one entry, by the facts that came of it."""
-    return Entry(
-        name=listed_name(url),
-        url=reply.url,
-        kind=reply.kind,
-        size=reply.size,
-        modified=reply.modified,
-        title=reply.title,
-        extra={**(reply.extra or {}), "media_type": reply.media_type, "target": reply.target},
-        origin=origin,
-        referrer=None if referrer is None else Referrer(*referrer),
-    )
 
 
 class Resolver:
@@ -326,6 +310,7 @@ class Resolver:
         listings: bool = True,
         listed: Validators | None = None,
         etag: str | None = None,
+        meta: bool = False,
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Saved:
@@ -342,7 +327,7 @@ class Resolver:
         more, then removed (`ChecksumMismatch`); so is one that has not the `size` that was given, and a place
         that announces another is not asked for its octets. `mirrors` are other places, which take over when
         one fails, before those of its host. A listing becomes a file of lines; without `listings` it is
-        refused (S14)."""
+        refused (S14). `meta` writes how it came beside it, into `path` + `.meta.json`."""
         first = self._request(url, origin, referrer, want="file", prompt=True)
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         others += self._elsewhere(first.url, origin, referrer)
@@ -358,6 +343,7 @@ class Resolver:
             listed=listed or Validators(),
             etag=etag,
             below=self._below,
+            meta=meta,
         )
         try:
             return await Saver(self._network, order, self._patience or FIVE_TRIES).run()

@@ -233,6 +233,7 @@ class LiveFacts(Facts):
     _clock: Clock
     _requested: Url
     _earlier: tuple[Url, ...]
+    _peers: tuple[str | None, ...] = ()
 
     @property
     def url(self) -> str:
@@ -247,6 +248,11 @@ class LiveFacts(Facts):
     def chain(self) -> tuple[str, ...]:
         """The URLs that led here, redacted: what was asked for, then each that had moved."""
         return tuple([url.shown for url in self._earlier]) if self._earlier else ()
+
+    @property
+    def addresses(self) -> tuple[str | None, ...]:
+        """The numeric address connected to for each of `chain`, and then for `url`."""
+        return (*self._peers, self.peer)
 
     @property
     def start(self) -> int:

@@ -47,7 +47,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.public_suffix", "publicsuffixlist"),
     ("resolver.tunnels", "importlib.util.find_spec"),
     ("resolver.retrieval.checksum", "binascii"),
-    ("resolver.retrieval.response", "json"),
+    ("resolver.retrieval.response resolver.retrieval.meta", "json"),
     ("resolver.lists.metalink", "xml.parsers.expat"),
     ("resolver.log", "logging.DEBUG logging.getLogger"),
     ("resolver.url", "os.fsdecode pathlib.Path"),

@@ -52,9 +52,27 @@ def test_nor_where_a_server_chose_the_name(exists: str, at: dict[str, str], fold
     assert (done.status, [path.name for path in folder.iterdir()]) == (0, ["tool.PART_"])
 
 
-@pytest.mark.parametrize("name", ["x.part", "x.Part-State", "x.part-state.new", "x.ｐａｒｔ"])
+@pytest.mark.parametrize(
+    "name", ["x.part", "x.Part-State", "x.part-state.new", "x.ｐａｒｔ", "x.meta.json", "x.META.json.new"]
+)
 def test_a_person_is_told_to_choose_another(name: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "--json", "-O", name, "--trace", "trace", at["http"] + "/about.txt")
     assert (done.status, done.records[0]["error"]["code"]) == (3, "LocalError")
     assert "choose another name" in done.told
     assert "GET" not in (folder / "trace").read_text()
+
+
+def test_how_a_file_came_is_written_beside_it(at: dict[str, str], folder: Path) -> None:
+    """And nothing that a stranger names is taken for that."""
+    (served := folder.parent / f"{folder.name}-served").mkdir(exist_ok=True)
+    (served / "about.txt.meta.json").write_text('{\n  "format": "url-resolver meta 1"\n}')
+    assert resolve("get", "-q", f"{served.as_uri()}/about.txt.meta.json").status == 0
+    url = at["http"] + "/about.txt"
+    assert resolve("get", "-q", "--meta", url).status == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "about.txt",
+        "about.txt.meta.json",
+        "about.txt.meta.json_",
+    ]
+    found = json.loads((folder / "about.txt.meta.json").read_text())
+    assert (found["url"], found["bytes"]) == (url, (folder / "about.txt").stat().st_size)

@@ -7,6 +7,7 @@ object is a file, so nobody has to serve.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
@@ -20,6 +21,7 @@ import trio
 
 from protocols.errors import ResolveError
 from protocols.file.document import guess_media_type
+from resolver.disk.sidecar import FORMAT
 from resolver.retrieval.saving import Exists
 from resolver.retrieval.session import Resolver
 
@@ -42,13 +44,14 @@ _CALLS = (
 _KILLED = 99
 
 #: What to do about a file that is there, and what is in it: gone on with, and given back for one that is not
-#: of this object.
-HELD: tuple[tuple[Exists, bytes | None], ...] = (
-    ("fail", None),
-    ("replace", b"older"),
-    ("resume", CONTENT[:20_000]),
-    ("resume", b"older" * 4_000),
-    ("rename", b"older"),
+#: of this object. At last with a sidecar, where there was one of the file before.
+HELD: tuple[tuple[Exists, bytes | None, bool], ...] = (
+    ("fail", None, False),
+    ("replace", b"older", False),
+    ("resume", CONTENT[:20_000], False),
+    ("resume", b"older" * 4_000, False),
+    ("rename", b"older", False),
+    ("replace", b"older", True),
 )
 
 
@@ -71,10 +74,10 @@ def kill_before(number: int) -> None:
             setattr(os, name, counted(getattr(os, name)))
 
 
-def save(source: Path, target: Path, exists: Exists) -> str:
+def save(source: Path, target: Path, exists: Exists, meta: bool) -> str:
     async def main() -> None:
         async with Resolver() as session:
-            await session.save(source.as_uri(), str(target), exists=exists, make_directory=True)
+            await session.save(source.as_uri(), str(target), exists=exists, make_directory=True, meta=meta)
 
     try:
         trio.run(main)
@@ -103,25 +106,42 @@ def main(folder: Path, every: int, first: int) -> None:
     guess_media_type(b"object")
     source = folder / "source"
     source.write_bytes(CONTENT)
-    for row, (exists, held) in enumerate(HELD):
+    for row, (exists, held, meta) in enumerate(HELD):
         number = 1 + (first + row) % every
-        while one(source, folder / f"{row}-{number}", exists, held, number):
+        while one(source, folder / f"{row}-{number}", exists, held, meta, number):
             number += every
 
 
-def one(source: Path, place: Path, exists: Exists, held: bytes | None, number: int) -> bool:
+def one(source: Path, place: Path, exists: Exists, held: bytes | None, meta: bool, number: int) -> bool:
     """Killed before call `number`, and then not killed. False where there is no such call."""
     place.mkdir()
     target = place / "object"
     if held is not None:
         target.write_bytes(held)
-    action = partial(save, source, target, exists)
+    if meta:
+        described = {"format": FORMAT, "digests": {"sha256": hashlib.sha256(held or b"").hexdigest()}}
+        sidecar_of(target).write_text(json.dumps(described, indent=2))
+    action = partial(save, source, target, exists, meta)
     status, _ = in_a_child(action, number)
     left_then = sorted(os.listdir(place))
     if status == _KILLED:
+        then = describes(target)
         again, said = in_a_child(action, None)
-        print(json.dumps(report(exists, number, place, left_then, again, said)))
+        found = report(exists, number, place, left_then, again, said)
+        print(json.dumps({**found, "sidecar": [then, describes(target)] if meta else None}))
     return status == _KILLED
+
+
+def sidecar_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.meta.json")
+
+
+def describes(target: Path) -> bool | None:
+    """Is what is beside the file about that file? None where nothing is beside it."""
+    if not sidecar_of(target).exists():
+        return None
+    digest: object = json.loads(sidecar_of(target).read_text())["digests"]["sha256"]
+    return target.exists() and digest == hashlib.sha256(target.read_bytes()).hexdigest()
 
 
 def report(
@@ -131,7 +151,7 @@ def report(
     name = "object.2" if exists == "rename" else "object"
     names = set(os.listdir(place))
     right = again == 0 and (place / name).exists() and (place / name).read_bytes() == CONTENT
-    expected = {"object", name}
+    expected = {"object", name, "object.meta.json"}
     if left_then == ["object", "object.2"]:  # killed when there was nothing left to do: then another is made
         expected |= {"object.3"}
     return {

@@ -269,6 +269,9 @@ def test_killed_before_every_step(tmp_path: Path) -> None:
         assert result["after"] == "right", result
         assert result["left"] == [], result
         assert result["mode"] == 0o664, result
+    sidecars = [result["sidecar"] for result in results if result["sidecar"] is not None]
+    assert {then for then, _ in sidecars} == {True, None}
+    assert {after for _, after in sidecars} == {True}
 
 
 @pytest.mark.parametrize("scheme", ["ftp", "gopher"])

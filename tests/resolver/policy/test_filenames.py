@@ -56,6 +56,10 @@ from resolver.policy import is_kept_beside, listing_name_ok, local_name, local_p
         (b"tool.bin.part", "tool.bin.part_"),
         (b"tool.bin.part-state", "tool.bin.part-state_"),
         (b"tool.bin.part-state.new", "tool.bin.part-state.new_"),
+        (b"tool.bin.meta.json", "tool.bin.meta.json_"),
+        (b"tool.bin.Meta.JSON.new", "tool.bin.Meta.JSON.new_"),
+        (b"meta.json", "meta.json"),
+        (b"x.meta.jsonl", "x.meta.jsonl"),
         (b"x.PaRt", "x.PaRt_"),
         ("x.\uff30\uff41\uff32\uff34".encode(), "x.\uff30\uff41\uff32\uff34_"),  # fullwidth letters
         ("x\uff0epart".encode(), "x\uff0epart_"),
