@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from protocols.errors import ResolveError
+from protocols.errors import ResolveError, TryLater
 from resolver.batch.hosts import Hosts, Waiting
+from resolver.batch.turn import GiveWay, Turn, enter
 from resolver.loops import Loop, Nursery, running
 
 T = TypeVar("T")
@@ -35,7 +36,8 @@ class Task(Protocol[T_co]):
     def scheme(self) -> str: ...
 
     async def run(self) -> T_co:
-        """Do it. Raises `ResolveError`, and nothing else that the others could survive."""
+        """Do it. Raises `ResolveError`, and nothing else that the others could survive; but `GiveWay`, after
+        which it is run once more."""
         ...
 
 
@@ -52,6 +54,32 @@ class Result(Generic[T]):
 Take = Callable[[Result[T]], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Bench(Generic[T]):
+    """See `resolver.batch.turn.Bench`."""
+
+    hosts: Hosts[Task[T]]
+    waiting: Waiting[Task[T]]
+    now: Callable[[], float]
+
+    @property
+    def is_alone(self) -> bool:
+        return self.hosts.is_alone(self.waiting)
+
+    @property
+    def room(self) -> int | None:
+        return self.hosts.room(self.waiting)
+
+    def push_back(self, pause: float) -> None:
+        self.hosts.push_back(self.waiting, self.now(), pause)
+
+    def close(self, until: float, error: TryLater) -> None:
+        self.waiting.place.closed = until, error
+
+    def closed(self) -> tuple[float, TryLater] | None:
+        return self.waiting.place.closed
+
+
 class Batch(Generic[T]):
     """One batch. `concurrency` tasks are under way at most, `window` more were read."""
 
@@ -62,6 +90,7 @@ class Batch(Generic[T]):
         self._under_way = 0
         self._ended = False
         self._error: BaseException | None = None
+        self._turns: dict[Waiting[Task[T]], Turn] = {}
 
     async def run(self, source: AsyncIterator[Task[T]], take: Take[T]) -> None:
         """All tasks of the source, until the last result was taken. What source, tasks or `take` raise but
@@ -127,19 +156,38 @@ class Batch(Generic[T]):
 
     async def _work(self, waiting: Waiting[Task[T]], take: Take[T]) -> None:
         try:
-            await take(await self._result(waiting))
+            result = await self._result(waiting)
+            if result is not None:
+                await take(result)
         finally:
             self._under_way -= 1
             self._changed.set()
 
-    async def _result(self, waiting: Waiting[Task[T]]) -> Result[T]:
-        succeeded = False
+    async def _result(self, waiting: Waiting[Task[T]]) -> Result[T] | None:
+        """None where it gave way, and waits once more."""
+        enter(self._turn(waiting))
         try:
-            value = await waiting.task.run()
-            succeeded = True
-            return Result(waiting.task, value)
+            result = Result(waiting.task, await waiting.task.run())
         except ResolveError as error:
-            return Result(waiting.task, error=error)
-        finally:
-            self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
+            result = Result(waiting.task, error=error)
+        except GiveWay:
+            self._hosts.put_back(waiting, self._loop.current_time())
             self._changed.set()
+            return None
+        except BaseException:
+            self._end(waiting, succeeded=False)
+            raise
+        self._end(waiting, succeeded=result.error is None)
+        return result
+
+    def _end(self, waiting: Waiting[Task[T]], *, succeeded: bool) -> None:
+        self._turns.pop(waiting, None)
+        self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
+        self._changed.set()
+
+    def _turn(self, waiting: Waiting[Task[T]]) -> Turn:
+        turn = self._turns.get(waiting)
+        if turn is None:
+            now = self._loop.current_time
+            turn = self._turns[waiting] = Turn(Bench(self._hosts, waiting, now), now)
+        return turn

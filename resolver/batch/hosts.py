@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from protocols.errors import TryLater
+
 T = TypeVar("T")
 
 #: What has to succeed before the cap is raised by one: at first, and at most.
@@ -29,7 +31,8 @@ CapOf = Callable[[str], int | None]
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """What is known of one host. `ready` is the time before which nothing starts there."""
+    """What is known of one host. `ready` is the time before which nothing starts there;
+    where it is `closed`, all that starts is told the same until then."""
 
     name: str
     queue: deque[Waiting[object]] = field(default_factory=deque)
@@ -41,11 +44,12 @@ class Place:
     lowered: int = 0
     last_turn: int = 0
     offer: int = 0
+    closed: tuple[float, TryLater] | None = None
 
     @property
     def is_forgotten(self) -> bool:
         """Is there nothing to remember of it, but when it was asked last?"""
-        return not self.queue and not self.under_way and self.cap is None
+        return not self.queue and not self.under_way and self.cap is None and self.closed is None
 
 
 @dataclass(slots=True, eq=False)
@@ -108,6 +112,11 @@ class Hosts(Generic[T]):
     def is_alone(self, task: Waiting[T]) -> bool:
         """Is no other of its host under way?"""
         return task.place.under_way == 1
+
+    def room(self, task: Waiting[T]) -> int | None:
+        """How many more of its host might be under way."""
+        cap = self._cap(task.place, task.scheme)
+        return None if cap is None else max(0, cap - task.place.under_way)
 
     def push_back(self, task: Waiting[T], now: float, pause: float = 0.0) -> None:
         """Its host wants less of us, and for so many seconds nothing."""

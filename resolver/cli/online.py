@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from functools import partial
 
 import trio
 
@@ -29,6 +30,7 @@ from resolver.cli.summary import Tally
 from resolver.cli.targets import Target, status_of, targets
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
+from resolver.policy import at_once
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
@@ -170,8 +172,8 @@ class _Run:
 
     def _batch(self) -> Batch[None]:
         """What is shown is shown in the order of the list, one after the other."""
-        command = self._command
-        hosts: Hosts[Task[None]] = Hosts(lambda scheme: None)
+        command, found = self._command, self._command.found
+        hosts: Hosts[Task[None]] = Hosts(partial(at_once, wanted=found.per_host), rate=found.host_rate)
         if command.verb == "get" and command.output != "-":
             return Batch(hosts, concurrency=command.jobs)
         return Batch(hosts, concurrency=1, window=1)

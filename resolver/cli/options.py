@@ -14,6 +14,7 @@ from resolver.cli.values import (
     checksum,
     count,
     entry,
+    frequency,
     number,
     path,
     port,
@@ -119,6 +120,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
     ),
     "limits": (
         Option(("-j", "--jobs"), "N", "retrievals at once (4)", GET, kind=count, default=4),
+        Option(("--per-host",), "N", "of them with one host (2; http 6)", GET, kind=count),
+        Option(("--host-rate",), "N", "of them begun a second with one host", GET, kind=frequency),
         Option(("--max-size",), "BYTES", "largest body", FETCHED, kind=size),
         Option(("--connect-timeout",), "S", "seconds to connect (30)", FETCHED, kind=seconds),
         Option(("--idle-timeout",), "S", "seconds without an octet (60)", FETCHED, kind=seconds),

@@ -76,9 +76,18 @@ def rate(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Seconds, above 0, in decimal figures."""
+    return _decimal(text, "seconds above 0 are needed")
+
+
+def frequency(text: str) -> float:
+    """How often a second: above 0, in decimal figures."""
+    return _decimal(text, "a number above 0 is needed (0.5: every 2 s)")
+
+
+def _decimal(text: str, needed: str) -> float:
     value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", text) else 0.0
     if value <= 0:
-        raise BadValue(f"seconds above 0 are needed, not {text!r}")
+        raise BadValue(f"{needed}, not {text!r}")
     return value
 
 

@@ -9,7 +9,7 @@ from protocols.errors import LocalError
 from protocols.location import Finding
 from resolver.cli.progress import Display
 from resolver.cli.streams import Trace, complain
-from resolver.events import Event, Kept, Retrying, Warned
+from resolver.events import Event, Kept, Retrying, Started, Warned
 from resolver.trace import Words, line_of, words_of
 
 #: Warnings that are known to be told: a list of very many URLs must not fill the memory.
@@ -32,6 +32,8 @@ class Watcher:
         self._display.hear(event)
         if isinstance(event, Kept):
             self._kept.append(event)
+        if self._kept and isinstance(event, Started):  # another run of it, or a later turn of a batch
+            self._kept = [kept for kept in self._kept if kept.url != event.url]
         if isinstance(event, Warned) and not self._quiet and self._is_news(event):
             complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
         if isinstance(event, Retrying) and not self._quiet:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from protocols.errors import NetworkError, TimedOut, Unreachable
 from resolver import registry
+from resolver.batch import current
 from resolver.events import Connected
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import Attempts
@@ -33,7 +34,8 @@ class Connector:
         self.peer: str | None = None
 
     async def kept(self, key: Hashable, host: str, port: int) -> Kept | None:
-        """A kept connection whose address may be connected to now (S09); None if there is none."""
+        """A kept connection whose address may be connected to now (S09); None if there is none. Then others
+        of the host that rest make room for a new one: their logins are some that it does not give us."""
         if not len(self._shared.pool):
             return None
         with self.settings.loop.move_on_after(self._admission.limits.connect):
@@ -42,6 +44,8 @@ class Connector:
             if kept is not None:
                 kept.stream.serve(self.settings)
                 self.note(kept.stream)
+            elif (turn := current()) is not None and turn.room is not None:
+                await self._shared.pool.leave(addresses, turn.room)
             return kept
         return None
 

@@ -96,6 +96,16 @@ class Pool:
         self._oldest[self._serial] = key
         self._kept.setdefault(key, {})[self._serial] = kept
 
+    async def leave(self, addresses: Container[str], most: int) -> None:
+        """Close the oldest of those to one of `addresses`, until there are `most`."""
+        there = [serial for serial, key in self._oldest.items() if self._peer(key, serial) in addresses]
+        async with AsyncExitStack() as closing:
+            for serial in there[: max(0, len(there) - most)]:
+                closing.push_async_callback(self._remove(serial).aclose)
+
+    def _peer(self, key: Hashable, serial: int) -> str:
+        return self._kept[key][serial].stream.peer
+
     async def aclose(self) -> None:
         """Close all that are kept; from now on none is."""
         self._open = False

@@ -31,6 +31,7 @@ from resolver.policy.judgement import (
 )
 from resolver.policy.ports import check_data_port
 from resolver.policy.proxies import check_proxy, proxy_for, proxy_variables, variables_at
+from resolver.policy.schemes import at_once
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Endpoint, Server, endpoint_of, host_key, no_place, subject_of
 from resolver.policy.verdict import Decision, Verdict, strictest
@@ -44,6 +45,7 @@ __all__ = [
     "Reach",
     "Server",
     "Verdict",
+    "at_once",
     "check",
     "check_chain",
     "check_data_port",

@@ -182,3 +182,9 @@ def rules_of(scheme: str, *, known: bool = True) -> SchemeRules:
 def is_followed(scheme: str) -> bool:
     """S10: may URLs of that scheme ever be followed without a person looking?"""
     return rules_of(scheme).followed
+
+
+def at_once(scheme: str, wanted: int | None = None) -> int | None:
+    """How many retrievals of a batch one host has under way: so many as are `wanted`, else a polite few."""
+    polite = rules_of(scheme).at_once
+    return polite if polite is None or wanted is None else wanted

@@ -24,6 +24,7 @@ from protocols.errors import (
     TimedOut,
     TryLater,
 )
+from resolver.batch import LONGEST_WAIT, GiveWay, current, is_push_back
 from resolver.clock import Clock
 from resolver.events import OnEvent, Retrying
 from resolver.retrieval.hops import Request
@@ -34,9 +35,6 @@ from resolver.retrieval.streaming import LiveFacts, StreamingResponse
 #: Octets held already that a further try asks for again, to see that it goes on with the same object.
 OVERLAP = 4_096
 _LONGEST_DELAY = 60.0
-
-#: A peer that asks to be left alone for longer is not waited for: it has said no for now.
-_LONGEST_WAIT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +142,10 @@ class Retrier:
         """All tries, within the one time limit. The reply of the last, whose facts stay readable.
 
         Raises what the last try raised, or, where every place said no, what the first of them said;
-        `Changed` when the object is no longer the one that octets of are out already.
+        `Changed` when the object is no longer the one that octets of are out already. In a batch `GiveWay`,
+        where its host wants to be left alone.
         """
+        self._recall()
         while True:
             self.attempts += 1
             try:
@@ -159,12 +159,56 @@ class Retrier:
                 self._furthest = max(self._furthest, self._keep.position)
                 place = self._places[0]
                 place.failures_in_a_row = 1 if brought else place.failures_in_a_row + 1
+                self._give_way(place, error)
                 if self._retry_policy.gives_up(place.failures_in_a_row, error):
                     self._drop(error)
                     continue
                 await self._wait(clock, place.failures_in_a_row, error)
                 if not brought:
                     self._places.append(self._places.pop(0))
+
+    @property
+    def _name(self) -> str:
+        """What this is among all that a task asks for."""
+        request = self._first.request
+        return f"{request.options.want} {request.url.text}"
+
+    def _recall(self) -> None:
+        """What is known of earlier turns. Raises `TryLater` where nothing is to be asked of the host now."""
+        turn, first = current(), self._first
+        if turn is None:
+            return
+        if self._name in turn.memory:
+            self.attempts, first.failures_in_a_row, transfer = turn.memory.pop(self._name)
+            first.request = replace(first.request, transfer=transfer)
+        refusal = turn.refusal(first.request.url.shown)
+        if refusal is not None and len(self._places) == 1:
+            raise refusal.tried(self.attempts)
+
+    def _give_way(self, place: Mirror, error: ResolveError) -> None:
+        """Where its host pushes back, others have their turn meanwhile. A try is in vain only where nobody
+        else was there. Raises `GiveWay`, but where there is another place, octets are out, or patience is."""
+        turn, requested = current(), _requested_pause(error)
+        if turn is None or place is not self._first or not is_push_back(error, requested):
+            return
+        if requested is not None and requested > LONGEST_WAIT:
+            assert isinstance(error, TryLater)
+            turn.close(error, requested)
+            return
+        counts, failures = turn.counts(), place.failures_in_a_row
+        waits = counts or requested is not None
+        pause = self._retry_policy.pause(failures, error) if waits else 0.0
+        turn.push_back(pause)
+        if len(self._places) > 1 or self._keep.final:
+            return
+        if counts and self._retry_policy.gives_up(failures, error):
+            return
+        request = place.request
+        turn.memory[self._name] = self.attempts, failures if counts else failures - 1, request.transfer
+        self._on_event(
+            Retrying(request.url.shown, error.tried(self.attempts), pause, transfer=request.transfer)
+        )
+        raise GiveWay from error
 
     def _drop(self, error: ResolveError) -> None:
         """This place will not give it. When it was the last: raises the error, or, if it is a no, what the
@@ -180,7 +224,7 @@ class Retrier:
     async def _wait(self, clock: Clock, failures_in_a_row: int, error: ResolveError) -> None:
         """Raises the error itself where the peer asks for more patience than anybody has."""
         pause = self._retry_policy.pause(failures_in_a_row, error)
-        if pause > _LONGEST_WAIT:
+        if pause > LONGEST_WAIT:
             raise error.tried(self.attempts)
         requested = self._places[0].request
         self._on_event(

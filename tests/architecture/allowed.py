@@ -117,7 +117,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.adapters.fsspec.listings", "atexit os.getpid"),
     ("resolver.adapters.fsspec.options", "urllib.parse.unquote"),
     ("resolver.adapters.mcp", "anyio base64.b64encode json mcp mcp_types os.environ"),
-    ("resolver.batch", "heapq"),
+    ("resolver.batch", "contextvars.ContextVar heapq"),
     ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
     ("resolver.gate", "errno fcntl math os secrets socket ssl stat"),
     (

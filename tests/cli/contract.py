@@ -10,7 +10,6 @@ from typing import NamedTuple
 #: Option names that mean something in a later version, or nothing at all. None may be taken for another.
 NOT_THERE = (
     *("-r", "--depth=1", "--accept=*", "--reject=*", "--ledger=f", "--segments=2"),
-    *("--host-rate=2", "--per-host=2"),
     *("--allow-all", "--insecure", "--jso", "--Json", "---json", "-"),
 )
 

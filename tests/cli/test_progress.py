@@ -40,7 +40,7 @@ NAMES = {
 
 
 def options(tap: Tap) -> list[str]:
-    return [*PATIENT, "--allow-port", str(tap.port), "--retry-delay", "0.01"]
+    return [*PATIENT, "--allow-port", str(tap.port), "--retry-delay", "0.01", "--per-host", "99"]
 
 
 def bars(rows: list[str]) -> list[str]:
