@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
-from protocols.contract import Finding, Kind, Validators
+from protocols.contract import Finding, Kind, Url, Validators
 from protocols.contract import Sink as AnySink
 from protocols.errors import ChecksumMismatch, ResolveError
 from resolver import registry
@@ -69,7 +69,8 @@ class Saver:
         self._findings: list[Finding] = []
         self._attempts = 0
         self._resumed_from = 0
-        self._mirror: str | None = None
+        self._served = self._first.url
+        self._wrong: list[Url] = []
         self._held: Validators | None = None
 
     async def run(self) -> Saved:
@@ -144,25 +145,27 @@ class Saver:
             resumed_from=self._resumed_from,
             digest=None if digest is None else f"sha256:{digest}",
             attempts=self._attempts,
-            mirror=self._mirror,
+            mirror=None if self._served is self._first.url else self._served.shown,
         )
         meta = meta_octets(saved, reply.addresses, proof.found) if order.meta else None
         await sink.commit(reply.modified, meta)
         return replace(saved, elapsed=self._clock.elapsed)
 
     async def _bring(self, sink: PartialFile, proof: Proof) -> tuple[StreamingResponse, set[str]]:
-        """The whole of it, with the right digest. Whatever has a wrong one is asked for once more, from the
-        beginning."""
+        """The whole of it, with the right digest. What has a wrong one is asked for once more, from the
+        beginning: of each of the other places, or of the same one where there is no other."""
         reply = await self._retry(sink)
         if self._covers(reply):
             return reply, set()
-        try:
-            return reply, await proof.check(sink, reply)
-        except ChecksumMismatch as error:
-            self._held = None  # whatever is there, it is not this
-            self._report("save:mismatch", f"{error.message}: asked for once more")
-            sink.restart()
-        reply = await self._retry(sink)
+        for _ in range(max(1, len(self._order.requests) - 1)):
+            try:
+                return reply, await proof.check(sink, reply)
+            except ChecksumMismatch as error:
+                self._held = None  # whatever is there, it is not this
+                self._wrong.append(self._served)
+                self._report("save:mismatch", f"{error.message}: asked for once more")
+                sink.restart()
+            reply = await self._retry(sink)
         try:
             return reply, await proof.check(sink, reply)
         except ChecksumMismatch as error:
@@ -170,7 +173,8 @@ class Saver:
             raise error.tried(self._attempts) from error.__cause__
 
     async def _retry(self, sink: PartialFile) -> StreamingResponse:
-        requests = [self._conditional(request) for request in self._order.requests]
+        places = sorted(self._order.requests, key=lambda place: place.url in self._wrong)
+        requests = list(map(self._conditional, places))
         retrier = self._retrier(requests, sink, lambda reply: self._fill(reply, sink))
         try:
             return await retrier.retry(self._clock)
@@ -179,7 +183,7 @@ class Saver:
         finally:
             self._attempts += retrier.attempts
             self._resumed_from = retrier.resumed_from
-            self._mirror = None if retrier.served is self._first.url else retrier.served.shown
+            self._served = retrier.served
             self._findings += retrier.findings
 
     def _conditional(self, request: Request) -> Request:

@@ -219,3 +219,28 @@ async def test_a_size_that_only_the_end_tells(nursery: trio.Nursery, tmp_path: P
     assert caught.value.exit_code == 10
     assert asked(server) == ["object", "object"]
     assert os.listdir(tmp_path) == []
+
+
+async def test_a_wrong_digest_is_asked_of_the_other_places_first(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Each of them once; the place that had it is told."""
+    wrong = replace(PAGE, content=WRONG)
+    server = await serve(nursery, {"/pub/object": wrong, "/pub/two": wrong, "/pub/three": PAGE})
+    mirrors = [server.url("/pub/two"), server.url("/pub/none"), server.url("/pub/three")]
+    async with Resolver(patience=RetryPolicy(tries=2, delay=0.0)) as session:
+        saved = await session.save(
+            server.url("/pub/object"),
+            tmp_path / "object",
+            checksum=f"sha256:{digest('sha256')}",
+            mirrors=mirrors,
+        )
+        assert asked(server) == ["object", "two", "none", "three"]
+        assert (saved.mirror, saved.attempts) == (server.url("/pub/three"), 4)
+        assert (tmp_path / "object").read_bytes() == OBJECT
+        with pytest.raises(ChecksumMismatch):
+            await session.save(
+                server.url("/pub/object"), tmp_path / "other", checksum=f"md5:{'0' * 32}", mirrors=mirrors[:1]
+            )
+    assert asked(server)[4:] == ["object", "two"]
+    assert os.listdir(tmp_path) == ["object"]
