@@ -2,7 +2,7 @@
 
 A table that crosses many things says the same of most of them over and over. So a row that nothing else is
 like is always tried, and of those that are alike one or a few: which ones `RESOLVE_PART` chooses (0 without
-it). The rounds of continuous integration have a part each, and together they try the whole of most tables.
+it). The rounds of continuous integration have a part each, others every day, and so try the whole by and by.
 `RESOLVE_FAULTS=full` tries all rows, and the long form of whatever has one.
 """
 
