@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dask
-import dask.dataframe
 import fsspec
 import pandas
 import pytest
@@ -105,6 +103,9 @@ def test_a_table_by_ftp(ftp: MockFtp) -> None:
 
 def test_many_tables_in_the_threads_of_dask(ftp: MockFtp) -> None:
     """Each cut into blocks, which begin in the middle of it."""
+    import dask  # takes a second, and every worker would spend it
+    import dask.dataframe
+
     name = put(ftp, b"tables", {b"%d.csv" % number: TABLE for number in range(4)} | {b"other": b"no table"})
     with dask.config.set(scheduler="threads", num_workers=3):
         tables = dask.dataframe.read_csv(
