@@ -51,7 +51,8 @@ def test_what_fails_is_an_exception_of_httpx(gopher: GopherServer, nobody: int) 
             with pytest.raises(error) as caught:
                 session.get(url)
             assert isinstance(caught.value.__cause__, cause)
-    with client(timeout=SOON) as session, pytest.raises(httpx.ReadTimeout):
+    patience = httpx.Timeout(None, read=SOON)
+    with client(timeout=patience) as session, pytest.raises(httpx.ReadTimeout):
         session.get(f"gopher://127.0.0.1:{gopher.port}/0silent")
 
 
