@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from resolver.retrieval.retry import Patience, RetryPolicy
     from resolver.retrieval.session import Resolver
     from resolver.retrieval.streaming import LiveReply, StreamingResponse
+    from resolver.retrieval.terminal_session import TerminalSession
     from resolver.settings import NetworkSettings, Settings
     from resolver.terminal import escape_controls
     from resolver.url import build, parse
@@ -153,6 +154,7 @@ _HOMES: dict[str, str] = {
     "Started": "resolver.events",
     "StreamingResponse": "resolver.retrieval.streaming",
     "TelnetUrl": "protocols.telnet",
+    "TerminalSession": "resolver.retrieval.terminal_session",
     "TimedOut": "protocols.errors",
     "TlsError": "protocols.errors",
     "Transcript": "protocols.options",
@@ -245,6 +247,7 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "Started",
     "StreamingResponse",
     "TelnetUrl",
+    "TerminalSession",
     "TimedOut",
     "TlsError",
     "Transcript",

@@ -52,7 +52,18 @@ COMMANDS = {
 
 class TerminalSession:
     """What `Resolver.open_terminal` gives, as long as its connection lives. One task may wait for something
-    while another one types. `findings` tell what was odd about the service."""
+    while another one types. `findings` tell what was odd about the service.
+
+    Examples:
+        >>> async with resolver.Resolver() as session:
+        ...     async with session.open_terminal("telnet://127.0.0.1:8970/", size=(100, 30)) as terminal:
+        ...         _ = await terminal.expect(b"login: ")
+        ...         await terminal.send_line("guest")
+        ...         _ = await terminal.expect(b"$ ")
+        ...         await terminal.send_line("size")
+        ...         (await terminal.expect(b"$ ")).splitlines()[1]
+        b'100 by 30'
+    """
 
     def __init__(self, stream: Stream, terminal: Terminal, limits: Limits, charset: str | None) -> None:
         self._stream = stream
