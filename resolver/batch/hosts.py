@@ -45,11 +45,12 @@ class Place:
     last_turn: int = 0
     offer: int = 0
     closed: tuple[float, TryLater] | None = None
+    pause: float = 0.0
 
     @property
     def is_forgotten(self) -> bool:
         """Is there nothing to remember of it, but when it was asked last?"""
-        return not self.queue and not self.under_way and self.cap is None and self.closed is None
+        return not (self.queue or self.under_way or self.pause or self.cap is not None or self.closed)
 
 
 @dataclass(slots=True, eq=False)
@@ -132,6 +133,13 @@ class Hosts(Generic[T]):
             place.lowered = next(self._serial)
         task.begun = next(self._serial)  # what it meets from now on is new
 
+    def slow_down(self, host: str, pause: float) -> None:
+        """The host wants so many seconds between two starts, or more."""
+        place = self._places.get(host)
+        if place is None:
+            place = self._places[host] = Place(host)
+        place.pause = max(place.pause, pause)
+
     def end(self, task: Waiting[T], now: float, *, succeeded: bool) -> None:
         """It is over."""
         place = task.place
@@ -152,8 +160,9 @@ class Hosts(Generic[T]):
         self.waiting -= 1
         task.begun = place.last_turn = next(self._serial)
         place.under_way += 1
-        if place.name and self._pause:
-            place.ready = max(place.ready, now + self._pause)
+        pause = max(self._pause, place.pause)
+        if place.name and pause:
+            place.ready = max(place.ready, now + pause)
         self._offer(place)
         return task
 

@@ -16,14 +16,17 @@ from typing import TypeVar
 
 from protocols.contract import Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, Refused, TryLater
+from resolver import registry
 from resolver.disk.names import is_directory
 from resolver.loops import running
 from resolver.policy import host_key
 from resolver.retrieval.confined import Confined
 from resolver.retrieval.hops import NoDocument
+from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
 from resolver.tree.listing import DirectoryListing, Listed, index_file, marks_of
 from resolver.tree.loops import DEEPEST, mark_of
+from resolver.tree.robots import Robots
 from resolver.tree.scope import Scope, names_of, tree_of
 from resolver.tree.selection import Selection
 from resolver.tree.spool import DIRECTORY, FILE, GIVEN, PERHAPS, READY, Row, Spool
@@ -107,6 +110,31 @@ class Item:
         found_in = self.tree.top.referrer
         return None if found_in is None else Referrer(*found_in)
 
+    async def _left_alone(self) -> Saved | None:
+        """What is to be said of it where its server wants it left alone (RFC 9309); None where it may be
+        asked for, as what a person typed may. Raises `TryLater`."""
+        robots, top = self._walk.robots, self.tree.top
+        if robots is None or self.is_top or not registry.is_of_the_web(self.scheme):
+            return None
+        referrer = None if top.referrer is None else Referrer(*top.referrer)
+        finding = await robots.check(self.url, top.origin, referrer)
+        if finding is None:
+            return None
+        return Saved(
+            url=self.url.shown,
+            requested_url=self.url.shown,
+            path=None,
+            bytes=0,
+            resumed_from=0,
+            kind=Kind(self.row.kind),
+            digest=None,
+            findings=(finding,),
+            verified=(),
+            attempts=0,
+            elapsed=0.0,
+            skipped=True,
+        )
+
 
 class File(Item):
     """A file to be saved at `path`, by the `session` of its tree."""
@@ -121,10 +149,12 @@ class File(Item):
         said = self.row.modified
         return Validators(self.row.size, None if said is None else datetime.fromisoformat(said))
 
-    async def fetch(self, save: Callable[[], Awaitable[T]]) -> T | None:
-        """Have it saved. None where it turned out to be a directory: that is entered, and what is in it comes
-        out later. Raises what `save` does."""
+    async def fetch(self, save: Callable[[], Awaitable[T]]) -> T | Saved | None:
+        """Have it saved, or left alone. None where it turned out to be a directory: that is entered, and what
+        is in it comes out later. Raises what `save` does."""
         try:
+            if (left := await self._left_alone()) is not None:
+                return left
             if self._was_directory:
                 raise NoDocument("S14", "there is a directory of its name")
             return await save()
@@ -151,11 +181,13 @@ class Directory(Item):
     selection = property(lambda self: self.tree.top.selection)
     deepest = property(lambda self: min(self.tree.top.depth, DEEPEST))
 
-    async def run(self) -> Listed | None:
-        """List it; what is in it comes out behind that. None where it is a file after all, which comes out as
-        one. Raises `ResolveError`; what was listed till then comes out all the same."""
+    async def run(self) -> Listed | Saved | None:
+        """List it, or leave it alone; what is in it comes out behind that. None where it is a file after all,
+        which comes out as one. Raises `ResolveError`; what was listed till then comes out all the same."""
         listing = DirectoryListing(self, self._walk.spool)
         try:
+            if (left := await self._left_alone()) is not None:
+                return left
             return await listing.read()
         except Declined as error:
             if listing.is_none:
@@ -171,11 +203,12 @@ class Directory(Item):
 
 
 class Walk:
-    """An async iterator of items, for one reader; to be closed. `plant` may be called until `no_more`.
-    Whoever gets an item runs or fetches it, to its end."""
+    """An async iterator of items, for one reader; to be closed. What `robots` forbid is left alone. `plant`
+    may be called until `no_more`. Whoever gets an item runs or fetches it, to its end."""
 
-    def __init__(self, session: Resolver) -> None:
+    def __init__(self, session: Resolver, *, robots: Robots | None = None) -> None:
         self._session = session
+        self.robots = robots
         self.spool = Spool()
         self._trees: dict[int, Tree] = {}
         self._planted = 0

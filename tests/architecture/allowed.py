@@ -55,6 +55,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.terminal", "codecs"),
     ("resolver.tree.loops", "hashlib.sha256"),
     ("resolver.tree.names", "unicodedata"),
+    ("resolver.tree.robots", "protego.Protego"),
     ("resolver.tree.selection", "fnmatch.translate"),
     ("resolver.tree.spool", "sqlite3"),
     ("resolver.cookies", "os.path.dirname os.path.isdir"),

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from protocols.contract import Finding
 from protocols.errors import ResolveError
 from resolver.batch import Batch, Hosts, Result
 from resolver.retrieval.response import Saved
 from resolver.retrieval.saving import Exists
 from resolver.retrieval.session import Resolver
 from resolver.tree.listing import Listed
+from resolver.tree.robots import Robots
 from resolver.tree.selection import Selection
 from resolver.tree.walk import Directory, File, Top, Walk
 from resolver.url import parse
@@ -26,10 +28,17 @@ class Mirrored:
     saved: list[Saved] = field(default_factory=list)
     listed: list[Listed] = field(default_factory=list)
     failed: dict[str, ResolveError] = field(default_factory=dict)
+    warned: list[Finding] = field(default_factory=list)
 
     @property
     def fetched(self) -> list[str]:
         return sorted(each.requested_url for each in self.saved if not each.skipped)
+
+    @property
+    def left(self) -> dict[str, tuple[str, ...]]:
+        """What was left alone, and why."""
+        alone = [each for each in self.saved if each.path is None]
+        return {each.requested_url: tuple(finding.detail for finding in each.findings) for each in alone}
 
     @property
     def rules(self) -> set[str]:
@@ -61,7 +70,12 @@ class _Work:
 
 
 async def mirror(
-    *urls: str, into: Path, exists: Exists = "fail", session: Resolver | None = None, **wanted: Any
+    *urls: str,
+    into: Path,
+    exists: Exists = "fail",
+    session: Resolver | None = None,
+    heed: bool = False,
+    **wanted: Any,
 ) -> Mirrored:
     """All of these trees, each in a directory of its name below `into`; the words of a `Selection` are taken
     out of `wanted`, the rest says more of a `Top`."""
@@ -80,7 +94,9 @@ async def mirror(
             found.failed[work.item.url.text] = result.error
 
     async with session or Resolver() as opened:
-        walk = Walk(opened)
+        hosts: Hosts[Any] = Hosts(lambda scheme: None)
+        robots = Robots(opened, hosts.slow_down, lambda url, finding: found.warned.append(finding))
+        walk = Walk(opened, robots=robots if heed else None)
         try:
             for url in urls:
                 top = os.path.join(into, "top")
@@ -95,7 +111,6 @@ async def mirror(
                     )
                 )
             walk.no_more()
-            hosts: Hosts[Any] = Hosts(lambda scheme: None)
             await Batch(hosts, concurrency=3).run(_works(walk, exists), take)
         finally:
             walk.close()
