@@ -6,17 +6,21 @@ all of the directory, what it had comes out all the same, and the directory has 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, Refused, ResolveError
+from resolver import registry
 from resolver.disk.names import make_directory
 from resolver.loops import running
+from resolver.policy import local_name
 from resolver.retrieval.confined import Confined
 from resolver.retrieval.naming import index_suffix
 from resolver.retrieval.streaming import StreamingResponse
 from resolver.tree.loops import DEEPEST, Likeness, identity_of, is_too_alike, leads_up, mark_of
+from resolver.tree.mirror import Inventory
 from resolver.tree.names import name_for
 from resolver.tree.scope import Scope, names_of, place_of, tree_of
 from resolver.tree.selection import Selection
@@ -65,6 +69,9 @@ class Place(Protocol):
     @property
     def referrer(self) -> Referrer | None: ...
 
+    @property
+    def inventory(self) -> Inventory | None: ...
+
     def announce(self, count: int) -> None:
         """So many more are ready."""
         ...
@@ -88,6 +95,8 @@ class DirectoryListing:
         self._is_known = place.row.mark is not None
         self._is_loop = False
         self._is_too_deep = False
+        self._is_partial = False
+        self._left_out: list[str] = []
         self.known = Validators()
         self.position = 0
         self.is_none = False
@@ -113,7 +122,20 @@ class DirectoryListing:
             raise LimitExceeded("entries", words, url=place.url.shown)
         if self._failed is not None:
             raise self._failed.at(place.url.shown)
+        self._take_stock()
         return self._listed(reply)
+
+    def _take_stock(self) -> None:
+        """All that is in the directory is known, unless something in it was not understood, or not wanted for
+        another reason than its name. One in which nothing is may be one that the server may not read."""
+        place, inventory = self._place, self._place.inventory
+        if inventory is None:
+            return
+        inventory.keep([f"{place.path}/{name}" for name in self._left_out])
+        if self.position and not self._is_partial:
+            url = self._asked.shown
+            certain = not registry.is_of_the_web(place.url.scheme)
+            inventory.list_whole(place.path, url if url.endswith("/") else f"{url}/", certain=certain)
 
     @property
     def _asked(self) -> Url:
@@ -136,6 +158,8 @@ class DirectoryListing:
     def restart(self) -> None:
         self._spool.drop_listed(self._number)
         self._likeness = Likeness()
+        self._is_partial = False
+        self._left_out.clear()
         self.position = 0
 
     # -- reading
@@ -171,6 +195,7 @@ class DirectoryListing:
     def _row(self, entry: Entry) -> Row | None:
         """None for what is not of the tree, or not wanted."""
         if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
+            self._is_partial |= entry.kind in (Kind.UNKNOWN, Kind.ERROR)
             return None
         try:
             url = parse(entry.url)
@@ -204,12 +229,20 @@ class DirectoryListing:
         if entry.kind not in _DIRECTORIES:
             if self._place.selection.takes(name, entry.url):
                 return FILE
+            self._leave_out(name)
             if entry.kind in _FILES:
                 return None
         if self._place.row.depth >= self._place.deepest:
+            self._is_partial = True
             self._is_too_deep |= self._place.deepest == DEEPEST
             return None
         return DIRECTORY if entry.kind in _DIRECTORIES else PERHAPS
+
+    def _leave_out(self, name: bytes) -> None:
+        """What the person does not want: one that is here already stays."""
+        if self._place.inventory is not None:
+            with suppress(Refused):
+                self._left_out.append(local_name(name))
 
     def _leads_back(self) -> bool:
         """Is it a directory that is above it, too?"""
@@ -253,6 +286,9 @@ class DirectoryListing:
                 else:
                     ready.append((path, row.number))
             self._spool.settle(ready, dropped)
+            self._is_partial |= bool(dropped)
+            if self._place.inventory is not None:
+                self._place.inventory.keep([path for path, _ in ready])
             self._place.announce(len(ready))
             await loop.checkpoint()
         self._spool.forget_names(self._number)

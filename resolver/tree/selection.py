@@ -4,6 +4,7 @@ the same, for what is in them.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ class Selection:
     def takes_all(self) -> bool:
         """Does it leave nothing out?"""
         return not self.accept and not self.reject and self.pattern is None
+
+    def takes_local(self, name: str, url: str) -> bool:
+        """The same of a file here."""
+        return self.takes(os.fsencode(name), url)
 
     def takes(self, name: bytes, url: str) -> bool:
         """Is the file of this name, which is at `url`, wanted?"""

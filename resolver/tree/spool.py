@@ -68,7 +68,7 @@ class Spool:
     """Raises `LocalError` where the database does not work: a full disk."""
 
     def __init__(self) -> None:
-        with _faults():
+        with faults():
             self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
             self._database.executescript(_SCHEMA)
 
@@ -171,17 +171,17 @@ class Spool:
     # -- the database
 
     def _rows(self, where: str, *values: object) -> list[Row]:
-        with _faults():
+        with faults():
             found = self._database.execute(f"SELECT {_COLUMNS} FROM entry {where}", values).fetchall()
         return [Row(*each) for each in found]
 
     def _do(self, statement: str, *values: object) -> list[tuple[object, ...]]:
-        with _faults():
+        with faults():
             return self._database.execute(statement, values).fetchall()
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        with _faults():
+        with faults():
             self._database.execute("BEGIN")
             try:
                 yield
@@ -204,7 +204,8 @@ class TakenHere:
 
 
 @contextmanager
-def _faults() -> Iterator[None]:
+def faults() -> Iterator[None]:
+    """What a temporary database meets, as `LocalError`."""
     try:
         yield
     except sqlite3.Error as error:

@@ -26,6 +26,7 @@ from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
 from resolver.tree.listing import DirectoryListing, Listed, index_file, marks_of
 from resolver.tree.loops import DEEPEST, mark_of
+from resolver.tree.mirror import Inventory
 from resolver.tree.robots import Robots
 from resolver.tree.scope import Scope, names_of, tree_of
 from resolver.tree.selection import Selection
@@ -179,6 +180,7 @@ class Directory(Item):
     scope = property(lambda self: self.tree.scope)
     below = property(lambda self: self.tree.top.below)
     selection = property(lambda self: self.tree.top.selection)
+    inventory = property(lambda self: self._walk.inventory)
     deepest = property(lambda self: min(self.tree.top.depth, DEEPEST))
 
     async def run(self) -> Listed | Saved | None:
@@ -203,12 +205,16 @@ class Directory(Item):
 
 
 class Walk:
-    """An async iterator of items, for one reader; to be closed. What `robots` forbid is left alone. `plant`
-    may be called until `no_more`. Whoever gets an item runs or fetches it, to its end."""
+    """An async iterator of items, for one reader; to be closed. What `robots` forbid is left alone; what
+    was listed goes to the `inventory`. `plant` may be called until `no_more`. Whoever gets an item runs or
+    fetches it, to its end."""
 
-    def __init__(self, session: Resolver, *, robots: Robots | None = None) -> None:
+    def __init__(
+        self, session: Resolver, *, robots: Robots | None = None, inventory: Inventory | None = None
+    ) -> None:
         self._session = session
         self.robots = robots
+        self.inventory = inventory
         self.spool = Spool()
         self._trees: dict[int, Tree] = {}
         self._planted = 0

@@ -57,7 +57,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.tree.names", "unicodedata"),
     ("resolver.tree.robots", "protego.Protego"),
     ("resolver.tree.selection", "fnmatch.translate"),
-    ("resolver.tree.spool", "sqlite3"),
+    ("resolver.tree.mirror resolver.tree.spool", "sqlite3"),
     ("resolver.cookies", "os.path.dirname os.path.isdir"),
     ("resolver.policy.filenames resolver.policy.names", "unicodedata"),
     ("resolver.environment resolver.news_server resolver.tracebacks", "os.environ"),

@@ -15,6 +15,7 @@ from resolver.retrieval.response import Saved
 from resolver.retrieval.saving import Exists
 from resolver.retrieval.session import Resolver
 from resolver.tree.listing import Listed
+from resolver.tree.mirror import Inventory
 from resolver.tree.robots import Robots
 from resolver.tree.selection import Selection
 from resolver.tree.walk import Directory, File, Top, Walk
@@ -75,6 +76,7 @@ async def mirror(
     exists: Exists = "fail",
     session: Resolver | None = None,
     heed: bool = False,
+    inventory: Inventory | None = None,
     **wanted: Any,
 ) -> Mirrored:
     """All of these trees, each in a directory of its name below `into`; the words of a `Selection` are taken
@@ -96,7 +98,7 @@ async def mirror(
     async with session or Resolver() as opened:
         hosts: Hosts[Any] = Hosts(lambda scheme: None)
         robots = Robots(opened, hosts.slow_down, lambda url, finding: found.warned.append(finding))
-        walk = Walk(opened, robots=robots if heed else None)
+        walk = Walk(opened, robots=robots if heed else None, inventory=inventory)
         try:
             for url in urls:
                 top = os.path.join(into, "top")

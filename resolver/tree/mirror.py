@@ -1,0 +1,156 @@
+"""What a tree here has that its source has no more: what `--delete` removes, and what it leaves.
+
+Nothing follows from what was not listed. Only of directories whose listing was whole, and not empty, anything
+goes, for an empty one is also what servers give of a directory that they may not read. And what no listing
+can be believed about stays: names that begin with a dot, which servers leave out; what the person's patterns
+leave out; links, and all that is no regular file; what is kept beside files that are not complete.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+from resolver.disk.surplus import Below, Found
+from resolver.policy import is_kept_beside
+from resolver.tree.spool import faults
+
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE kept (path BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+#: What is beside a file that says something of it.
+_BESIDE = (".meta.json",)
+
+
+class Surplus(NamedTuple):
+    """Something that goes: the names that lead to it, and the numbers by which it is known again. Not
+    `certain`: listings of its source leave things out."""
+
+    parts: tuple[str, ...]
+    is_directory: bool
+    certain: bool
+    device: int
+    inode: int
+
+    @property
+    def path(self) -> str:
+        return "/".join(self.parts) + "/" * self.is_directory
+
+
+class Inventory:
+    """What the listings of trees had, by the paths here; in a temporary database, for there may be many. To
+    be closed. Raises `LocalError` where that does not work: a full disk."""
+
+    def __init__(self) -> None:
+        with faults():
+            self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            self._database.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def keep(self, paths: Collection[str]) -> None:
+        """The source has these."""
+        values = [(os.fsencode(path),) for path in paths]
+        with faults():
+            self._database.execute("BEGIN")
+            self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", values)
+            self._database.execute("COMMIT")
+
+    def list_whole(self, path: str, url: str, *, certain: bool) -> None:
+        """All that is in this directory is known; `certain` where a listing there has all that there is."""
+        values = (os.fsencode(path), certain, url)
+        with faults():
+            self._database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)
+
+    def has(self, path: str) -> bool:
+        return self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None
+
+    def listed(self, path: str) -> tuple[bool, str] | None:
+        """Is it certain what is in this directory, and its URL; None where nothing is known."""
+        found = self._find("SELECT certain, url FROM listed WHERE path = ?", path)
+        return None if found is None else (bool(found[0]), str(found[1]))
+
+    def _find(self, statement: str, path: str) -> tuple[object, ...] | None:
+        with faults():
+            found: tuple[object, ...] | None = self._database.execute(
+                statement, (os.fsencode(path),)
+            ).fetchone()
+        return found
+
+
+class Pruner:
+    """One tree. `takes` says whether a file of that name, below that URL, is one of those that are wanted;
+    `spared` are the numbers of files that are nobody's to remove: our own that are open."""
+
+    def __init__(
+        self,
+        path: str,
+        inventory: Inventory,
+        takes: Callable[[str, str], bool],
+        spared: Collection[tuple[int, int]] = (),
+    ) -> None:
+        self._path = path
+        self._inventory = inventory
+        self._takes = takes
+        self._spared = frozenset(spared)
+
+    def surplus(self) -> Iterator[Surplus]:
+        """What goes, the things in a directory before it."""
+        with closing(Below(self._path)) as below:
+            yield from self._surplus(below, ())
+
+    def drop(self, each: Surplus) -> bool:
+        """Is it gone? Raises `LocalError` where it cannot be removed."""
+        with closing(Below(self._path)) as below:
+            return below.drop(each.parts, each.device, each.inode)
+
+    def _here(self, *parts: str) -> str:
+        return "/".join((self._path, *parts))
+
+    def _surplus(self, below: Below, parts: tuple[str, ...]) -> Iterator[Surplus]:
+        listed = self._inventory.listed(self._here(*parts))
+        for found in below.names(parts) or ():
+            here = (*parts, found.name)
+            if self._inventory.has(self._here(*here)):
+                if found.is_directory:
+                    yield from self._surplus(below, here)
+            elif listed is not None:
+                certain, url = listed
+                yield from self._gone(below, here, found, certain, url)
+
+    def _gone(
+        self, below: Below, parts: tuple[str, ...], found: Found, certain: bool, url: str
+    ) -> Generator[Surplus, None, bool]:
+        """A thing that the source has not, and all in it. Does all of it go?"""
+        if self._stays(parts, found, url):
+            return False
+        goes = True
+        if found.is_directory:
+            inside = below.names(parts)
+            if inside is None:
+                return False
+            for each in inside:
+                within = self._gone(below, (*parts, each.name), each, certain, f"{url}{found.name}/")
+                goes &= yield from within
+        if goes:
+            yield Surplus(parts, found.is_directory, certain, found.device, found.inode)
+        return goes
+
+    def _stays(self, parts: tuple[str, ...], found: Found, url: str) -> bool:
+        name = found.name
+        if name.startswith(".") or is_kept_beside(name) or (found.device, found.inode) in self._spared:
+            return True
+        if found.is_directory:
+            return False
+        stem = next((name.removesuffix(end) for end in _BESIDE if name.endswith(end)), None)
+        if stem and self._inventory.has(self._here(*parts[:-1], stem)):
+            return True
+        return not found.is_file or not self._takes(name, f"{url}{name}")
