@@ -70,7 +70,14 @@ class Sidecar:
             try:
                 self._directory.rename(self._fresh, self._name)
             except FileExistsError as error:
-                raise self._directory.foreign(self._name) from error
+                if not self._has_both_names():
+                    raise self._directory.foreign(self._name) from error
+                self._directory.forget(self._fresh)
+
+    def _has_both_names(self) -> bool:
+        """Was a run killed between the two steps of the renaming?"""
+        found = self._directory.status_of(self._fresh)
+        return found is not None and self._directory.names(self._name, found)
 
     def _forget(self, name: str) -> bool:
         """Remove it, if it is there; whether it was."""

@@ -44,9 +44,9 @@ _CALLS = (
 _KILLED = 99
 
 #: What to do about a file that is there, and what is in it: gone on with, and given back for one that is not
-#: of this object. At last with a sidecar, where there was one of the file before.
+#: of this object. And is there to be a sidecar? There is one of the file before.
 HELD: tuple[tuple[Exists, bytes | None, bool], ...] = (
-    ("fail", None, False),
+    ("fail", None, True),
     ("replace", b"older", False),
     ("resume", CONTENT[:20_000], False),
     ("resume", b"older" * 4_000, False),
@@ -118,7 +118,7 @@ def one(source: Path, place: Path, exists: Exists, held: bytes | None, meta: boo
     target = place / "object"
     if held is not None:
         target.write_bytes(held)
-    if meta:
+    if meta and held is not None:
         described = {"format": FORMAT, "digests": {"sha256": hashlib.sha256(held or b"").hexdigest()}}
         sidecar_of(target).write_text(json.dumps(described, indent=2))
     action = partial(save, source, target, exists, meta)
