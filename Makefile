@@ -63,6 +63,7 @@ bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.news
 	@$(RUN) -m tests.benchmarks.ftp
 	@$(RUN) -m tests.benchmarks.bulk
+	@$(RUN) -m tests.benchmarks.segments
 	@$(RUN) -m tests.benchmarks.blocking
 	@$(RUN) -m tests.benchmarks.calls
 

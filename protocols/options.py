@@ -201,6 +201,9 @@ class Options:
     without TLS, which else is not done: what a caller says with `--tls never`. `keep` says that further
     retrievals will follow: FTP then asks where it is, to find the way back for the next one.
 
+    `stop` is the octet at which the body ends that begins at `start`, for a part of an object as `known`: a
+    peer that cannot give just that gives something else, and its `Reply` says so.
+
     With `raw` the body has the octets that the peer sent, nothing undone in them: doubled periods and the one
     at the end, line ends of the network, content codings; a listing is octets, too, and has no entries.
 
@@ -225,6 +228,7 @@ class Options:
     detailed: bool = False
     refusals: bool = False
     start: int = 0
+    stop: int | None = None
     known: Validators = field(default_factory=Validators)
     held: Validators | None = None
     want: Wanted = "content"

@@ -96,21 +96,23 @@ class Reply(Facts):
     """What a dialogue begins with: facts first, then the body, while the connection lives. The body is the
     rest of the dialogue, and put there by who performs it.
 
-    `findings` and `verified` may grow until the body has ended. `verified` takes words out of
-    length, final-reply, close-notify, terminator. The body begins at the octet `start` of the object, which
-    is 0 unless `Options.start` could be granted. `listing` reads the body as entries, or is None where the
-    URL names no listing; with `records` it reads those, and the body is a document that says what is
-    listed (a wais database); where the body is `legible`, it is text to be read as it stands, besides
-    (attributes of Gopher+). `raw` makes the octets that were sent out of the whole body again, where the
-    protocol's quoting was undone in it; it may be called once the body has ended. With `moved` there is
-    nothing here but the way to another URL, which a retrieval follows as far as S10 and S11 let it. With
-    `failure` the body is what the peer had to say to a refusal, which is the error (`Options.refusals`).
+    `findings` and `verified` may grow until the body has ended. `verified` takes words out of length, final-
+    reply, close-notify, terminator. The body begins at the octet `start` of the object, which is 0 unless
+    `Options.start` could be granted, and ends at `stop`, which is None unless `Options.stop` could. `listing`
+    reads the body as entries, or is None where the URL names no listing; with `records` it reads those, and
+    the body is a document that says what is listed (a wais database); where the body is `legible`, it is text
+    to be read as it stands, besides (attributes of Gopher+). `raw` makes the octets that were sent out of the
+    whole body again, where the protocol's quoting was undone in it; it may be called once the body has ended.
+    With `moved` there is nothing here but the way to another URL, which a retrieval follows as far as S10 and
+    S11 let it. With `failure` the body is what the peer had to say to a refusal, which is the error
+    (`Options.refusals`).
     `peer` is the numeric address that the octets came from, where it is not the one connected to. Of what is
     `unchanged` there is no body, for the caller's copy is no older (`Options.held`).
     """
 
     body: Body = _UNREAD
     start: int = 0
+    stop: int | None = None
     listing: EntryReader | None = None
     legible: bool = False
     records: bytes | None = None

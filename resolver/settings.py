@@ -106,6 +106,13 @@ class Settings(NetworkSettings, total=False):
     """By a URL that others begin with: where all that is below it is, too. The longest one counts, before the
     mirrors of a host; `save` asks there when the URL itself fails."""
 
+    segments: int | None
+    """How many connections `save` may take at once for one object, over all its places; 1 where nobody says,
+    where a place gives no parts, and of what has less than 2 MiB."""
+
+    segments_per_host: int | None
+    """How many of them one host gets, of all objects together: 2 where nobody says, http 6."""
+
     patience: RetryPolicy | None
     """How often to try, and how long to wait in between: one try where nobody says; `save` has five."""
 

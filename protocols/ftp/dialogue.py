@@ -148,7 +148,8 @@ def _measure(session: Session) -> Dialogue[Transfer]:
     already and may be outdated."""
     size = yield from request_size(session)
     modified = None
-    if session.options.start or session.options.want == "file":
+    options = session.options
+    if options.start or options.stop is not None or options.want == "file":
         modified = yield from request_time(session)
     return Transfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), Form.FILE)
 
@@ -156,14 +157,16 @@ def _measure(session: Session) -> Dialogue[Transfer]:
 def _restart(session: Session, planned: Transfer) -> Dialogue[Transfer]:
     """REST, where octets of this same file are held and there are at least as many (vsftpd sends an empty
     file and 226 for a start beyond the end). Where it is refused, the body begins at octet 0."""
-    start, reply = session.options.start, planned.reply
+    start, stop, reply = session.options.start, session.options.stop, planned.reply
     same = session.options.known.agree(Validators(size=reply.size, modified=reply.modified))
-    if not start or not same or reply.size is None or start > reply.size:
+    if not same or reply.size is None or (start if stop is None else stop) > reply.size:
         return planned
+    if not start:
+        return planned._replace(reply=replace(reply, stop=stop))
     octets = str(start).encode("ascii")
     answer = yield from session.control.command(b"REST", octets, ideal=(350, b"OK"))
     if answer.refused:
         return planned
     if answer.code != 350:
         raise refusal(answer, shown_command(b"REST", octets))
-    return planned._replace(reply=replace(reply, start=start))
+    return planned._replace(reply=replace(reply, start=start, stop=stop))

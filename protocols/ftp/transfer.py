@@ -51,8 +51,8 @@ class Transfer(NamedTuple):
     @property
     def expected(self) -> int | None:
         """Octets that the body will have; None where SIZE did not tell."""
-        size = self.reply.size
-        return None if size is None else max(0, size - self.reply.start)
+        end = self.reply.size if self.reply.stop is None else self.reply.stop
+        return None if end is None else max(0, end - self.reply.start)
 
 
 class Refusal(NamedTuple):
@@ -74,7 +74,8 @@ def transfer(
     control: Control, planned: Transfer, verb: bytes, *arguments: bytes
 ) -> Dialogue[Refusal | Whole]:
     """Send the command on a data connection that is open already, and see the transfer through. With the
-    first octet the body begins; where none comes, `settle` begins it.
+    first octet the body begins; where none comes, `settle` begins it. Of a part no more is taken than it has:
+    then the connection is of no more use, for servers differ in what they say to that, and when.
 
     Raises `Truncated` with both numbers when octets came and not all of them, `Disconnected` when the
     data connection broke before the first, `Closing` for a 421 before the first.
@@ -88,9 +89,12 @@ def transfer(
         return (yield from _conclude_nothing(control, heard, begun, planned, doing))
     yield Begin(planned.reply)
     text = NetworkText() if planned.form is Form.TEXT else None
-    octets = Pass(planned.form.value, source="data", filter=text, expected=planned.expected)
+    count = None if planned.reply.stop is None else planned.expected
+    octets = Pass(planned.form.value, count, source="data", filter=text, expected=planned.expected)
     passed = yield from pass_on(octets)
     yield CloseData()
+    if count is not None:
+        return Whole(count, frozenset({"length"}))
     try:
         final = yield from _hear_final(control, heard, passed.octets, planned, doing)
         return _check_whole(control, final, passed, planned, doing)

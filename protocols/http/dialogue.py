@@ -41,7 +41,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     answered = yield from login.perform(request)
     if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
         answered = yield from login.perform(request._replace(method=b"GET"))
-    if options.start and not _goes_on(answered.head, options.start):
+    if options.start and options.stop is None and not _goes_on(answered.head, options.start):
         whole = compose(url, replace(options, start=0), accepted(options))
         answered = yield from login.perform(whole)
     yield Note("a redirect would be judged by the policy and followed as a retrieval of its own")
@@ -53,14 +53,14 @@ def _settle(
 ) -> Dialogue[None]:
     """What the status means; then the body. Where only facts are wanted it stays where it is. `findings` are
     what was odd until now."""
-    start = 0 if options.want == "facts" else options.start
+    start, stop = (0, None) if options.want == "facts" else (options.start, options.stop)
     if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
         yield from answer.pass_over(findings)
-        reply = _describe(answer.head, 0, raw=options.raw)
+        reply = _describe(answer.head, 0, None, raw=options.raw)
         yield Begin(replace(reply, unchanged=True, findings=findings))
         return
     try:
-        moved = _judge_status(answer.head, start)
+        moved = _judge_status(answer.head, part=start > 0 or stop is not None)
     except ResolveError as error:
         if options.refusals and options.want != "facts" and answer.head.framing is not Framing.NONE:
             yield from _give_refusal(answer, options, limits, error)
@@ -70,7 +70,7 @@ def _settle(
         yield from answer.pass_over(findings)
         yield Begin(_leading_on(answer.head, moved, findings))
         return
-    reply = _describe(answer.head, start, raw=options.raw)
+    reply = _describe(answer.head, start, stop, raw=options.raw)
     reply.findings.extend(findings)
     if options.asked is not None:
         reply.findings.extend(_landing(url, options.asked, reply.media_type))
@@ -111,19 +111,19 @@ def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> 
 
 def _give_refusal(answer: Answer, options: Options, limits: Limits, error: ResolveError) -> Dialogue[None]:
     """What the server says to its refusal, for who wants to read it."""
-    reply = replace(_describe(answer.head, 0, raw=False), kind=Kind.ERROR, failure=error)
+    reply = replace(_describe(answer.head, 0, None, raw=False), kind=Kind.ERROR, failure=error)
     decoding = _decoding(answer.head, options, limits, reply)
     yield Begin(reply)
     yield from answer.give(reply, decoding)
     raise error
 
 
-def _judge_status(head: Head, start: int) -> Moved | None:
+def _judge_status(head: Head, *, part: bool) -> Moved | None:
     if head.status == _OK:
         return None
     from protocols.http.statuses import check_status  # with dates, which a plan has not
 
-    return check_status(head, start=start)
+    return check_status(head, part=part)
 
 
 def _modified(head: Head) -> datetime | None:
@@ -150,15 +150,18 @@ def _leading_on(head: Head, moved: Moved, findings: list[Finding]) -> Reply:
     )
 
 
-def _describe(head: Head, start: int, *, raw: bool) -> Reply:
-    start = start if head.status == _PARTIAL else 0
+def _describe(head: Head, start: int, stop: int | None, *, raw: bool) -> Reply:
+    if head.status != _PARTIAL:
+        start, stop = 0, None
+    is_part = start > 0 or stop is not None
     coded = bool(head.codings) and not raw
     return Reply(
         kind=Kind.DOCUMENT,
         media_type=head.media_type,
         charset=head.charset,
-        size=check_part(head, start) if start else None if coded else head.announced,
+        size=check_part(head, start, stop) if is_part else None if coded else head.announced,
         start=start,
+        stop=stop,
         modified=_modified(head),
         etag=None if coded else strong_etag(head),
         suggested=_suggested(head),

@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 
 from protocols.errors import ProtocolError
-from protocols.http.head import Head, content_length
+from protocols.http.head import Framing, Head, content_length
 from protocols.options import Validators
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
 _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
 
 
-def range_headers(start: int, known: Validators) -> dict[bytes, bytes]:
-    """What asks for all from octet `start` on, if the object is still the one that is known (13.1.5)."""
-    headers = {b"Range": b"bytes=%d-" % start}
+def range_headers(start: int, known: Validators, stop: int | None = None) -> dict[bytes, bytes]:
+    """What asks for all from octet `start` on, or up to `stop`, if the object is still the one that is known
+    (13.1.5)."""
+    headers = {b"Range": b"bytes=%d-" % start if stop is None else b"bytes=%d-%d" % (start, stop - 1)}
     if known.etag is not None:
         headers[b"If-Range"] = known.etag.encode("latin-1")
     elif known.modified is not None:
@@ -55,19 +56,23 @@ def is_part(head: Head, start: int) -> bool:
     return True
 
 
-def check_part(head: Head, start: int) -> int | None:
-    """Is this the part that was asked for, from `start` to the object's end? The size of the object, None
-    where the server does not know it. Raises `ProtocolError`."""
+def check_part(head: Head, start: int, stop: int | None = None) -> int | None:
+    """Is this the part that was asked for, from `start` to `stop` or the object's end? The size of the
+    object, None where the server does not know it. Raises `ProtocolError`."""
+    asked = f"the part from octet {start} on" if stop is None else f"the part of octets {start}-{stop - 1}"
     if head.codings:
         raise ProtocolError(f"a part was asked for and came coded as {head.codings[0]!r}")
     values = head.values("content-range")
     found = _CONTENT_RANGE.fullmatch(values[0]) if len(values) == 1 else None
     if found is None:
-        raise ProtocolError(f"the part from octet {start} on was asked for; which this is, is not said")
+        raise ProtocolError(f"{asked} was asked for; which this is, is not said")
     first, last = int(found[1]), int(found[2])
     size = None if found[3] == "*" else content_length(found[3])
-    if first != start or last < first or (size is not None and last != size - 1):
-        raise ProtocolError(f"the part from octet {start} on was asked for, and this is {values[0]!r}")
+    beyond = size is not None and (last >= size if stop is not None else last != size - 1)
+    if first != start or last < first or beyond or (stop is not None and last != stop - 1):
+        raise ProtocolError(f"{asked} was asked for, and this is {values[0]!r}")
+    if stop is not None and head.framing is Framing.CLOSE:
+        raise ProtocolError(f"{asked} was asked for, and where this ends is not said")
     if head.length is not None and head.length != last - first + 1:
         raise ProtocolError(f"a part of {last - first + 1} octets that is {head.length} octets long")
     return size

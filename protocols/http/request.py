@@ -113,10 +113,13 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> Request:
         b"Accept": b"*/*",
         b"Accept-Encoding": ", ".join(codings).encode("ascii") or b"identity",
     }
-    if options.start and options.want != "facts":
+    if (options.start or options.stop is not None) and options.want != "facts":
         from protocols.http.part import range_headers  # few retrievals begin behind what is held
 
-        headers |= {b"Accept-Encoding": b"identity", **range_headers(options.start, options.known)}
+        headers |= {
+            b"Accept-Encoding": b"identity",
+            **range_headers(options.start, options.known, options.stop),
+        }
     elif options.held is not None and options.want != "facts":
         from protocols.http.part import conditions  # as above
 

@@ -33,8 +33,8 @@ _SECONDS = re.compile(r"[0-9]+", re.ASCII)
 _LONGEST_WAIT = 86_400.0
 
 
-def check_status(head: Head, *, start: int = 0) -> Moved | None:
-    """None: the object is here, or its octets from `start` on. `Moved`: it is elsewhere.
+def check_status(head: Head, *, part: bool = False) -> Moved | None:
+    """None: the object is here, or the `part` of it that was asked for. `Moved`: it is elsewhere.
 
     Raises `Declined` or the class of it that the status stands for, and `ProtocolError` for a part that
     nobody asked for and for a redirection that leads nowhere.
@@ -45,7 +45,7 @@ def check_status(head: Head, *, start: int = 0) -> Moved | None:
         raise _refusal(head)
     if head.status >= 300:
         raise ProtocolError(f"the server answers {head.shown}, and not where to go instead")
-    if head.status == _PARTIAL and not start:
+    if head.status == _PARTIAL and not part:
         raise ProtocolError(f"the server answers {head.shown}, but no part was asked for")
     return None
 

@@ -167,6 +167,8 @@ class _Run:
             rate=command.found.rate,
             hosts=hosts_of(command.configuration),
             mirrored=mirrors_of(command.configuration),
+            segments=command.found.segments,
+            segments_per_host=command.found.per_host,
             patience=_retry_policy(command),
         )
 

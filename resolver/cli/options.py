@@ -122,6 +122,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-j", "--jobs"), "N", "retrievals at once (4)", GET, kind=count, default=4),
         Option(("--per-host",), "N", "of them with one host (2; http 6)", GET, kind=count),
         Option(("--host-rate",), "N", "of them begun a second with one host", GET, kind=frequency),
+        Option(("--segments",), "N", "connections at once for one object (1)", GET, kind=count, default=1),
         Option(("--max-size",), "BYTES", "largest body", FETCHED, kind=size),
         Option(("--connect-timeout",), "S", "seconds to connect (30)", FETCHED, kind=seconds),
         Option(("--idle-timeout",), "S", "seconds without an octet (60)", FETCHED, kind=seconds),

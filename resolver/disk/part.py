@@ -23,6 +23,7 @@ from resolver.disk.lock import lock
 from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded, is_own, put_mark, wipe
 from resolver.disk.names import check_name
 from resolver.disk.part_state import PartState, forget_state, read_state, write_state
+from resolver.disk.ranges import Ranges, within
 from resolver.disk.sidecar import Sidecar
 
 #: What to do about a file that has the name already: `fail` before anything is fetched, or `replace`.
@@ -37,7 +38,8 @@ class Part:
 
     `known` is of what the octets in it are; `dropped` says what was there that is not gone on with; `kept`
     that another run could find it. `adopted` is the size of a file that had the final name before.
-    `finished`: the file has its name already, and only what tells of that was left.
+    `finished`: the file has its name already, and only what tells of that was left. `whole` are the octets
+    that are there of a file with gaps, None of one without.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Part:
         self.kept = False
         self.adopted: int | None = None
         self.finished = False
+        self.whole: Ranges | None = None
         self._path = path
         self._exists = exists
         self._source = source
@@ -194,7 +197,8 @@ class Part:
         if state.url == self._source:
             self.known = state.known
             self.kept = True
-            os.lseek(self.fd, 0, os.SEEK_END)
+            size = os.lseek(self.fd, 0, os.SEEK_END)
+            self.whole = None if state.whole is None else within(state.whole, size)
         else:
             self.dropped = f"what was there was begun for {state.url}"
             self.restart()
@@ -244,7 +248,8 @@ class Part:
 
     def _write_state(self, *, complete: bool) -> bool:
         assert self._mark is not None
-        state = PartState(self._source, self.known, self._mark, self._withheld, complete)
+        whole = None if complete else self.whole
+        state = PartState(self._source, self.known, self._mark, self._withheld, complete, whole)
         return write_state(self._state, self._directory, state)
 
     def restart(self) -> None:
@@ -252,9 +257,22 @@ class Part:
         place."""
         if self.adopted is not None:
             self._put_back()
-        os.ftruncate(self.fd, 0)
-        os.lseek(self.fd, 0, os.SEEK_SET)
+        self.cut(0)
         self.known = Validators()
+
+    def cut(self, size: int) -> None:
+        """It has as many octets, without a gap, and goes on behind them."""
+        os.ftruncate(self.fd, size)
+        os.lseek(self.fd, size, os.SEEK_SET)
+        self.whole = None
+
+    def open_again(self) -> int:
+        """The same file, with a place of its own where octets go next."""
+        fd = self._directory.open(self._part)
+        if not os.path.samestat(os.fstat(fd), os.fstat(self.fd)):
+            os.close(fd)
+            raise self._replaced()
+        return fd
 
     def _put_back(self) -> None:
         """The file that was adopted stays as it was; what comes now goes into one of its own."""
@@ -306,7 +324,7 @@ class Part:
     def _check_part(self) -> None:
         """Is NAME.part still the file that we wrote? Others may be able to write to the directory."""
         if not self._directory.names(self._part, os.fstat(self.fd)):
-            raise LocalError(f"{self._path + '.part'!r} was removed or replaced while it was written")
+            raise self._replaced()
 
     def _name_it(self) -> None:
         try:
@@ -343,6 +361,9 @@ class Part:
         self._directory.close()
 
     # -- what is wrong with it
+
+    def _replaced(self) -> LocalError:
+        return LocalError(f"{self._path + '.part'!r} was removed or replaced while it was written")
 
     def _busy(self) -> LocalError:
         return LocalError(f"{self._path + '.part'!r} is being written by another transfer")

@@ -17,10 +17,13 @@ from protocols.contract import Validators
 from protocols.errors import LocalError
 from resolver.disk.directory import Directory
 from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded
+from resolver.disk.ranges import Ranges, parse_ranges
 
 _MOST = 1_048_576  # a URL of 65,536 characters in JSON, and the validators
 
 _FORMAT = "url-resolver part state 1"
+#: Of a file with gaps: one of ours that knew of none would take it for a file without.
+_WITH_GAPS = "url-resolver part state 2"
 #: How each of them begins; one that a run was killed over begins so as far as it goes.
 _BEGINNING = b'{"format": "url-resolver part state '
 
@@ -31,13 +34,15 @@ _FOR_THE_OWNER = 0o600
 class PartState:
     """`url` is what was asked for, without a password. `mark` is that of the file. `withheld` is who but its
     owner may write to it once it has its name. When it is `complete`, every octet is there and checked, and
-    only the renaming is left."""
+    only the renaming is left. `whole` are the octets that are there, of a file with gaps; None where all are,
+    as far as the file goes. They were on the disk before this was written."""
 
     url: str
     known: Validators
     mark: Mark
     withheld: int = 0
     complete: bool = False
+    whole: Ranges | None = None
 
 
 def read_state(name: str, directory: Directory) -> PartState | None:
@@ -117,8 +122,9 @@ def _octets(fd: int, foreign: LocalError) -> bytes:
 
 def _record(state: PartState) -> dict[str, object]:
     known, mark = state.known, state.mark
+    gaps = {} if state.whole is None else {"whole": [list(each) for each in state.whole]}
     return {
-        "format": _FORMAT,
+        "format": _WITH_GAPS if gaps else _FORMAT,
         "url": state.url,
         "size": known.size,
         "modified": None if known.modified is None else known.modified.timestamp(),
@@ -128,6 +134,7 @@ def _record(state: PartState) -> dict[str, object]:
         "token": mark.token,
         "withheld": state.withheld,
         "complete": state.complete,
+        **gaps,
     }
 
 
@@ -144,8 +151,19 @@ def _parse(record: dict[str, object]) -> PartState | None:
             "token": (str() | None) as token,
             "withheld": int(withheld),
             "complete": bool(complete),
-        } if written_as == _FORMAT:
+        } if written_as in (_FORMAT, _WITH_GAPS):
             moment = None if modified is None else datetime.fromtimestamp(modified, UTC)
             known = Validators(size=size, modified=moment, etag=etag)
-            return PartState(url, known, Mark(device, inode, token), withheld & OTHERS_WRITE, complete)
+            mark, others = Mark(device, inode, token), withheld & OTHERS_WRITE
+            if written_as == _FORMAT:
+                return PartState(url, known, mark, others, complete)
+            return PartState(url, known, mark, others, False, _whole(record.get("whole"), size))
     return None
+
+
+def _whole(value: object, size: int | None) -> Ranges:
+    """What is there, as far as that makes sense of an object of that size; else nothing is."""
+    ranges = parse_ranges(value)
+    if ranges is None or size is None or (ranges and ranges[-1][1] > size):
+        return ()
+    return ranges

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from protocols.contract import Sink as AnySink
 from protocols.contract import Validators
-from protocols.errors import LocalError
+from protocols.errors import LocalError, ProtocolError
 from resolver.disk.faults import writing_fault
 from resolver.disk.part import Existing, Part
+from resolver.disk.ranges import Ranges, octets_of, prefix_of
 from resolver.loops import is_cancel, running
 
 if TYPE_CHECKING:
@@ -38,6 +39,52 @@ def position_of(sink: AnySink) -> int | None:
         return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
     except OSError:
         return None
+
+
+def write_all(fd: int, octets: bytes | memoryview, path: str) -> None:
+    """Raises `LocalError`, which names the path."""
+    left = memoryview(octets)
+    try:
+        while left:
+            left = left[os.write(fd, left) :]
+    except OSError as error:
+        raise writing_fault(error, path) from error
+
+
+class Segment:
+    """A piece of a file that grows: a sink of its own, which takes no octet beyond its end. A context
+    manager."""
+
+    def __init__(self, fd: int, path: str, begin: int, end: int) -> None:
+        self._fd = fd
+        self._path = path
+        self.begin = begin
+        self.end = end
+        os.lseek(fd, begin, os.SEEK_SET)
+        self._closed_at = begin
+
+    def __enter__(self) -> Segment:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed_at = self.position
+        os.close(self._fd)
+        self._fd = -1
+
+    @property
+    def position(self) -> int:
+        """The octet of the file that comes next."""
+        return self._closed_at if self._fd == -1 else os.lseek(self._fd, 0, os.SEEK_CUR)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def write(self, octets: bytes | memoryview) -> None:
+        if self.position + len(octets) > self.end:
+            raise ProtocolError(f"more octets came than the {self.end - self.begin} that were asked for")
+        write_all(self._fd, octets, self._path)
 
 
 class PartialFile:
@@ -155,15 +202,70 @@ class PartialFile:
     @property
     def position(self) -> int:
         """Octets in the file so far, those moved in bulk included."""
-        return self._part.position
+        whole = self._part.whole
+        return self._part.position if whole is None else octets_of(whole)
 
-    def write(self, octets: bytes | memoryview) -> None:
-        left = memoryview(octets)
+    @property
+    def has_gaps(self) -> bool:
+        """Does it grow, or did it, in more than one place?"""
+        return self._part.whole is not None
+
+    @property
+    def adopts(self) -> bool:
+        """Is it what had the final name before?"""
+        return self._part.adopted is not None
+
+    @property
+    def whole(self) -> Ranges:
+        """The octets that are there."""
+        whole, position = self._part.whole, self._part.position
+        return whole if whole is not None else ((0, position),) if position else ()
+
+    async def spread(self, known: Validators, whole: Ranges) -> None:
+        """From now on octets come in pieces, to where they belong. What is there of an object in this state
+        is written down before, and again each time that more is."""
+        self._part.whole = whole
+        await self.remember(known)
+
+    async def note_whole(self, whole: Ranges) -> None:
+        """Write down that so much is there, once it is on the disk."""
         try:
-            while left:
-                left = left[os.write(self._part.fd, left) :]
+            await self._loop.in_thread(os.fdatasync, self._part.fd)
         except OSError as error:
             raise writing_fault(error, self.path) from error
+        self._part.whole = whole
+        await self.remember(self.known)
+
+    def has(self, whole: Ranges) -> None:
+        """So much is there by now; it is written down when the file is left."""
+        self._part.whole = whole
+
+    def flatten(self) -> None:
+        """What is behind the first gap is dropped, so that the file can go on at its end."""
+        if self._part.whole is not None:
+            self._cut(prefix_of(self._part.whole))
+
+    def gather(self, size: int) -> None:
+        """All of it is there: a file like any other again."""
+        assert self._part.whole is not None
+        assert octets_of(self._part.whole) == size
+        self._cut(size)
+
+    def _cut(self, size: int) -> None:
+        try:
+            self._part.cut(size)
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
+
+    def segment(self, begin: int, end: int) -> Segment:
+        """Where the octets from `begin` to `end` go."""
+        try:
+            return Segment(self._part.open_again(), self.path, begin, end)
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
+
+    def write(self, octets: bytes | memoryview) -> None:
+        write_all(self._part.fd, octets, self.path)
 
     async def digest(self, algorithm: str) -> str:
         """The digest of what is in the file, in hex. It is read in a worker thread, piece by piece, so that
@@ -197,6 +299,9 @@ class PartialFile:
     def keep(self) -> None:
         """Close, and leave NAME.part where it is: what arrived can be continued."""
         self.left = self.position
+        if self._part.whole is not None:
+            with suppress(OSError, LocalError):  # what was written down last is true, too
+                self._part.note(self.known, complete=False)
         self._part.close()
 
     def discard(self) -> None:

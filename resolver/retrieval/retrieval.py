@@ -63,6 +63,7 @@ class Retrieval:
     Where the peer says that the object has moved, each hop is judged and opened like a retrieval of its
     own, on the one clock. Where it named several ways and one fails, the next one is gone, from where it
     was named; all of them together are at most as many as hops may be. If all fail, the first says why.
+    Where it is not `told` how far it has come, that is for who takes it as a part of something to tell.
     """
 
     def __init__(
@@ -73,10 +74,11 @@ class Retrieval:
         attempt: int = 1,
         *,
         most: Most,
+        told: bool = True,
     ) -> None:
         self._network = network
         self._limits = network.limits_of(request.url)
-        self._listener = network.listener
+        self._listener = network.listener if told else None
         self._clock = clock
         self._attempt = attempt
         self._requested = request

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from protocols.contract import Finding, Kind, Url, Validators
 from protocols.contract import Sink as AnySink
-from protocols.errors import ChecksumMismatch, ResolveError
+from protocols.errors import Changed, ChecksumMismatch, ResolveError
 from resolver import registry
 from resolver.clock import Clock
 from resolver.disk.names import check_name, check_way, free_name, is_there, size_of, state_of
@@ -22,6 +22,7 @@ from resolver.disk.partial_file import PartialFile
 from resolver.events import Kept
 from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum
+from resolver.retrieval.crowd import Crowd
 from resolver.retrieval.hops import NoDocument, Request
 from resolver.retrieval.limits import most_streamed
 from resolver.retrieval.meta import meta_octets
@@ -50,6 +51,8 @@ class Order:
     digest: bool = False
     checksum: Checksum | None = None
     size: int | None = None
+    segments: int = 1
+    crowd: Crowd = field(default_factory=lambda: Crowd(None))
     listings: bool = True
     listed: Validators = field(default_factory=Validators)
     etag: str | None = None
@@ -153,16 +156,23 @@ class Saver:
 
     async def _bring(self, sink: PartialFile, proof: Proof) -> tuple[StreamingResponse, set[str]]:
         """The whole of it, with the right digest. What has a wrong one is asked for once more, from the
-        beginning: of each of the other places, or of the same one where there is no other."""
-        reply = await self._retry(sink)
+        beginning and in one stream: of each of the other places, or of the same one where there is no other;
+        what came of several together, of each."""
+        reply = await self._in_segments(sink)
+        proved = set() if reply is None else {"length"}
+        if reply is None:
+            reply = await self._retry(sink)
         if self._covers(reply):
             return reply, set()
-        for _ in range(max(1, len(self._order.requests) - 1)):
+        places = len(self._order.requests)
+        for _ in range(places - bool(places > 1 and not proved)):
             try:
-                return reply, await proof.check(sink, reply)
+                return reply, proved | await proof.check(sink, reply)
             except ChecksumMismatch as error:
                 self._held = None  # whatever is there, it is not this
-                self._wrong.append(self._served)
+                if not proved:  # of one place, and not of several together
+                    self._wrong.append(self._served)
+                proved = set()
                 self._report("save:mismatch", f"{error.message}: asked for once more")
                 sink.restart()
             reply = await self._retry(sink)
@@ -171,6 +181,48 @@ class Saver:
         except ChecksumMismatch as error:
             sink.discard()
             raise error.tried(self._attempts) from error.__cause__
+
+    async def _in_segments(self, sink: PartialFile) -> StreamingResponse | None:
+        """All of it over several connections, where that was asked for and can be done, or over one into the
+        gaps that several left; else None."""
+        order = self._order
+        if sink.adopts or self._held is not None or (order.segments < 2 and not sink.has_gaps):
+            return None
+        from resolver.retrieval.segmented import Segmented  # few want it
+
+        open_ = partial(Retrieval, self._network, most=most_streamed, told=False)
+        policy, on_event = self._retry_policy, self._network.on_event
+        proved, size = self._is_proved, order.size
+        segmented = Segmented(
+            open_,
+            order.requests,
+            sink,
+            order.segments,
+            order.crowd,
+            policy,
+            on_event,
+            size=size,
+            proved=proved,
+        )
+        try:
+            reply = await segmented.run(self._clock)
+        except Changed as error:
+            self._report("save:restarted", f"{error.message}: started over")
+            sink.restart()
+            reply = None
+        finally:
+            self._attempts += segmented.attempts
+            self._findings += segmented.findings
+        if reply is not None:
+            self._resumed_from = segmented.resumed_from
+            self._served = segmented.served.url
+        return reply
+
+    @property
+    def _is_proved(self) -> bool:
+        """Will a digest that was given show whether the whole is right?"""
+        checksum = self._order.checksum
+        return checksum is not None and checksum.algorithm != "auto"
 
     async def _retry(self, sink: PartialFile) -> StreamingResponse:
         places = sorted(self._order.requests, key=lambda place: place.url in self._wrong)
@@ -203,7 +255,6 @@ class Saver:
         await fill(reply, sink)
 
     def _retrier(self, requests: Sequence[Request], keep: Store, fill: Fill) -> Retrier:
-        checksum = self._order.checksum
         return Retrier(
             partial(Retrieval, self._network, most=most_streamed),
             requests,
@@ -211,7 +262,7 @@ class Saver:
             fill,
             self._retry_policy,
             self._network.on_event,
-            proved=checksum is not None and checksum.algorithm != "auto",
+            proved=self._is_proved,
         )
 
     def _report(self, rule: str, detail: str) -> None:

@@ -22,6 +22,7 @@ from resolver.clock import Clock
 from resolver.codings import installed
 from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum
+from resolver.retrieval.crowd import Crowd
 from resolver.retrieval.description import described
 from resolver.retrieval.hops import Request, learnt
 from resolver.retrieval.limits import (
@@ -69,6 +70,8 @@ class Resolver:
         check_names(settings, Settings.__optional_keys__)
         self._below: str | None = None
         self._patience = settings.get("patience")
+        self._segments = settings.get("segments") or 1
+        self._crowd = Crowd(settings.get("segments_per_host"))
         self._strict = settings.get("strict", False)
         self._options = replace(
             options_of(settings),
@@ -339,6 +342,8 @@ class Resolver:
             digest=digest,
             checksum=Checksum.parse(checksum) if isinstance(checksum, str) else checksum,
             size=size,
+            segments=self._segments,
+            crowd=self._crowd,
             listings=listings,
             listed=listed or Validators(),
             etag=etag,
@@ -353,8 +358,7 @@ class Resolver:
     def _elsewhere(
         self, url: Url, origin: Origin, referrer: tuple[str, str | None] | None
     ) -> Iterator[Request]:
-        """What the settings say of where the object is, too: of the longest prefix, else of its host. Below a
-        prefix it is the caller's own word where that is; the way on from there was judged with the URL."""
+        """By the settings: of the longest prefix, whose mirrors are the caller's own word, or of its host."""
         if (found := self._prefixes.find(url)) is not None:
             return (self._request(each, "user", None, want="file", prompt=True) for each in found[1])
         there = mirrored(url, self._network.host_of(url).mirrors)

@@ -260,13 +260,16 @@ class LiveFacts(Facts):
         return self._reply.start
 
     @property
+    def stop(self) -> int | None:
+        """The octet at which it ends, where a part was asked for and this is it."""
+        return self._reply.stop
+
+    @property
     def validators(self) -> Validators:
-        """What tells this state of the object from another, for a later try to go on with it; nothing
-        where the scheme knows of no such thing."""
-        scheme = registry.find(self.request.url.scheme)
-        if scheme is None or not scheme.resumes:
-            return Validators()
-        return Validators(size=self.size, modified=self.modified, etag=self.etag)
+        """What tells this state of the object from another; nothing where its scheme has no such thing."""
+        row = registry.find(self.request.url.scheme)
+        known = row is not None and row.resumes
+        return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
 
     @property
     def unchanged(self) -> bool:

@@ -31,9 +31,9 @@ COMMANDS = {
 }
 
 
-def write_source(path: Path) -> None:
+def write_source(path: Path, size: int = SIZE) -> None:
     with path.open("wb") as file:
-        for _ in range(SIZE // len(_PIECE)):
+        for _ in range(size // len(_PIECE)):
             file.write(_PIECE)
 
 

@@ -106,6 +106,7 @@ http {{
         ssl_certificate_key "{tls.key}";
         root "{tree}";
         merge_slashes off;
+        location /limited/ {{ alias "{tree}/"; limit_rate 16m; }}
         location /rounded/ {{ alias "{tree}/"; autoindex on; autoindex_exact_size off; }}
         location /objects/ {{ alias "{tree}/"; autoindex on; autoindex_format json; }}
         location /elements/ {{ alias "{tree}/"; autoindex on; autoindex_format xml; }}

@@ -38,11 +38,15 @@ class Site:
         self.flavour = flavour
         self.port = server.ports[flavour]
         self.events: list[Event] = []
-        self.resolver = resolver.Resolver(
+        self.resolver = self.session(options)
+
+    def session(self, options: Options | None, segments: int = 1) -> resolver.Resolver:
+        return resolver.Resolver(
             policy=resolver.Policy(allow_port={self.port}, allow_password=True),
             options=options,
-            cafile=str(server.authority),
+            cafile=str(self.server.authority),
             on_event=self.events.append,
+            segments=segments,
         )
 
     def url(self, path: str, login: str = "") -> str:
@@ -371,3 +375,18 @@ async def test_a_second_run_transfers_no_body(ftp_server: FtpServer, tmp_path: P
 
 
 TRANSFER = (b"PASV", b"EPSV", b"RETR")
+
+
+@pytest.mark.parametrize("flavour", ["plain", "tls"])
+async def test_one_file_over_three_connections(ftp_server: FtpServer, flavour: str, tmp_path: Path) -> None:
+    """Each ends in the middle of a transfer, which no server minds for the next one."""
+    options = Options(tls="require") if flavour == "tls" else None
+    site = Site(ftp_server, flavour, options)
+    site.resolver = site.session(options, segments=3)
+    async with site.resolver as session:
+        saved = await session.save(site.url("pub/big.bin"), tmp_path / "big")
+    assert (tmp_path / "big").read_bytes() == BIG
+    assert (saved.verified, saved.attempts) == (("length",), 1)
+    starts = [int(line.partition(b" ")[2]) for line in site.sent if line.startswith(b"REST ")]
+    assert len(starts) == len(set(starts)) >= 2
+    assert site.control_connections >= len(starts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,7 @@ from protocols.contract import Kind
 from resolver.retrieval.session import Resolver
 from tests.servers.http_servers import ABOUT, DATA, LONG, HttpServer
 
+DIGEST = f"sha256:{sha256(DATA).hexdigest()}"
 SCHEMES = pytest.mark.parametrize("scheme", ["http", "https"])
 
 
@@ -144,3 +146,25 @@ async def test_a_second_run_transfers_no_body(nginx: HttpServer, tmp_path: Path)
     (asked,) = nginx.requests()[before:]
     assert (again.skipped, asked[1:3]) == (True, ["GET /data.bin HTTP/1.1", "304"])
     assert (tmp_path / "data.bin").read_bytes() == DATA
+
+
+@pytest.mark.parametrize("way", ["http", "https", "http2"])
+async def test_one_file_over_four_connections(nginx: HttpServer, way: str, tmp_path: Path) -> None:
+    url = nginx.http2_url("/data.bin") if way == "http2" else nginx.url("/data.bin", way)
+    before = len(nginx.requests())
+    async with Resolver(cafile=str(nginx.authority), segments=4) as session:
+        saved = await session.save(url, tmp_path / "it", checksum=DIGEST)
+    assert (tmp_path / "it").read_bytes() == DATA
+    assert (saved.verified, saved.attempts) == (("digest", "length"), 1)
+    asked = nginx.requests()[before:]
+    pieces = [each[3].removeprefix("bytes=").split("-") for each in asked[1:]]
+    assert {each[2] for each in asked[1:]} == {"206"}
+    assert sum(int(last) - int(first) + 1 for first, last in pieces) == len(DATA)
+    assert 1 < len({connection for connection, *_ in asked}) <= 5
+
+
+async def test_a_file_that_comes_coded_comes_in_one_stream(nginx: HttpServer, tmp_path: Path) -> None:
+    """nginx codes text unasked of nobody: as a file it comes as it is, and is too small for pieces."""
+    async with Resolver(segments=4) as session:
+        await session.save(nginx.url("/long.txt"), tmp_path / "it")
+    assert (tmp_path / "it").read_bytes() == LONG

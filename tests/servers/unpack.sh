@@ -28,6 +28,7 @@ packages_of() {
         groff) echo groff-base ;;
         squid) echo squid-openssl ;;
         apache) echo apache2-bin ;;
+        aria2) echo aria2 ;;  # for tests/benchmarks/segments.py alone
         telnetd) echo inetutils-telnetd ;;
         *) echo "unpack.sh: no such server: $1" >&2; return 2 ;;
     esac

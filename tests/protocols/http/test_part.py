@@ -34,6 +34,7 @@ def test_a_part_of_the_same_object_is_asked_for(known: Validators, condition: by
     headers = range_headers(7, known)
     assert headers.pop(b"Range") == b"bytes=7-"
     assert headers == ({} if condition is None else {b"If-Range": condition})
+    assert range_headers(7, known, 9) == {b"Range": b"bytes=7-8", **headers}
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,35 @@ def partial(*ranges: str, length: int | None = 3, coding: str = "") -> Head:
 )
 def test_the_part_that_was_asked_for(head: Head, size: int | None) -> None:
     assert check_part(head, 7) == size
+
+
+@pytest.mark.parametrize(
+    ("head", "start", "size"),
+    [
+        (partial("bytes 7-9/20"), 7, 20),
+        (partial("bytes 7-9/10"), 7, 10),
+        (partial("bytes 7-9/*", length=None), 7, None),
+        (partial("bytes 0-9/20", length=10), 0, 20),
+    ],
+)
+def test_the_part_up_to_where_it_was_asked_for(head: Head, start: int, size: int | None) -> None:
+    assert check_part(head, start, 10) == size
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        partial("bytes 7-8/20", length=2),
+        partial("bytes 7-10/20", length=4),
+        partial("bytes 6-9/20", length=4),
+        partial("bytes 7-9/9"),
+        partial("bytes 7-9/20", length=4),
+        partial("bytes 7-9/20")._replace(framing=Framing.CLOSE, length=None),  # it may go on for ever
+    ],
+)
+def test_another_part_than_up_to_there(head: Head) -> None:
+    with pytest.raises(ProtocolError):
+        check_part(head, 7, 10)
 
 
 @pytest.mark.parametrize(

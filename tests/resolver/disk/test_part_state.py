@@ -89,7 +89,7 @@ def _good(**changed: object) -> bytes:
         _good()[:60],
         _good()[:-1],
         _good()[:60] + b"[" * 100_000,
-        _good(format="url-resolver part state 2"),
+        _good(format="url-resolver part state 3"),
         _good(url=1),
         _good(size="5"),
         _good(modified=1e300),

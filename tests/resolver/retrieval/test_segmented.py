@@ -1,0 +1,670 @@
+"""One object over several connections: that all of it is there, whoever fails, lies or has another one; and
+what a run leaves that is stopped at any moment."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures import faulty
+from fixtures.faulty import Fault, FaultyServer, Manner
+from fixtures.http import HttpServer, Page, Request, serve
+from protocols.contract import Limits
+from protocols.errors import LimitExceeded, LocalError, NotFound, ResolveError, Truncated, TryLater
+from resolver.disk import part_state
+from resolver.disk.directory import Directory
+from resolver.disk.part_state import PartState, read_state
+from resolver.events import Event, Finished, Progress, Started
+from resolver.policy import Policy
+from resolver.retrieval.response import Saved
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
+
+CHECKOUT = Path(__file__).parents[3]
+LEAST = 4_096
+OBJECT = b"".join(number.to_bytes(4, "big") for number in range(50_000))
+DIGEST = f"sha256:{sha256(OBJECT).hexdigest()}"
+DATED = ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")
+LATER = ("Last-Modified", "Sun, 06 Nov 1994 08:49:38 GMT")
+PAGE = Page(OBJECT, "application/octet-stream", headers=(DATED, ("ETag", '"1"')), parts=True)
+PATIENT = RetryPolicy(tries=3, delay=0.0)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resolver.retrieval.segments.LEAST", LEAST)
+
+
+async def save(
+    folder: Path,
+    *urls: str,
+    ports: tuple[int, ...] = (),
+    checksum: str | None = None,
+    limits: Limits | None = None,
+    events: list[Event] | None = None,
+    patience: RetryPolicy = PATIENT,
+    segments: int = 4,
+    rate: int | None = None,
+) -> Saved:
+    on_event = None if events is None else events.append
+    policy = Policy(allow_port=frozenset(ports))
+    async with Resolver(
+        patience=patience, segments=segments, policy=policy, limits=limits, on_event=on_event, rate=rate
+    ) as session:
+        return await session.save(urls[0], folder / "it", mirrors=urls[1:], checksum=checksum)
+
+
+def is_whole(folder: Path) -> bool:
+    return sorted(os.listdir(folder)) == ["it"] and (folder / "it").read_bytes() == OBJECT
+
+
+def ranges(server: HttpServer) -> list[str]:
+    return [value for request in server.requests for value in request.values("range")]
+
+
+def octets_asked(server: HttpServer) -> int:
+    """Of pieces."""
+    asked = [each.removeprefix("bytes=").split("-") for each in ranges(server)]
+    return sum(int(last) - int(first) + 1 for first, last in asked)
+
+
+def rules(saved: Saved) -> list[str]:
+    return [finding.rule for finding in saved.findings if finding.rule.startswith("save:")]
+
+
+def state_in(folder: Path) -> PartState | None:
+    directory = Directory(str(folder), make=False)
+    directory.hold()
+    try:
+        return read_state("it.part-state", directory)
+    finally:
+        directory.close()
+
+
+# -- all goes well
+
+
+async def test_each_octet_comes_once_over_as_many_connections(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    events: list[Event] = []
+    saved = await save(tmp_path, server.url("/object"), events=events)
+    assert is_whole(tmp_path)
+    assert octets_asked(server) == len(OBJECT)
+    assert 1 < server.connections <= 5
+    assert (saved.attempts, saved.resumed_from, saved.mirror, rules(saved)) == (1, 0, None, [])
+    assert "length" in saved.verified
+    assert saved.bytes == saved.size == len(OBJECT)
+    told = [event for event in events if isinstance(event, (Started, Finished))]
+    assert [type(event) for event in told] == [Started, Finished]
+    progress = [event for event in events if isinstance(event, Progress)]
+    assert (progress[-1].received, progress[-1].expected) == (len(OBJECT), len(OBJECT))
+
+
+@pytest.mark.parametrize("scheme", ["http", "ftp"])
+async def test_of_servers_of_two_schemes(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await faulty.serve(nursery, scheme, OBJECT)
+    saved = await save(tmp_path, server.url(), ports=(server.port,), checksum=DIGEST)
+    assert is_whole(tmp_path)
+    assert server.connections > 2
+    assert rules(saved) == []
+
+
+async def test_two_places_share_it_and_the_digest_is_of_the_whole(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    one = await serve(nursery, {"/object": PAGE})
+    two = await faulty.serve(nursery, "ftp", OBJECT)
+    saved = await save(tmp_path, one.url("/object"), two.url(), ports=(two.port,), checksum=DIGEST)
+    assert is_whole(tmp_path)
+    assert 0 < octets_asked(one) < len(OBJECT)
+    assert two.connections
+    assert "digest" in saved.verified
+
+
+@pytest.mark.parametrize(
+    ("page", "why"),
+    [
+        (replace(PAGE, parts=False), "it gives no parts"),
+        (replace(PAGE, headers=()), "nothing tells one state from another"),
+        (replace(PAGE, framing="chunked"), "nobody knows the size"),
+        (replace(PAGE, content=OBJECT[: 2 * LEAST - 1]), "it is small"),
+    ],
+)
+async def test_else_it_comes_in_one_stream(
+    page: Page, why: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": page})
+    await save(tmp_path, server.url("/object"))
+    assert (tmp_path / "it").read_bytes() == page.content, why
+    assert server.requests[-1].method == "GET"
+    assert server.requests[-1].values("range") == []
+
+
+@pytest.mark.parametrize("manner", [Manner(offsets="no"), Manner(tells=()), Manner(tells=("size",))])
+async def test_of_ftp_too(manner: Manner, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await faulty.serve(nursery, "ftp", OBJECT, manner)
+    await save(tmp_path, server.url(), ports=(server.port,))
+    assert is_whole(tmp_path)
+
+
+async def test_what_is_no_http_and_no_ftp_comes_as_ever(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await faulty.serve(nursery, "gopher", OBJECT)
+    await save(tmp_path, server.url(), ports=(server.port,))
+    assert is_whole(tmp_path)
+    assert server.connections == 1
+
+
+async def test_with_a_rate_of_all(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    await save(tmp_path, server.url("/object"), rate=4 * len(OBJECT), limits=Limits(min_rate=1))
+    assert is_whole(tmp_path)
+
+
+async def most_at_once(nursery: trio.Nursery, folder: Path, per_host: int | None) -> int:
+    """How many parts of two objects together a server sends at once."""
+
+    class Counting:
+        """Counts who asks, until it is told that all has come."""
+
+        def __init__(self) -> None:
+            self.busy = self.most = 0
+
+        async def answer(self, peer: trio.SocketStream) -> None:
+            async with peer:
+                while request := await peer.receive_some():
+                    head, found = HEAD, re.search(rb"bytes=([0-9]+)-([0-9]+)", request)
+                    if found is None:
+                        await peer.send_all(head % (b"200 OK", len(OBJECT), b""))
+                        continue
+                    first, last = int(found[1]), int(found[2])
+                    told = b"Content-Range: bytes %d-%d/%d\r\n" % (first, last, len(OBJECT))
+                    self.busy += 1
+                    self.most = max(self.most, self.busy)
+                    await trio.sleep(0.01)
+                    self.busy -= 1
+                    octets = OBJECT[first : last + 1]
+                    await peer.send_all(head % (b"206 Part", len(octets), told) + octets)
+
+    counting = Counting()
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    nursery.start_soon(trio.serve_listeners, counting.answer, listeners)
+    url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
+    policy = Policy(allow_port=frozenset({listeners[0].socket.getsockname()[1]}))
+    async with (
+        Resolver(segments=12, policy=policy, segments_per_host=per_host) as session,
+        trio.open_nursery() as both,
+    ):
+        for name in ("one", "two"):
+            both.start_soon(partial(session.save, f"{url}{name}", folder / name))
+    assert all((folder / name).read_bytes() == OBJECT for name in ("one", "two"))
+    return counting.most
+
+
+HEAD = b'HTTP/1.1 %b\r\nETag: "1"\r\nContent-Length: %d\r\n%b\r\n'
+
+
+@pytest.mark.parametrize(("per_host", "most"), [(None, 6), (3, 3)])
+async def test_one_host_gets_no_more_connections_than_are_polite(
+    per_host: int | None, most: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Of two objects together; each has one in any case."""
+    assert 2 <= await most_at_once(nursery, tmp_path, per_host) <= most + 1
+
+
+# -- others than should be
+
+
+@dataclass
+class Liar:
+    """Whatever is asked for, another answer to the requests for parts whose number is `at` or more."""
+
+    answer_with: Callable[[Request, Page], Page]
+    at: int = 1
+    parts: int = field(default=0, init=False)
+
+    def answer(self, request: Request, page: Page) -> Page:
+        if page.status != 206:
+            return page
+        self.parts += 1
+        return self.answer_with(request, page) if self.parts >= self.at else page
+
+
+def with_range(value: str) -> Callable[[Request, Page], Page]:
+    def answer(_request: Request, page: Page) -> Page:
+        return replace(page, headers=(*page.headers[:-1], ("Content-Range", value)))
+
+    return answer
+
+
+def longer(_request: Request, page: Page) -> Page:
+    return replace(page, content=page.content + b"more", framing="chunked")
+
+
+def shorter(_request: Request, page: Page) -> Page:
+    return replace(page, content=page.content[:-1], framing="chunked")
+
+
+def endless(_request: Request, page: Page) -> Page:
+    return replace(page, framing="close")
+
+
+LIES = {
+    "elsewhere": with_range(f"bytes 10-4105/{len(OBJECT)}"),
+    "of another size": with_range("bytes 0-4095/4096"),
+    "nothing": with_range("perhaps"),
+    "nobody knows": with_range("bytes 0-4095/*"),
+    "longer": longer,
+    "shorter": shorter,
+    "no end": endless,
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("at", [1, 4])
+async def test_who_lies_about_parts_is_left_for_one_who_does_not(
+    lie: str, at: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    liar = await serve(nursery, {"/object": replace(PAGE, guard=Liar(LIES[lie], at))})
+    honest = await serve(nursery, {"/object": PAGE})
+    saved = await save(tmp_path, liar.url("/object"), honest.url("/object"))
+    assert is_whole(tmp_path)
+    assert saved.size == len(OBJECT)
+
+
+@pytest.mark.parametrize("lie", ["longer", "nothing"])
+async def test_who_always_lies_fails_and_nothing_gets_the_name(
+    lie: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    liar = await serve(nursery, {"/object": replace(PAGE, guard=Liar(LIES[lie]))})
+    with pytest.raises(ResolveError):
+        await save(tmp_path, liar.url("/object"))
+    assert not (tmp_path / "it").exists()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [(LATER, ("ETag", '"2"')), (), (("ETag", '"2"'),), (("ETag", 'W/"1"'),)],
+    ids=["other", "nothing", "other tag", "weak tag"],
+)
+async def test_a_mirror_that_may_have_another_object_is_dropped_and_told(
+    headers: tuple[tuple[str, str], ...], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    one = await serve(nursery, {"/object": PAGE})
+    two = await serve(nursery, {"/object": replace(PAGE, content=OBJECT[::-1], headers=headers)})
+    saved = await save(tmp_path, one.url("/object"), two.url("/object"))
+    assert is_whole(tmp_path)
+    assert rules(saved) == ["save:mirror"]
+    assert two.url("/object") in next(each.detail for each in saved.findings if each.rule == "save:mirror")
+
+
+async def test_where_a_digest_tells_a_wrong_object_is_found_out_and_asked_for_in_one_stream(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    one = await serve(nursery, {"/object": PAGE})
+    two = await serve(nursery, {"/object": replace(PAGE, content=OBJECT[::-1], headers=())})
+    saved = await save(tmp_path, one.url("/object"), two.url("/object"), checksum=DIGEST)
+    assert is_whole(tmp_path)
+    assert rules(saved) == ["save:mismatch"]
+    assert one.requests[-1].values("range") == []
+
+
+async def test_an_object_that_changes_is_started_over(nursery: trio.Nursery, tmp_path: Path) -> None:
+    class Changing:
+        """Behind its second part it is another one."""
+
+        parts = 0
+
+        def answer(self, request: Request, page: Page) -> Page:
+            self.parts += page.status == 206
+            if self.parts < 3:
+                return page
+            return Page(OBJECT, "application/octet-stream", headers=(LATER, ("ETag", '"2"')))
+
+    other = replace(PAGE, content=OBJECT[::-1], guard=Changing())
+    server = await serve(nursery, {"/object": other})
+    saved = await save(tmp_path, server.url("/object"))
+    assert is_whole(tmp_path)
+    assert "save:restarted" in rules(saved)
+
+
+# -- what fails
+
+
+@pytest.mark.parametrize("scheme", ["http", "ftp"])
+async def test_what_is_cut_goes_on_where_it_was(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+    cuts = tuple(range(10_000, len(OBJECT), 30_000))
+    server = await faulty.serve(nursery, scheme, OBJECT, Manner(cuts=cuts))
+    saved = await save(tmp_path, server.url(), ports=(server.port,))
+    assert is_whole(tmp_path)
+    assert saved.attempts > 1
+
+
+async def test_what_one_place_cannot_give_comes_from_another(nursery: trio.Nursery, tmp_path: Path) -> None:
+    one = await serve(nursery, {"/object": replace(PAGE, guard=Liar(gone, 3))})
+    two = await serve(nursery, {"/object": PAGE})
+    saved = await save(tmp_path, one.url("/object"), two.url("/object"))
+    assert is_whole(tmp_path)
+    assert "save:mirror" in rules(saved)
+
+
+def gone(_request: Request, _page: Page) -> Page:
+    return Page(b"", status=404, reason="Gone")
+
+
+def busy(_request: Request, _page: Page) -> Page:
+    return Page(b"", status=503, reason="Busy", headers=(("Retry-After", "0"),))
+
+
+async def test_a_server_with_room_for_two_gets_two(nursery: trio.Nursery, tmp_path: Path) -> None:
+    class Room:
+        """One part in two is too many."""
+
+        parts = 0
+
+        def answer(self, request: Request, page: Page) -> Page:
+            self.parts += page.status == 206
+            return busy(request, page) if page.status == 206 and self.parts % 2 else page
+
+    server = await serve(nursery, {"/object": replace(PAGE, guard=Room())})
+    await save(tmp_path, server.url("/object"), patience=RetryPolicy(tries=5, delay=0.0))
+    assert is_whole(tmp_path)
+
+
+async def test_what_came_is_kept_and_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Also where what is there has gaps; and nothing that is there is asked for again."""
+    guard = Liar(gone, 4)
+    server = await serve(nursery, {"/object": replace(PAGE, guard=guard)})
+    with pytest.raises(NotFound):
+        await save(tmp_path, server.url("/object"))
+    state = state_in(tmp_path)
+    assert state is not None
+    assert state.whole is not None
+    held = sum(end - begin for begin, end in state.whole)
+    assert 0 < held < len(OBJECT)
+    guard.at = 1_000
+    server.requests.clear()
+    saved = await save(tmp_path, server.url("/object"))
+    assert is_whole(tmp_path)
+    assert saved.resumed_from == held
+    assert octets_asked(server) == len(OBJECT) - held
+
+
+async def leave_gaps(nursery: trio.Nursery, folder: Path, site: dict[str, Page]) -> HttpServer:
+    """A file with gaps, of a run that failed, and its server, mended."""
+    guard = Liar(gone, 4)
+    site["/object"] = replace(PAGE, guard=guard)
+    server = await serve(nursery, site)
+    with pytest.raises(NotFound):
+        await save(folder, server.url("/object"))
+    guard.at = 1_000
+    return server
+
+
+def held_in(folder: Path) -> int:
+    """Octets that are there, by the state."""
+    state = state_in(folder)
+    assert state is not None
+    assert state.whole
+    return sum(end - begin for begin, end in state.whole)
+
+
+async def test_one_connection_fills_the_gaps_that_several_left(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await leave_gaps(nursery, tmp_path, {})
+    held = held_in(tmp_path)
+    saved = await save(tmp_path, server.url("/object"), segments=1)
+    assert is_whole(tmp_path)
+    assert saved.resumed_from == held
+
+
+async def test_where_no_parts_are_given_any_more_it_goes_on_in_one_stream(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    site: dict[str, Page] = {}
+    server = await leave_gaps(nursery, tmp_path, site)
+    site["/object"] = replace(PAGE, parts=False)
+    saved = await save(tmp_path, server.url("/object"))
+    assert is_whole(tmp_path)
+    assert "save:restarted" in rules(saved)
+
+
+@pytest.mark.parametrize("segments", [1, 4])
+async def test_a_server_that_is_away_costs_nothing_of_what_is_there(
+    segments: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Nor one that is only busy when the facts are asked for."""
+    site: dict[str, Page] = {}
+    server = await leave_gaps(nursery, tmp_path, site)
+    held = held_in(tmp_path)
+    site.clear()
+    with pytest.raises(NotFound):
+        await save(tmp_path, server.url("/object"), segments=segments)
+    assert held_in(tmp_path) == held
+    site["/object"] = busy(Request("HEAD", "/object"), PAGE)
+    with pytest.raises(TryLater) as raised:
+        await save(tmp_path, server.url("/object"), segments=segments)
+    assert raised.value.attempts == PATIENT.tries
+    assert held_in(tmp_path) == held
+
+
+async def test_what_one_stream_began_several_go_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await faulty.serve(nursery, "http", OBJECT, Manner(fault=Fault("cut", "body", share=40)))
+    with pytest.raises(Truncated):
+        await save(tmp_path, server.url(), ports=(server.port,), segments=1, patience=RetryPolicy())
+    server.mend()
+    held = (tmp_path / "it.part").stat().st_size
+    saved = await save(tmp_path, server.url(), ports=(server.port,))
+    assert is_whole(tmp_path)
+    assert 0 < saved.resumed_from < held
+
+
+Hostile = Callable[[bytes], bytes]
+STATES: dict[str, Hostile] = {
+    "beyond the object": lambda text: text.replace(b'"whole": [', b'"whole": [[0, 9999999], ').replace(
+        b", ]", b"]"
+    ),
+    "all of it, but not there": lambda text: _with_whole(text, b"[[0, %d]]" % len(OBJECT)),
+    "backwards": lambda text: _with_whole(text, b"[[9, 3]]"),
+    "no list": lambda text: _with_whole(text, b"true"),
+    "none": lambda text: _with_whole(text, b"null"),
+}
+
+
+def _with_whole(text: bytes, value: bytes) -> bytes:
+    before, _, _ = text.partition(b'"whole": ')
+    return before + b'"whole": ' + value + b"}"
+
+
+@pytest.mark.parametrize("name", STATES)
+async def test_a_state_that_says_too_much_is_not_believed(
+    name: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """What the file has not, nobody says of it. (Who can write to it, and to its state, is its owner.)"""
+    server = await leave_gaps(nursery, tmp_path, {})
+    os.truncate(tmp_path / "it.part", 1)
+    state = tmp_path / "it.part-state"
+    state.write_bytes(STATES[name](state.read_bytes()))
+    await save(tmp_path, server.url("/object"))
+    assert (tmp_path / "it").read_bytes()[1:] == OBJECT[1:]
+
+
+async def test_another_object_by_now_is_begun_anew(nursery: trio.Nursery, tmp_path: Path) -> None:
+    site: dict[str, Page] = {}
+    server = await leave_gaps(nursery, tmp_path, site)
+    site["/object"] = replace(PAGE, headers=(LATER, ("ETag", '"2"')))
+    saved = await save(tmp_path, server.url("/object"))
+    assert is_whole(tmp_path)
+    assert saved.resumed_from == 0
+
+
+# -- limits, the disk, cancels
+
+
+async def test_the_size_is_judged_by_the_whole(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    limits = Limits(body=len(OBJECT) - 1, body_everywhere=True)
+    with pytest.raises(LimitExceeded):
+        await save(tmp_path, server.url("/object"), limits=limits)
+    assert os.listdir(tmp_path) == []
+    await save(tmp_path, server.url("/object"), limits=replace(limits, body=len(OBJECT)))
+    assert is_whole(tmp_path)
+
+
+async def test_a_full_disk_ends_it_and_what_came_is_kept(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    written = 0
+
+    def write(fd: int, octets: bytes | memoryview, path: str) -> None:
+        nonlocal written
+        written += len(octets)
+        if written > len(OBJECT) // 2:
+            raise LocalError(f"cannot write {path!r}: {os.strerror(errno.ENOSPC)}")
+        os.write(fd, octets)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("resolver.disk.partial_file.write_all", write)
+        with pytest.raises(LocalError, match="No space left"):
+            await save(tmp_path, server.url("/object"))
+    assert sorted(os.listdir(tmp_path)) == ["it.part", "it.part-state"]
+    saved = await save(tmp_path, server.url("/object"))
+    assert is_whole(tmp_path)
+    assert saved.resumed_from > 0
+
+
+class Cancelling(trio.abc.Instrument):
+    """Cancels a scope at the n-th step of a run's tasks."""
+
+    def __init__(self, scope: trio.CancelScope, at: int) -> None:
+        self._scope = scope
+        self.left = at
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self._scope.cancel()
+
+
+@pytest.mark.parametrize("at", [5, 40, 80, 130, 200])
+@pytest.mark.parametrize("start", ["http", "ftp"])
+async def test_a_cancel_at_any_step_leaves_what_can_be_gone_on_with(
+    start: str, at: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await faulty.serve(nursery, start, OBJECT)
+    await cancelled_at(at, lambda: save(tmp_path, server.url(), ports=(server.port,)))
+    if not (tmp_path / "it").exists():
+        check_state(tmp_path, server)
+        await save(tmp_path, server.url(), ports=(server.port,))
+    assert is_whole(tmp_path)
+
+
+async def cancelled_at(at: int, run: Callable[[], Awaitable[object]]) -> None:
+    with trio.CancelScope() as scope:
+        instrument = Cancelling(scope, at)
+        trio.lowlevel.add_instrument(instrument)
+        try:
+            await run()
+        finally:
+            trio.lowlevel.remove_instrument(instrument)
+
+
+def check_state(folder: Path, server: FaultyServer) -> None:
+    """What the state says is there is there."""
+    state = state_in(folder)
+    if state is None:
+        assert not (folder / "it.part").exists()
+        return
+    octets = (folder / "it.part").read_bytes()
+    assert state.url == server.url()
+    for begin, end in state.whole or ():
+        assert octets[begin:end] == OBJECT[begin:end]
+
+
+KILLED = """
+import os, signal, sys
+import trio
+from resolver import Policy, Resolver
+from resolver.retrieval import segmented, segments
+
+segments.LEAST = 4_096
+url, port, path, most, noted = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
+bring, pieces = segmented.Segmented._bring, 0
+
+async def counted(self, place, piece):
+    global pieces
+    await bring(self, place, piece)
+    pieces += 1
+    if pieces == most:
+        if noted == "noted":
+            await self._sink.note_whole(self._there())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    async with Resolver(segments=4, policy=Policy(allow_port=frozenset({port}))) as session:
+        await session.save(url, path)
+
+segmented.Segmented._bring = counted
+trio.run(main)
+"""
+
+
+async def test_killed_it_has_what_was_noted_and_nothing_else(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Behind a note, and before another one."""
+    server = await faulty.serve(nursery, "http", OBJECT)
+    held = 0
+    for most, noted in (("3", "noted"), ("2", "not")):
+        words = [server.url(), str(server.port), str(tmp_path / "it"), most, noted]
+        done = await trio.run_process([sys.executable, "-c", KILLED, *words], check=False, cwd=CHECKOUT)
+        assert done.returncode == -signal.SIGKILL
+        check_state(tmp_path, server)
+        state = state_in(tmp_path)
+        assert state is not None
+        assert state.whole is not None
+        now = sum(end - begin for begin, end in state.whole)
+        assert now > held if noted == "noted" else now == held
+        held = now
+    saved = await save(tmp_path, server.url(), ports=(server.port,))
+    assert is_whole(tmp_path)
+    assert saved.resumed_from == held
+
+
+async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In that order, and every time more is there."""
+    steps: list[str] = []
+    sync, write = os.fdatasync, part_state.write_state
+
+    def synced(fd: int) -> None:
+        steps.append("sync")
+        sync(fd)
+
+    def written(name: str, directory: Directory, state: PartState) -> bool:
+        octets = (tmp_path / "it.part").read_bytes()
+        assert all(octets[begin:end] == OBJECT[begin:end] for begin, end in state.whole or ())
+        steps.append("write")
+        return write(name, directory, state)
+
+    monkeypatch.setattr(os, "fdatasync", synced)
+    monkeypatch.setattr("resolver.disk.part.write_state", written)
+    monkeypatch.setattr("resolver.retrieval.segmented._LOOK_EVERY", 0.005)
+    monkeypatch.setattr("resolver.retrieval.segmented._LOOKS_A_NOTE", 1)
+    server = await faulty.serve(nursery, "http", OBJECT, Manner(pause=0.02))
+    await save(tmp_path, server.url(), ports=(server.port,))
+    assert is_whole(tmp_path)
+    assert steps[0] == steps[-1] == "write"  # before the first octet, and that all of it is there
+    middle = steps[1:-1]
+    assert "write" in middle
+    assert all(before == "sync" for before, step in pairwise(["write", *middle]) if step == "write")

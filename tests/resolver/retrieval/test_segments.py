@@ -1,0 +1,126 @@
+"""What is asked for next where several ask at once, and which places have the same object."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.contract import Validators
+from resolver.disk.ranges import Ranges, joined, missing, octets_of, parse_ranges, prefix_of, within
+from resolver.retrieval.segments import LEAST, Pieces, is_same, tells
+
+WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC)
+
+
+@given(
+    size=st.integers(0, 200 * LEAST),
+    count=st.integers(1, 16),
+    held=st.lists(st.tuples(st.integers(0, 200 * LEAST), st.integers(0, 200 * LEAST)), max_size=5),
+    fails=st.lists(st.integers(0, 3), max_size=20),
+)
+def test_each_octet_is_asked_for_once_whatever_fails(
+    size: int, count: int, held: list[tuple[int, int]], fails: list[int]
+) -> None:
+    whole = within(joined(held), size)
+    pieces = Pieces(size, whole, count)
+    came = list(whole)
+    while (piece := pieces.take()) is not None:
+        begin, end = piece
+        part = fails.pop() if fails else 3
+        reached = begin + (end - begin) * part // 3
+        assert all(reached <= first or behind <= begin for first, behind in came if first < behind)
+        came.append((begin, reached))
+        pieces.give_back(reached, end)
+    assert not pieces
+    assert joined(came) == (((0, size),) if size else ())
+
+
+def test_pieces_get_smaller_and_are_never_small() -> None:
+    pieces = Pieces(64 * LEAST, (), 4)
+    sizes = []
+    while (piece := pieces.take()) is not None:
+        sizes.append(piece[1] - piece[0])
+    assert sizes[0] == 8 * LEAST
+    assert min(sizes) >= LEAST
+    assert max(sizes[-4:]) < 2 * LEAST
+    assert len(sizes) < 40
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
+def test_ranges_are_sets_of_octets(ranges: list[tuple[int, int]]) -> None:
+    octets = {each for begin, end in ranges for each in range(begin, end)}
+    found = joined(ranges)
+    assert parse_ranges([list(each) for each in found]) == found
+    assert {each for begin, end in found for each in range(begin, end)} == octets
+    assert octets_of(found) == len(octets)
+    assert prefix_of(found) == next(each for each in range(61) if each not in octets)
+    gaps = {each for begin, end in missing(found, 60) for each in range(begin, end)}
+    assert gaps == set(range(60)) - octets
+    assert octets_of(within(found, 30)) == len([each for each in octets if each < 30])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        "0",
+        [[0]],
+        [[0, 1, 2]],
+        [[0, 0]],
+        [[5, 3]],
+        [[-1, 3]],
+        [[0, 3], [3, 4]],
+        [[4, 5], [0, 3]],
+        [[0, True]],
+        [[0, 1.0]],
+        [["0", "1"]],
+        [None],
+    ],
+)
+def test_what_are_no_ranges(value: object) -> None:
+    assert parse_ranges(value) is None
+
+
+def test_ranges_of_a_file() -> None:
+    whole: Ranges = ((0, 5), (7, 9))
+    assert parse_ranges([[0, 5], [7, 9]]) == whole
+    assert parse_ranges([]) == ()
+
+
+OURS = Validators(10, WHEN, '"1"')
+
+
+@pytest.mark.parametrize(
+    ("there", "same", "where_proved"),
+    [
+        (OURS, True, True),
+        (Validators(10, THEN, '"1"'), True, True),
+        (Validators(10, WHEN, '"2"'), True, True),
+        (Validators(10, None, '"1"'), True, True),
+        (Validators(10, WHEN), True, True),
+        (Validators(10, THEN, '"2"'), False, True),
+        (Validators(10), False, True),
+        (Validators(11, WHEN, '"1"'), False, False),
+        (Validators(None, WHEN, '"1"'), False, False),
+    ],
+)
+def test_who_has_the_same(there: Validators, same: bool, where_proved: bool) -> None:
+    assert is_same(OURS, there, proved=False) is same
+    assert is_same(OURS, there, proved=True) is where_proved
+
+
+def test_what_nobody_said_is_not_the_same() -> None:
+    assert not is_same(Validators(10), Validators(10), proved=False)
+    assert not is_same(Validators(), Validators(), proved=True)
+
+
+def test_a_size_alone_tells_nothing() -> None:
+    assert [tells(known) for known in (OURS, Validators(10), Validators(None, WHEN, '"1"'))] == [
+        True,
+        False,
+        False,
+    ]
