@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import cast
+from typing import TypeAlias, cast
 
 from protocols.contract import Alternative, Finding, Limits, Moved, Reply, Url
 from protocols.conversation import hold
@@ -38,6 +38,10 @@ from resolver.tracebacks import outermost
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
 
 
+#: What was warned of already, and of which URL.
+Heard: TypeAlias = "set[tuple[str, Finding]]"
+
+
 @dataclass(slots=True)
 class RedirectPoint:
     """A place where the peer said that the object has moved: who was asked, the ways that are left, and
@@ -63,7 +67,8 @@ class Retrieval:
     Where the peer says that the object has moved, each hop is judged and opened like a retrieval of its
     own, on the one clock. Where it named several ways and one fails, the next one is gone, from where it
     was named; all of them together are at most as many as hops may be. If all fail, the first says why.
-    Where it is not `told` how far it has come, that is for who takes it as a part of something to tell.
+    With `heard` it is a part of something, of which somebody else tells how far it has come: what the policy
+    warns of is told once.
     """
 
     def __init__(
@@ -74,11 +79,12 @@ class Retrieval:
         attempt: int = 1,
         *,
         most: Most,
-        told: bool = True,
+        heard: Heard | None = None,
     ) -> None:
         self._network = network
         self._limits = network.limits_of(request.url)
-        self._listener = network.listener if told else None
+        self._listener = network.listener if heard is None else None
+        self._heard = heard
         self._clock = clock
         self._attempt = attempt
         self._requested = request
@@ -278,7 +284,10 @@ class Retrieval:
         """Tell the policy's warnings behind the first `reported`; how many there are now."""
         findings = url_gate.findings
         for finding in findings[reported:]:
-            self._network.warn(self._shown, finding)
+            if self._heard is None or (self._shown, finding) not in self._heard:
+                self._network.warn(self._shown, finding)
+            if self._heard is not None:
+                self._heard.add((self._shown, finding))
         return len(findings)
 
     async def __aexit__(

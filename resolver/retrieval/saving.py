@@ -190,7 +190,7 @@ class Saver:
             return None
         from resolver.retrieval.segmented import Segmented  # few want it
 
-        open_ = partial(Retrieval, self._network, most=most_streamed, told=False)
+        open_ = partial(Retrieval, self._network, most=most_streamed, heard=set())
         policy, on_event = self._retry_policy, self._network.on_event
         proved, size = self._is_proved, order.size
         segmented = Segmented(

@@ -26,7 +26,7 @@ from protocols.errors import LimitExceeded, LocalError, NotFound, ResolveError, 
 from resolver.disk import part_state
 from resolver.disk.directory import Directory
 from resolver.disk.part_state import PartState, read_state
-from resolver.events import Event, Finished, Progress, Started
+from resolver.events import Event, Finished, Progress, Started, Warned
 from resolver.policy import Policy
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retry import RetryPolicy
@@ -170,6 +170,16 @@ async def test_with_a_rate_of_all(nursery: trio.Nursery, tmp_path: Path) -> None
     server = await serve(nursery, {"/object": PAGE})
     await save(tmp_path, server.url("/object"), rate=4 * len(OBJECT), limits=Limits(min_rate=1))
     assert is_whole(tmp_path)
+
+
+async def test_what_the_policy_warns_of_is_told_once_and_not_for_each_piece(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await faulty.serve(nursery, "ftp", OBJECT)
+    events: list[Event] = []
+    await save(tmp_path, server.url(), events=events)
+    assert is_whole(tmp_path)
+    assert [event.finding.rule for event in events if isinstance(event, Warned)] == ["S04"]
 
 
 async def most_at_once(nursery: trio.Nursery, folder: Path, per_host: int | None) -> int:
