@@ -3,6 +3,7 @@ what a run leaves that is stopped at any moment."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
@@ -31,6 +32,7 @@ from resolver.policy import Policy
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
+from tests.elsewhere import Elsewhere
 
 CHECKOUT = Path(__file__).parents[3]
 LEAST = 4_096
@@ -170,6 +172,14 @@ async def test_with_a_rate_of_all(nursery: trio.Nursery, tmp_path: Path) -> None
     server = await serve(nursery, {"/object": PAGE})
     await save(tmp_path, server.url("/object"), rate=4 * len(OBJECT), limits=Limits(min_rate=1))
     assert is_whole(tmp_path)
+
+
+def test_under_asyncio(tmp_path: Path) -> None:
+    with Elsewhere() as there:
+        server = there.run(faulty.serve, there.nursery, "http", OBJECT)
+        asyncio.run(save(tmp_path, server.url(), ports=(server.port,)))
+    assert is_whole(tmp_path)
+    assert server.connections > 1
 
 
 async def test_what_the_policy_warns_of_is_told_once_and_not_for_each_piece(
