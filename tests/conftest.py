@@ -15,9 +15,9 @@ import gc
 import inspect
 import os
 import sys
-from collections.abc import Generator
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from fixtures.environment import forget_settings
@@ -56,13 +56,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Where coverage is measured, each line is known with the tests that run it: `make mutants` chooses by
-    that. The cases of one test count as one."""
+    that. The cases of one test count as one.
+
+    A worker tells of a test what it came to and nothing else: that it begins, that its fixtures are there and
+    that they are gone would take as long as many a test does."""
     if "coverage" in sys.modules:
         from coverage import Coverage
 
         if (measured := Coverage.current()) is not None:
             measured.switch_context(item.nodeid.partition("[")[0])
-    return (yield)
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True

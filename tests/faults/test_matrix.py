@@ -2,7 +2,8 @@
 
 Silence takes its time and needs no attention, so some cells with it are run at once before the first of them
 is looked at, and not all, for several processes may share the tests. Each other cell is run by itself.
-By default a cut in a body is tried at its first octet and at one place behind it (`tests.sampled`).
+By default a fault is tried either once or always, and a cut in a body at its first octet and at one place
+behind it; other parts have the others (`tests.sampled`).
 """
 
 from __future__ import annotations
@@ -46,11 +47,12 @@ def is_silent(row: Row) -> bool:
 
 
 def kind_of(row: Row) -> object:
-    """What a cell is of, where the share of the body is the only other difference."""
+    """What a cell is of, where only the share of the body and how often it fails differ otherwise."""
     fault = row.manner.fault
-    if fault is None or fault.at != "body" or fault.share in (0, 100):
+    if fault is None:
         return row
-    return row.scheme, replace(row.manner, fault=replace(fault, share=50))
+    share = 50 if fault.at == "body" and fault.share not in (0, 100) else fault.share
+    return row.scheme, replace(row.manner, fault=replace(fault, share=share, times=None))
 
 
 TRIED = sampled(ROWS, kind_of)

@@ -14,7 +14,7 @@ MODIFIED = 1_000_000_000
 LINES = b"line one\nline two\n\nlast line\n"
 OCTETS = bytes(range(256)) * 64 + b"\r\n\r\r\n\n\xff\xff\xf4\xf2"
 #: 8 MiB.
-BIG = b"".join(b"%015d\n" % number for number in range(524_288))
+BIG = b"".join(b"%063d\n" % number for number in range(131_072))
 
 #: pub/names/NAME holds `content of NAME`.
 NAMES: tuple[bytes, ...] = (
