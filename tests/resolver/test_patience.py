@@ -3,6 +3,7 @@ there is patience for once it was heard from."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -70,6 +71,7 @@ class Peer:
         return int(listener.socket.getsockname()[1])
 
     async def _serve(self, listener: trio.SocketListener) -> None:
+        place = listener.socket.getsockname()
         async with listener:
             while self._behaviours:
                 peer = await listener.accept()
@@ -78,8 +80,18 @@ class Peer:
                 behaviour = self._behaviours[0] if last and not self._ends else self._behaviours.pop(0)
                 if not self._behaviours:
                     await listener.aclose()
+                    return await self._end(place, behaviour, peer)
                 async with peer:
                     await behaviour(peer)
+
+    async def _end(self, place: tuple[str, int], behaviour: Behaviour, peer: trio.SocketStream) -> None:
+        """The last one; then nobody listens at the port, and nobody else can."""
+        with socket.socket() as bound:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its connections are there still
+            bound.bind(place)
+            async with peer:
+                await behaviour(peer)
+            await trio.sleep_forever()
 
 
 async def attempts_of(
