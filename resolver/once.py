@@ -93,8 +93,8 @@ async def save(
     mirrors: Sequence[UrlLike] = (),
     listings: bool = True,
     listed: Validators | None = None,
-    etag: str | None = None,
     meta: bool = False,
+    dry_run: bool = False,
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
     **settings: Unpack[Settings],
@@ -114,8 +114,8 @@ async def save(
         mirrors: other places of the same object, asked where this one fails.
         listings: whether a directory may become a file of its lines.
         listed: the size and time of it that a listing had: `newer` then need not ask.
-        etag: the entity tag of the file that is there, for `newer`.
         meta: write how it came beside it, into `path` + `.meta.json`: URLs, time, digests, headers.
+        dry_run: say what would be done (`skipped`, or no octets), and do nothing of it.
 
     Raises:
         ResolveError: what kept it from being whole; `LocalError` what kept it from being written.
@@ -136,8 +136,8 @@ async def save(
             mirrors=mirrors,
             listings=listings,
             listed=listed,
-            etag=etag,
             meta=meta,
+            dry_run=dry_run,
             origin=origin,
             referrer=referrer,
         )

@@ -75,6 +75,17 @@ def is_there(path: str) -> bool:
     return os.path.lexists(path)
 
 
+def check_free(path: str) -> None:
+    """Has nothing this name? Raises `LocalError`."""
+    if is_there(path):
+        raise taken(path)
+
+
+def taken(path: str) -> LocalError:
+    """What is said of a file that is in the way."""
+    return LocalError(f"{path!r} exists already and is left as it is (--exists chooses otherwise)")
+
+
 def state_of(path: str) -> Validators | None:
     """Size and time of the regular file; None where there is none, or where a link leads nowhere."""
     try:

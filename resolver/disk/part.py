@@ -21,7 +21,7 @@ from protocols.errors import LocalError
 from resolver.disk.directory import Directory
 from resolver.disk.lock import lock
 from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded, is_own, put_mark, wipe
-from resolver.disk.names import check_name
+from resolver.disk.names import check_name, taken
 from resolver.disk.part_state import PartState, forget_state, read_state, write_state
 from resolver.disk.ranges import Ranges, within
 from resolver.disk.sidecar import Sidecar
@@ -369,7 +369,7 @@ class Part:
         return LocalError(f"{self._path + '.part'!r} is being written by another transfer")
 
     def _taken(self) -> LocalError:
-        return LocalError(f"{self._path!r} exists already and is left as it is (--exists chooses otherwise)")
+        return taken(self._path)
 
     def _irregular(self) -> LocalError:
         return LocalError(f"{self._path!r} is no regular file and is left as it is; choose another name")

@@ -26,6 +26,30 @@ _BEGINNING = b'{\n  "format": "url-resolver meta '
 _FOR_ALL_TO_READ = 0o644
 
 
+#: Octets of one that are read.
+_MOST = 1_048_576
+
+
+def sidecar_of(path: str) -> bytes | None:
+    """What one of ours says of the file of that name; None where there is none. Never raises."""
+    directory = Directory(os.path.dirname(path), make=False)
+    try:
+        directory.hold()
+        fd = directory.open(f"{os.path.basename(path)}.meta.json", os.O_RDONLY)
+    except OSError:
+        return None
+    finally:
+        directory.close()
+    try:
+        found = os.fstat(fd)
+        octets = os.read(fd, _MOST) if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() else b""
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return octets if octets.startswith(_BEGINNING) else None
+
+
 class Sidecar:
     """Of the file `name` in a directory that is held. Raises `OSError`, and `LocalError` for what is none of
     ours."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from protocols.headers import without_cookie
 from protocols.instant import instant
 from protocols.location import JsonValue
+from protocols.options import Validators
 from resolver.disk.sidecar import FORMAT
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.response import Saved
@@ -19,6 +20,25 @@ from resolver.version import VERSION
 def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> bytes:
     """All of it, as it is written. `proved` is a digest that was compared besides."""
     return (json.dumps(_record(saved, addresses, proved), indent=2) + "\n").encode("ascii")
+
+
+def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
+    """The entity tag of the file that is there, as its sidecar has it; None where that is of another URL, or
+    the file is not as it was saved."""
+    try:
+        record = json.loads(octets or b"")
+    except (ValueError, RecursionError):
+        return None
+    match record:
+        case {
+            "url": str(saved),
+            "bytes": int(size),
+            "modified": str() | None as modified,
+            "validators": {"etag": str(etag)},
+        } if (saved, size) == (url, held.size):
+            same = modified is None or modified == instant(held.modified)
+            return etag if same and etag.isascii() and etag.isprintable() else None
+    return None
 
 
 def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> dict[str, JsonValue]:

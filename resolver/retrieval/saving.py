@@ -17,20 +17,21 @@ from protocols.contract import Sink as AnySink
 from protocols.errors import Changed, ChecksumMismatch, ResolveError
 from resolver import registry
 from resolver.clock import Clock
-from resolver.disk.names import check_name, check_way, free_name, is_there, size_of, state_of
+from resolver.disk.names import check_free, check_name, check_way, free_name, is_there, size_of, state_of
 from resolver.disk.partial_file import PartialFile
+from resolver.disk.sidecar import sidecar_of
 from resolver.events import Kept
 from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.crowd import Crowd
 from resolver.retrieval.hops import NoDocument, Request
 from resolver.retrieval.limits import most_streamed
-from resolver.retrieval.meta import meta_octets
+from resolver.retrieval.meta import etag_told, meta_octets
 from resolver.retrieval.proof import Proof, check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.retry import Fill, Retrier, RetryPolicy, refuse_pointer
-from resolver.retrieval.stores import Store
+from resolver.retrieval.stores import MemoryStore, Store
 from resolver.retrieval.streaming import StreamingResponse
 
 #: What to do about a file that has the name already.
@@ -41,8 +42,9 @@ Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "renam
 class Order:
     """What is to be saved, and how. `requests` are the places to get it: the first, then its mirrors. Without
     `listings` a directory, menu, group or result list is none of it. `newer` goes by `listed`, what a
-    listing said of it for certain, and by `etag`, the entity tag of the file that is there. With
-    `below`, how the path begins, nothing behind that may be a link. `meta`: a sidecar says how it came."""
+    listing said of it for certain. With
+    `below`, how the path begins, nothing behind that may be a link. `meta`: a sidecar says how it came.
+    Of a `dry_run` there is only what it would come to: nothing is written, and no body asked for."""
 
     requests: Sequence[Request]
     path: str
@@ -55,7 +57,7 @@ class Order:
     crowd: Crowd = field(default_factory=lambda: Crowd(None))
     listings: bool = True
     listed: Validators = field(default_factory=Validators)
-    etag: str | None = None
+    dry_run: bool = False
     below: str | None = None
     meta: bool = False
 
@@ -84,6 +86,8 @@ class Saver:
             check_way(self._path, self._order.below)
         if self._stays():
             return self._left_alone()
+        if self._order.dry_run:
+            return await self._foresee()
         exists = self._order.exists
         file = PartialFile(
             self._path,
@@ -113,8 +117,9 @@ class Saver:
             case "skip":
                 return is_there(self._path)
             case "newer" if (held := state_of(self._path)) is not None:
-                self._held = held._replace(etag=self._order.etag)
-                return self._is_listed_as_held(self._held)
+                etag = etag_told(sidecar_of(self._path), self._first.url.shown, held)
+                self._held = held._replace(etag=etag)
+                return self._is_listed_as_held(held)
             case "rename":
                 self._path = free_name(self._path, self._first.url.shown)
         return False
@@ -129,6 +134,18 @@ class Saver:
         if reply.unchanged or self._held is None or reply.start:
             return reply.unchanged
         return self._held.covers(reply.validators._replace(modified=reply.modified))
+
+    async def _foresee(self) -> Saved:
+        """What a run would come to, as far as that is known without the body. Raises what would be in its way
+        here; the peer is asked only how old the object is, where that decides."""
+        if self._held is not None:
+            facts = replace(self._first, options=replace(self._first.options, want="facts"))
+            reply = await self._retrier([facts], MemoryStore(), leave).retry(self._clock)
+            if self._covers(reply):
+                return self._left_alone()
+        elif self._order.exists == "fail":
+            check_free(self._path)
+        return replace(self._left_alone(), skipped=False, bytes=0)
 
     async def _fetch(self, sink: PartialFile) -> Saved:
         if sink.dropped is not None:

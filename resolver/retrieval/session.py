@@ -312,8 +312,8 @@ class Resolver:
         mirrors: Sequence[UrlLike] = (),
         listings: bool = True,
         listed: Validators | None = None,
-        etag: str | None = None,
         meta: bool = False,
+        dry_run: bool = False,
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Saved:
@@ -324,13 +324,15 @@ class Resolver:
         to do about a file that has the name already: `fail` (`LocalError`, before anything is sent),
         `resume` (it counts as begun), `skip`, `newer` (fetch only what is later, or of the same time and
         another size), `replace`, `rename` (take the next free name). For `newer`, `listed` is what a listing
-        said for certain of the object: where the file agrees nothing is sent; `etag` is the entity tag of
-        the file that is there. `make_directory` makes the directory it goes to. With `digest` the SHA-256 of
-        the file is taken. `checksum` is `ALG:HEX` or `auto`; a file that does not match is fetched once
-        more, then removed (`ChecksumMismatch`); so is one that has not the `size` that was given, and a place
-        that announces another is not asked for its octets. `mirrors` are other places, which take over when
+        said for certain of the object: where the file agrees nothing is sent. `make_directory` makes
+        the directory it goes to. With `digest` the SHA-256 of the file is taken. `checksum` is
+        `ALG:HEX` or `auto`; a file that does not match is fetched once more, then removed
+        (`ChecksumMismatch`); so is one that has not the `size` that was given, and a place that
+        announces another is not asked for its octets. `mirrors` are other places, which take over when
         one fails, before those of its host. A listing becomes a file of lines; without `listings` it is
-        refused (S14). `meta` writes how it came beside it, into `path` + `.meta.json`."""
+        refused (S14). `meta` writes how it came beside it, into `path` + `.meta.json`. With `dry_run`
+        nothing is written and no body asked for: what would be fetched has no octets, what stays is
+        `skipped`."""
         first = self._request(url, origin, referrer, want="file", prompt=True)
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         others += self._elsewhere(first.url, origin, referrer)
@@ -346,7 +348,7 @@ class Resolver:
             crowd=self._crowd,
             listings=listings,
             listed=listed or Validators(),
-            etag=etag,
+            dry_run=dry_run,
             below=self._below,
             meta=meta,
         )

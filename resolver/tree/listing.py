@@ -71,6 +71,8 @@ class Place(Protocol):
 
     @property
     def inventory(self) -> Inventory | None: ...
+    @property
+    def is_dry(self) -> bool: ...
 
     def announce(self, count: int) -> None:
         """So many more are ready."""
@@ -265,7 +267,8 @@ class DirectoryListing:
         """Names for all, before the first of them is asked for; then they are ready. Raises `LocalError`
         where the directory cannot be made here."""
         try:
-            make_directory(self._place.path, self._place.below)
+            if not self._place.is_dry:
+                make_directory(self._place.path, self._place.below)
         except ResolveError:
             self._spool.drop_listed(self._number)
             raise

@@ -25,8 +25,8 @@ CREATE TABLE kept (path BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT NOT NULL) WITHOUT ROWID;
 """
 
-#: What is beside a file that says something of it.
-_BESIDE = (".meta.json",)
+#: How a file is called that is beside another one and says something of it.
+_BESIDE = ".meta.json"
 
 
 class Surplus(NamedTuple):
@@ -146,11 +146,13 @@ class Pruner:
 
     def _stays(self, parts: tuple[str, ...], found: Found, url: str) -> bool:
         name = found.name
-        if name.startswith(".") or is_kept_beside(name) or (found.device, found.inode) in self._spared:
+        if name.startswith(".") or (found.device, found.inode) in self._spared:
             return True
         if found.is_directory:
-            return False
-        stem = next((name.removesuffix(end) for end in _BESIDE if name.endswith(end)), None)
-        if stem and self._inventory.has(self._here(*parts[:-1], stem)):
+            return is_kept_beside(name)
+        stem = name.removesuffix(_BESIDE)
+        if stem != name and not self._inventory.has(self._here(*parts[:-1], stem)):
+            name = stem  # it goes with what it tells of
+        elif is_kept_beside(name):
             return True
         return not found.is_file or not self._takes(name, f"{url}{name}")

@@ -181,6 +181,7 @@ class Directory(Item):
     below = property(lambda self: self.tree.top.below)
     selection = property(lambda self: self.tree.top.selection)
     inventory = property(lambda self: self._walk.inventory)
+    is_dry = property(lambda self: self._walk.dry_run)
     deepest = property(lambda self: min(self.tree.top.depth, DEEPEST))
 
     async def run(self) -> Listed | Saved | None:
@@ -206,15 +207,21 @@ class Directory(Item):
 
 class Walk:
     """An async iterator of items, for one reader; to be closed. What `robots` forbid is left alone; what
-    was listed goes to the `inventory`. `plant` may be called until `no_more`. Whoever gets an item runs or
-    fetches it, to its end."""
+    was listed goes to the `inventory`; of a `dry_run` no directory is made. `plant` may be called until
+    `no_more`. Whoever gets an item runs or fetches it, to its end."""
 
     def __init__(
-        self, session: Resolver, *, robots: Robots | None = None, inventory: Inventory | None = None
+        self,
+        session: Resolver,
+        *,
+        robots: Robots | None = None,
+        inventory: Inventory | None = None,
+        dry_run: bool = False,
     ) -> None:
         self._session = session
         self.robots = robots
         self.inventory = inventory
+        self.dry_run = dry_run
         self.spool = Spool()
         self._trees: dict[int, Tree] = {}
         self._planted = 0

@@ -136,15 +136,26 @@ class Tagged:
         return replace(page, content=b"", status=304, reason="Not Modified")
 
 
-@pytest.mark.parametrize(("etag", "after"), [('"1"', b"ours"), ('"0"', OBJECT), (None, b"ours")])
-async def test_an_entity_tag_tells_more_than_a_time(
-    etag: str | None, after: bytes, nursery: trio.Nursery, tmp_path: Path
+async def test_an_entity_tag_in_the_sidecar_tells_more_than_a_time(
+    nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    server = await serve(nursery, {"/object": replace(PAGE, guard=Tagged())})
-    (tmp_path / "object").write_bytes(b"ours")
+    """As long as the file is the one that was saved."""
+    tagged = replace(UNDATED, headers=(("ETag", '"1"'),), guard=Tagged())
+    server = await serve(nursery, {"/object": tagged})
+
+    async def again() -> bool:
+        saved = await session.save(server.url("/object"), tmp_path / "object", exists="newer", meta=True)
+        return saved.skipped
+
     async with Resolver() as session:
-        await session.save(server.url("/object"), tmp_path / "object", exists="newer", etag=etag)
-    assert contents(tmp_path) == {"object": after}
+        assert [await again(), await again()] == [False, True]
+        assert server.requests[1].values("if-none-match") == ['"1"']
+        (tmp_path / "object").write_bytes(b"mine")
+        assert not await again()
+        assert server.requests[2].values("if-none-match") == []
+        (tmp_path / "object.meta.json").unlink()
+        assert not await again()
+    assert (tmp_path / "object").read_bytes() == OBJECT
 
 
 @pytest.mark.parametrize(
@@ -449,3 +460,41 @@ async def test_a_mirror_with_another_object_is_found_out(nursery: trio.Nursery, 
     assert error.exit_code == 10
     assert [request.values("range") for request in servers[1].requests] == [[], []]
     assert contents(tmp_path) == {}
+
+
+# -- what would be done
+
+
+@pytest.mark.parametrize(
+    ("exists", "held_at", "asked", "skipped"),
+    [
+        ("skip", 0, [], True),
+        ("newer", -10, ["HEAD"], False),
+        ("newer", +10, ["HEAD"], True),
+        ("replace", 0, [], False),
+        ("rename", 0, [], False),
+        ("resume", 0, [], False),
+    ],
+)
+async def test_what_would_be_done_is_told_and_not_done(
+    exists: Exists, held_at: int, asked: list[str], skipped: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object").write_bytes(b"old")
+    os.utime(tmp_path / "object", (WHEN.timestamp() + held_at,) * 2)
+    async with Resolver() as session:
+        saved = await session.save(server.url("/object"), tmp_path / "object", exists=exists, dry_run=True)
+    assert (saved.skipped, saved.bytes) == (skipped, 3 if skipped else 0)
+    assert saved.path == str(tmp_path / ("object.2" if exists == "rename" else "object"))
+    assert (methods(server), contents(tmp_path)) == (asked, {"object": b"old"})
+
+
+async def test_what_would_be_in_the_way_is_told(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    async with Resolver() as session:
+        saved = await session.save(server.url("/object"), tmp_path / "object", dry_run=True)
+        assert (saved.skipped, saved.bytes, contents(tmp_path)) == (False, 0, {})
+        (tmp_path / "object").write_bytes(b"old")
+        with pytest.raises(LocalError, match=r"exists already.*--exists"):
+            await session.save(server.url("/object"), tmp_path / "object", dry_run=True)
+    assert server.requests == []

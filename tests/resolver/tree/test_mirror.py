@@ -89,7 +89,7 @@ async def test_what_listings_tell_nothing_of_stays(source: Path, tmp_path: Path)
 
     def change() -> None:
         plant(top, STAY)
-        plant(top, {"gone/.hidden": b"x", "gone/seen": b"x"})
+        plant(top, {"gone/.hidden": b"x", "gone/seen": b"x", "gone/seen.meta.json": b"{}"})
         plant(tmp_path / "outside", {"precious": b"x"})
         (top / "link").symlink_to(tmp_path / "outside/precious")
         (top / "folder").symlink_to(tmp_path / "outside")
@@ -97,7 +97,7 @@ async def test_what_listings_tell_nothing_of_stays(source: Path, tmp_path: Path)
         os.mkfifo(top / "pipe")
 
     found = await again(source.as_uri() + "/", tmp_path / "here", change)
-    assert paths(found) == ["gone/seen"]
+    assert paths(found) == ["gone/seen", "gone/seen.meta.json"]
 
 
 @pytest.mark.parametrize(
