@@ -1,0 +1,219 @@
+"""A group as a mailbox: as Python's own `mailbox` reads it, and as runs that were killed leave it."""
+
+from __future__ import annotations
+
+import json
+import mailbox
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.nntp import Article, Behaviour, Group, NewsServer, Spool, serve
+from protocols.contract import Options
+from protocols.errors import Declined, LocalError, ResolveError
+from resolver.disk.mailbox import Maildir, Mbox
+from resolver.retrieval.response import Saved
+from resolver.retrieval.session import Resolver
+from resolver.tree.group import Gathering, source_of
+from resolver.url import parse
+
+HEAD = b"Message-ID: <%d@h>\r\nFrom: a@h\r\nDate: Sun, 09 Sep 2001 01:46:40 GMT\r\nSubject: %d\r\n\r\n"
+BODIES = {
+    1: b"plain\r\n",
+    2: b"From here\r\n>From there\r\nFromage\r\n From\r\n",
+    3: b".\r\n..two\r\n",
+    4: b"bytes \x00\x80\xff, a bare \r and a bare \nFrom behind\r\n",
+    5: b"",
+    7: b"From " * 40_000 + b"\r\n",
+    9: b"\r\n\r\nFrom x Sun Sep  9 01:46:40 2001\r\n\r\n",
+}
+ARTICLES = {number: HEAD % (number, number) + body for number, body in BODIES.items()}
+MOMENT = datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
+
+
+def spool(*numbers: int) -> Spool:
+    found = {number: Article(b"<%d@h>" % number, ARTICLES[number]) for number in numbers or ARTICLES}
+    return Spool({b"comp.misc": Group(found)})
+
+
+def as_file(article: bytes) -> bytes:
+    return article.replace(b"\r\n", b"\n")
+
+
+async def gather(server: NewsServer, path: Path, form: type[Mbox] | type[Maildir] = Mbox) -> Saved:
+    url = parse(server.url("comp.misc"))
+    async with Resolver(options=Options(entries=0)) as session:
+        return await Gathering(session, url, form(str(path), source_of(url)), str(path)).run()
+
+
+def in_mbox(path: Path) -> list[bytes]:
+    """As Python reads them; what mboxrd quoted is as it was."""
+    found = mailbox.mbox(str(path), create=False)
+    octets = [found.get_bytes(key) for key in found.keys()]  # noqa: SIM118
+    found.close()
+    return [re.sub(rb"(?m)^>(>*From )", rb"\1", each) for each in octets]
+
+
+def in_maildir(path: Path) -> list[bytes]:
+    found = mailbox.Maildir(str(path), create=False)
+    return sorted(found.get_bytes(key) for key in found.keys())  # noqa: SIM118
+
+
+def fetched(server: NewsServer) -> list[bytes]:
+    return [command for command in server.commands if command.split(b" ")[0].upper() == b"ARTICLE"]
+
+
+async def test_a_group_becomes_a_file(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, spool())
+    saved = await gather(server, tmp_path / "box")
+    assert in_mbox(tmp_path / "box") == [as_file(each) for each in ARTICLES.values()]
+    assert (saved.bytes, saved.resumed_from) == (os.stat(tmp_path / "box").st_size, 0)
+    assert os.listdir(tmp_path) == ["box"]
+    first = (tmp_path / "box").read_bytes().partition(b"\n")[0]
+    assert re.fullmatch(rb"From comp\.misc@127\.0\.0\.1:\d+/1 Sun Sep  9 01:46:40 2001", first)
+
+
+async def test_a_group_becomes_files(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, spool())
+    await gather(server, tmp_path / "box", Maildir)
+    assert in_maildir(tmp_path / "box") == sorted(as_file(each) for each in ARTICLES.values())
+    assert os.listdir(tmp_path / "box/tmp") == []
+
+
+@pytest.mark.parametrize("form", [Mbox, Maildir])
+async def test_what_is_there_is_not_asked_for_again(
+    form: type[Mbox] | type[Maildir], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Not even where it was read meanwhile, and so got another name."""
+    few, all_ = await serve(nursery, spool(1, 2, 5)), await serve(nursery, spool())
+    held = {1, 2, 5}
+    path = tmp_path / "box"
+    box = form(str(path), source_of(parse(all_.url("comp.misc"))))
+    box.open()
+    for number in held:
+        box.add(number, MOMENT, ARTICLES[number])
+    box.close()
+    if form is Maildir:
+        for name in os.listdir(path / "new"):
+            (path / "new" / name).rename(path / "cur" / f"{name}:2,S")
+    saved = await gather(all_, path, form)
+    assert len(fetched(all_)) == len(ARTICLES) - len(held)
+    assert sorted(in_mbox(path) if form is Mbox else in_maildir(path)) == sorted(
+        as_file(each) for each in ARTICLES.values()
+    )
+    again = await gather(all_, path, form)
+    assert (again.skipped, len(fetched(all_)), again.bytes) == (True, len(ARTICLES) - len(held), saved.bytes)
+    assert fetched(few) == []
+
+
+async def test_numbers_of_another_server_are_other_ones(nursery: trio.Nursery, tmp_path: Path) -> None:
+    one, other = await serve(nursery, spool(1)), await serve(nursery, spool(1))
+    await gather(one, tmp_path / "box")
+    await gather(other, tmp_path / "box")
+    assert in_mbox(tmp_path / "box") == [as_file(ARTICLES[1])] * 2
+
+
+@pytest.mark.parametrize(
+    "torn", [b"", b"From", b"From comp", b"From s@h/2 Sun", b"From s@h/2 Sun Sep\nhalf", b"\0" * 99]
+)
+async def test_what_a_run_that_was_killed_had_begun_is_cut_off(torn: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "box"
+    box = Mbox(str(path), "s@h")
+    box.open()
+    box.add(1, MOMENT, ARTICLES[1])
+    box._note()
+    whole = path.read_bytes()
+    os.close(box._fd)  # and so the lock; what is beside it stays
+    path.write_bytes(whole + torn)
+    again = Mbox(str(path), "s@h")
+    again.open()
+    assert again.numbers == {1}
+    again.close()
+    assert (path.read_bytes(), os.listdir(tmp_path)) == (whole, ["box"])
+
+
+@pytest.mark.parametrize("written", [b"From me Sun Sep\n\nhello\n\n", None])
+def test_what_somebody_wrote_since_is_not_cut_off(written: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "box"
+    box = Mbox(str(path), "s@h")
+    box.open()
+    box.add(1, MOMENT, ARTICLES[1])
+    box._note()
+    os.close(box._fd)
+    whole = path.read_bytes()
+    if written is None:
+        (tmp_path / "other").write_bytes(whole + b"longer")
+        (tmp_path / "other").rename(path)
+    else:
+        path.write_bytes(whole + written)
+    before = path.read_bytes()
+    with pytest.raises(LocalError, match="part-state"):
+        Mbox(str(path), "s@h").open()
+    assert path.read_bytes() == before
+
+
+def test_a_mailbox_that_others_have_is_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "box"
+    path.write_bytes(b"From me Sun Sep  9 01:46:40 2001\nSubject: x\n\nno end")
+    box = Mbox(str(path), "s@h")
+    box.open()
+    box.add(1, MOMENT, ARTICLES[1])
+    box.close()
+    assert in_mbox(path) == [b"Subject: x\n\nno end\n", as_file(ARTICLES[1])]
+
+
+def test_what_is_no_mailbox_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"From\n")
+    (tmp_path / "link").symlink_to("outside")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "kept").write_bytes(b"")
+    (tmp_path / "kept.part-state").write_bytes(b'{"format": "somebody\'s"}')
+    for name in ("text", "link", "pipe", "kept", "x.part"):
+        with pytest.raises(LocalError):
+            Mbox(str(tmp_path / name), "s@h").open()
+    assert (tmp_path / "text").read_bytes() == b"From\n"
+    assert not (tmp_path / "outside").exists()
+
+
+def test_two_runs_do_not_write_to_one(tmp_path: Path) -> None:
+    box = Mbox(str(tmp_path / "box"), "s@h")
+    box.open()
+    with pytest.raises(LocalError, match="another process"):
+        Mbox(str(tmp_path / "box"), "s@h").open()
+    box.close()
+
+
+def test_a_state_is_written_as_it_grows(tmp_path: Path) -> None:
+    box = Mbox(str(tmp_path / "box"), "s@h")
+    box.open()
+    box.add(1, MOMENT, b"x" * 2_000_000)
+    box.add(2, MOMENT, b"y")
+    state = json.loads((tmp_path / "box.part-state").read_bytes())
+    box.close()
+    assert 2_000_000 < state["size"] < os.stat(tmp_path / "box").st_size
+
+
+async def test_what_fails_leaves_what_came_before(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """What is gone by then is told, and passed over."""
+    gone, broken = {b"ARTICLE 2": b"423 gone\r\n"}, {b"ARTICLE 4": b"503 broken\r\n"}
+    said = {command: Behaviour(instead=reply) for command, reply in {**gone, **broken}.items()}
+    server = await serve(nursery, spool(), behaviours=said)
+    with pytest.raises(ResolveError, match="broken"):
+        await gather(server, tmp_path / "box")
+    assert in_mbox(tmp_path / "box") == [as_file(ARTICLES[number]) for number in (1, 3)]
+    well = await serve(nursery, spool(), behaviours={b"ARTICLE 2": Behaviour(instead=b"423 gone\r\n")})
+    saved = await gather(well, tmp_path / "well")
+    assert [finding.rule for finding in saved.findings] == ["nntp:article-gone"]
+    assert len(in_mbox(tmp_path / "well")) == len(ARTICLES) - 1
+
+
+async def test_an_article_is_no_group(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, spool())
+    url = parse(server.url("comp.misc/1"))
+    async with Resolver() as session:
+        with pytest.raises(Declined):
+            await Gathering(session, url, Mbox(str(tmp_path / "box"), "s@h"), "box").run()
