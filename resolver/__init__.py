@@ -84,6 +84,8 @@ if TYPE_CHECKING:
     from resolver.prompts import prompt
     from resolver.registry import register, schemes
     from resolver.representation import http_fields, http_status
+    from resolver.retrieval.many import SaveRequest
+    from resolver.retrieval.outcome import Outcome
     from resolver.retrieval.response import Response, Saved
     from resolver.retrieval.retry import Patience, RetryPolicy
     from resolver.retrieval.session import Resolver
@@ -134,6 +136,7 @@ _HOMES: dict[str, str] = {
     "NotFound": "protocols.errors",
     "Options": "protocols.options",
     "OtherUrl": "protocols.other",
+    "Outcome": "resolver.retrieval.outcome",
     "Patience": "resolver.retrieval.retry",
     "Plan": "resolver.plan",
     "Policy": "resolver.policy",
@@ -148,6 +151,7 @@ _HOMES: dict[str, str] = {
     "Response": "resolver.retrieval.response",
     "RetryPolicy": "resolver.retrieval.retry",
     "Retrying": "resolver.events",
+    "SaveRequest": "resolver.retrieval.many",
     "Saved": "resolver.retrieval.response",
     "Sent": "resolver.events",
     "Settings": "resolver.settings",
@@ -227,6 +231,7 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "NotFound",
     "Options",
     "OtherUrl",
+    "Outcome",
     "Patience",
     "Plan",
     "Policy",
@@ -241,6 +246,7 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "Response",
     "RetryPolicy",
     "Retrying",
+    "SaveRequest",
     "Saved",
     "Sent",
     "Settings",

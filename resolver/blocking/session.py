@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from protocols.contract import Entry, Origin
+from resolver.batch.running import Running
 from resolver.blocking.file import opened
 from resolver.blocking.likeness import like, made_of
 from resolver.blocking.reply import LiveReply, Records
-from resolver.portal import Portal, ThreadLost, portal
+from resolver.portal import Portal, ThreadLost, Values, portal
 from resolver.portal.opened import Held, Opened
 from resolver.retrieval import session
 from resolver.url import UrlLike
@@ -50,6 +51,20 @@ def _opening(
     return like(call, method)
 
 
+def _iterating(
+    method: Callable[Concatenate[session.Resolver, P], Running[T]],
+) -> Callable[Concatenate[Resolver, P], Values[T]]:
+    """The same for what is iterated over."""
+
+    def call(self: Resolver, /, *args: P.args, **kwargs: P.kwargs) -> Values[T]:
+        async def make(resolver: session.Resolver) -> Running[T]:
+            return method(resolver, *args, **kwargs)
+
+        return Values(self._home, partial(self._awaited, make))
+
+    return like(call, method)
+
+
 class Resolver:
     """Retrievals that share a policy, limits and what was learnt about hosts, for threads that wait.
 
@@ -70,6 +85,7 @@ class Resolver:
     fetch = _method(session.Resolver.fetch)
     info = _method(session.Resolver.info)
     save = _method(session.Resolver.save)
+    save_all = _iterating(session.Resolver.save_all)
     stream = _opening(session.Resolver.stream, LiveReply.of)
     listing = _opening(session.Resolver.listing, LiveReply.of)
     resume = _opening(session.Resolver.resume, LiveReply.of)

@@ -17,10 +17,10 @@ from resolver.url import build, parse, redact
 
 if TYPE_CHECKING:
     from protocols.contract import Origin, Url
-    from resolver.cli.claims import Claim
     from resolver.cli.lists import Fetched, Source
     from resolver.lists.listed import Listed
     from resolver.retrieval.checksum import Checksum
+    from resolver.retrieval.claims import Claim
 
 _ORIGINS = ("user", "chosen", "derived")
 _NOTHING: Mapping[str, Fetched] = {}
@@ -130,8 +130,8 @@ def _only_one(found: Iterator[Target]) -> Iterator[Target]:
 def _with_names(found: Iterator[Target], command: Command) -> Iterator[Target]:
     """Each takes its name here, in the order of the list, before anybody works on it. Where the server may
     choose, names go to whom it tells them first."""
-    from resolver.cli.claims import Claim, Names  # what is not saved has no need of them
     from resolver.disk.names import is_free
+    from resolver.retrieval.claims import Claim, Names  # what is not saved has no need of them
 
     renames = command.exists == "rename"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Unpack
+from typing import Protocol, TypeVar, Unpack
 
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
 from resolver.environment import proxies_here
@@ -33,6 +34,19 @@ _ANOTHER_RUN = (
     "and keeps connections there: make and enter one in each"
 )
 
+_NOT_ENTERED = "this Resolver was not entered: nobody would end what goes on behind the call (async with)"
+
+
+class Closing(Protocol):
+    """What goes on until it has ended, or is closed."""
+
+    when_ended: Callable[[], object]
+
+    async def aclose(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closing)
+
 
 class Network:
     """Policy, limits, look-ups and TLS trust of one run. Opens nothing by itself.
@@ -55,6 +69,8 @@ class Network:
         self._reported: set[Finding] = set()
         self._transfers = 0
         self._run: object = None
+        self._closing: set[Closing] = set()
+        self.proxy, self.environment = proxy, environment
         self._news_server = settings.get("news_server")
         pool = Pool()
         self._shared = Shared(
@@ -87,8 +103,19 @@ class Network:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for each in list(self._closing):
+            await each.aclose()
         self._run = None
         await self._shared.pool.aclose()
+
+    def hold(self, closing: C) -> C:
+        """Close it when this is left, if it has not ended. Raises `RuntimeError` where nobody would."""
+        if self._run is None:
+            raise RuntimeError(_NOT_ENTERED)
+        self._check_run()
+        self._closing.add(closing)
+        closing.when_ended = partial(self._closing.discard, closing)
+        return closing
 
     def _listen(self) -> None:
         """Made before a program turned its log on, it is in the log all the same."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import sys
 
-from resolver.loops.loop import Event, Loop, Nursery, Scope
+from resolver.loops.loop import Background, Event, Loop, Nursery, Scope
 
-__all__ = ["Event", "Loop", "Nursery", "Scope", "is_cancel", "running"]
+__all__ = ["Background", "Event", "Loop", "Nursery", "Scope", "is_cancel", "running"]
 
 _NONE_RUNS = (
     "url-resolver waits under trio or asyncio, and no task of either is running here. "

@@ -49,6 +49,17 @@ class Event(Protocol):
     async def wait(self) -> object: ...
 
 
+class Background(Protocol):
+    """What goes on by itself, whoever began it, until it ends, is cancelled, or the run of the loop is over.
+    It raises nothing but a cancel."""
+
+    def cancel(self) -> object: ...
+
+    async def wait(self) -> None:
+        """Until it has ended: also where the caller is cancelled, which it hears of behind that."""
+        ...
+
+
 class InThread(Protocol):
     """Calls a function in a thread, and waits for it to the end: also where the caller is cancelled, which
     it hears of behind that."""
@@ -87,6 +98,7 @@ class Loop:
     wait_readable: Callable[[int], Awaitable[None]]
     wait_writable: Callable[[int], Awaitable[None]]
     notify_closing: Callable[[int], None]
+    in_background: Callable[[Callable[[], Coroutine[object, object, None]]], Background]
     in_thread: InThread
     getaddrinfo: GetAddrInfo
     cancelled: type[BaseException]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import NoReturn, TypeVar, cast
@@ -35,9 +35,20 @@ def move_on_at(deadline: float) -> Scope:
     return anyio.CancelScope(deadline=deadline)
 
 
-async def in_thread(function: Callable[..., T], *args: object) -> T:
-    """See `InThread`."""
-    result = _begin(partial(function, *args), daemon=False)
+class InBackground:
+    """See `Background`."""
+
+    def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
+        self._task = asyncio.get_running_loop().create_task(function())
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+    async def wait(self) -> None:
+        await _to_the_end(self._task)
+
+
+async def _to_the_end(result: asyncio.Future[T]) -> None:
     cancelled: BaseException | None = None
     with anyio.CancelScope(shield=True):  # anyio cancels again and again, and would find us waiting
         while not result.done():
@@ -46,8 +57,15 @@ async def in_thread(function: Callable[..., T], *args: object) -> T:
             except asyncio.CancelledError as error:
                 cancelled = error
     if cancelled is not None:
-        result.exception()  # nobody is there to hear it
+        if not result.cancelled():
+            result.exception()  # nobody is there to hear it
         raise cancelled
+
+
+async def in_thread(function: Callable[..., T], *args: object) -> T:
+    """See `InThread`."""
+    result = _begin(partial(function, *args), daemon=False)
+    await _to_the_end(result)
     return result.result()
 
 
@@ -97,6 +115,7 @@ LOOP = Loop(
     wait_readable=anyio.wait_readable,
     wait_writable=anyio.wait_writable,
     notify_closing=anyio.notify_closing,
+    in_background=InBackground,
     in_thread=in_thread,
     getaddrinfo=getaddrinfo,
     cancelled=asyncio.CancelledError,

@@ -13,5 +13,6 @@ from resolver.portal.ahead import MOST
 from resolver.portal.body import Body
 from resolver.portal.opened import Held, Opened
 from resolver.portal.thread import Portal, ThreadLost, ask, portal, told
+from resolver.portal.values import Values
 
-__all__ = ["MOST", "Body", "Held", "Opened", "Portal", "ThreadLost", "ask", "portal", "told"]
+__all__ = ["MOST", "Body", "Held", "Opened", "Portal", "ThreadLost", "Values", "ask", "portal", "told"]

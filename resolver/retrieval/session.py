@@ -25,13 +25,8 @@ from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.crowd import Crowd
 from resolver.retrieval.description import described
 from resolver.retrieval.hops import Request, learnt
-from resolver.retrieval.limits import (
-    Most,
-    located,
-    most_collected,
-    most_streamed,
-    unbounded,
-)
+from resolver.retrieval.limits import Most, located, most_collected, most_streamed, unbounded
+from resolver.retrieval.many import SavesMany
 from resolver.retrieval.mirrored import Prefixes, mirrored
 from resolver.retrieval.naming import index_suffix, is_index, server_file_name
 from resolver.retrieval.response import Response, Saved
@@ -49,7 +44,7 @@ if TYPE_CHECKING:
     from resolver.retrieval.terminal_session import TerminalSession, Window
 
 
-class Resolver:
+class Resolver(SavesMany):
     """Retrievals that share a policy, limits and what was learnt about hosts.
 
     An async context manager; leaving it closes what is kept open. Safe to use from several tasks. What it may

@@ -70,7 +70,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "trio.lowlevel.checkpoint trio.lowlevel.checkpoint_if_cancelled trio.lowlevel.current_trio_token "
         "trio.lowlevel.in_trio_task trio.lowlevel.notify_closing trio.lowlevel.wait_readable "
         "trio.lowlevel.wait_writable trio.move_on_after trio.move_on_at trio.open_nursery trio.sleep "
-        "trio.sleep_forever trio.socket.getaddrinfo trio.to_thread.run_sync",
+        "trio.sleep_forever trio.socket.getaddrinfo trio.to_thread.run_sync contextvars.copy_context "
+        "trio.CancelScope trio.lowlevel.spawn_system_task",
     ),
     (
         "resolver.loops.on_asyncio",

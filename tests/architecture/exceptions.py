@@ -19,6 +19,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
     },
     shape.catches_what_it_means: {
         "resolver.loops.on_asyncio": "what a thread raises is raised where it is waited for",
+        "resolver.batch.running": "whatever ends a batch is raised where its results are waited for",
         "resolver.portal.thread": "whatever ends an operation is raised in the thread that waits for it",
     },
     schemes.only_the_tables_name_schemes: {

@@ -55,6 +55,11 @@ class Claim:
         self._had: dict[str, str] = {}
         self.number = number
 
+    @property
+    def first(self) -> str | None:
+        """The path that it has, as far as that is known."""
+        return next(iter(self._had.values()), None)
+
     def take(self, wanted: str, url: str) -> str:
         """The path that this URL has instead of the one it wants, or that one; always the same. `url` is the
         URL, redacted."""

@@ -1,0 +1,175 @@
+"""Many objects saved by one call: each told of, under its own name, and none lost when it ends early."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.http import Behaviour, HttpServer, Page, serve
+from protocols.errors import InvalidUrl, NotFound
+from resolver import Outcome, Policy, SaveRequest
+from resolver.cli.outcome import done
+from resolver.retrieval.outcome import outcome_of
+from resolver.retrieval.response import Saved
+from resolver.retrieval.retry import RetryPolicy
+from resolver.retrieval.session import Resolver
+from tests.hang import HANG
+
+SITE = {f"/{number}.txt": Page(str(number).encode()) for number in range(9)}
+ONCE = RetryPolicy()
+
+
+@pytest.fixture
+async def server(nursery: trio.Nursery) -> HttpServer:
+    return await serve(nursery, SITE)
+
+
+async def all_of(session: Resolver, requests: object, **how: object) -> list[Outcome]:
+    with trio.fail_after(HANG):
+        return [outcome async for outcome in session.save_all(requests, **how)]  # type: ignore[arg-type]
+
+
+async def test_each_is_saved_under_the_name_that_the_command_gives(
+    server: HttpServer, tmp_path: Path
+) -> None:
+    urls = [*map(server.url, SITE), server.url("/0.txt")]
+    async with Resolver() as session:
+        outcomes = await all_of(session, urls, directory=tmp_path)
+    assert {outcome.status for outcome in outcomes} == {"done"}
+    assert sorted(os.listdir(tmp_path)) == sorted([*(f"{number}.txt" for number in range(9)), "0.2.txt"])
+    by_path = {os.path.basename(outcome.path or ""): outcome.url for outcome in outcomes}
+    assert by_path["8.txt"] == server.url("/8.txt")
+
+
+async def test_what_fails_is_an_outcome_and_stops_nothing(server: HttpServer, tmp_path: Path) -> None:
+    requests = ["no url", server.url("/none"), server.url("/1.txt"), "http://h.example:25/x"]
+    async with Resolver(patience=ONCE) as session:
+        outcomes = await all_of(session, requests, directory=tmp_path, concurrency=1)
+    by_url = {outcome.url: outcome for outcome in outcomes}  # hosts take turns
+    told = [by_url[url] for url in requests]
+    assert [(outcome.status, outcome.exit) for outcome in told] == [
+        ("refused", 12),
+        ("failed", 8),
+        ("done", 0),
+        ("refused", 9),
+    ]
+    assert [type(outcome.error) for outcome in told[:2]] == [InvalidUrl, NotFound]
+    assert [finding.rule for finding in told[3].findings] == ["S04"]
+
+
+async def test_a_request_says_more(server: HttpServer, tmp_path: Path) -> None:
+    requests = [
+        SaveRequest(server.url("/1.txt"), "a/b", size=1),
+        SaveRequest(server.url("/2.txt"), checksum="md5:" + "0" * 32),
+    ]
+    async with Resolver(patience=ONCE) as session:
+        first, second = await all_of(session, requests, directory=tmp_path, concurrency=1)
+    assert first.path == str(tmp_path / "a/b")
+    assert "length" in first.verified
+    assert second.exit == 10
+
+
+async def test_an_outcome_can_be_sent_and_says_what_the_command_says(
+    server: HttpServer, tmp_path: Path
+) -> None:
+    async with Resolver(patience=ONCE) as session:
+        good, bad = await all_of(
+            session, [server.url("/1.txt"), server.url("/none")], directory=tmp_path, concurrency=1
+        )
+        saved = await session.save(server.url("/2.txt"), tmp_path / "2", digest=True)
+    for outcome in (good, bad):
+        again = pickle.loads(pickle.dumps(outcome))
+        assert again.as_json() == outcome.as_json()
+        json.dumps(outcome.as_json())
+    assert isinstance(saved, Saved)
+    assert outcome_of(saved, "http", saved.path).as_json() == done(saved, "http")
+    assert good.as_json().keys() == bad.as_json().keys() == done(saved, "http").keys()
+    assert bad.as_json()["error"] == {"code": "NotFound", "message": bad.error and bad.error.message}
+
+
+class Read:
+    """Requests that say how many of them were read."""
+
+    def __init__(self, server: HttpServer, count: int) -> None:
+        self.server = server
+        self.count = count
+        self.read = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for _ in range(self.count):
+            self.read += 1
+            yield self.server.url("/1.txt")
+
+    async def one_by_one(self) -> AsyncIterator[str]:
+        for url in self:
+            await trio.lowlevel.checkpoint()
+            yield url
+
+
+@pytest.mark.parametrize("form", [lambda given: given, Read.one_by_one], ids=["iterable", "async"])
+async def test_no_more_is_read_and_done_than_there_is_room_for(
+    form: Callable[[Read], Iterator[str]], server: HttpServer, tmp_path: Path
+) -> None:
+    given = Read(server, 5_000)
+    async with Resolver() as session:
+        outcomes = session.save_all(form(given), directory=tmp_path, concurrency=2, exists="replace")
+        with trio.fail_after(HANG):
+            async for _ in outcomes:
+                break
+            await outcomes.aclose()
+    assert given.read <= 1_003
+    assert len(server.requests) <= 3
+
+
+async def test_what_is_left_half_way_can_be_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Leaving the session cancels what is under way; what has come stays, and the next run goes on behind."""
+    large = Page(bytes(100_000), headers=(("ETag", '"1"'),), parts=True)
+    server = await serve(
+        nursery, {"/large": large, "/small": Page(b"s")}, {"/large": Behaviour(drip=0.0, times=1)}
+    )
+    urls = [server.url("/small"), server.url("/large")]
+    came = trio.Event()
+
+    def watch(event: object) -> None:
+        if getattr(event, "received", 0) > 1_000:
+            came.set()
+
+    with trio.fail_after(HANG):
+        async with Resolver(on_event=watch) as session:
+            outcome = await anext(session.save_all(urls, directory=tmp_path))
+            assert outcome.path == str(tmp_path / "small")
+            await came.wait()
+    assert sorted(os.listdir(tmp_path)) == ["large.part", "large.part-state", "small"]
+    async with Resolver() as session:
+        outcomes = await all_of(session, urls, directory=tmp_path, exists="skip")
+    assert sorted((outcome.status, outcome.resumed_from > 0) for outcome in outcomes) == [
+        ("done", True),
+        ("skipped", False),
+    ]
+
+
+async def test_a_consumer_that_is_cancelled_leaves_nothing_behind(server: HttpServer, tmp_path: Path) -> None:
+    with trio.fail_after(HANG), trio.CancelScope() as scope:
+        async with Resolver() as session, aclosing(session.save_all([server.url("/1.txt")] * 9)) as outcomes:
+            scope.cancel()
+            await anext(outcomes)
+    assert scope.cancelled_caught
+
+
+async def test_one_that_was_not_entered_has_nobody_to_end_it() -> None:
+    with pytest.raises(RuntimeError, match="not entered"):
+        Resolver(policy=Policy.default()).save_all([])
+
+
+@pytest.mark.parametrize("how", [{"concurrency": 0}, {"per_host": 0}, {"host_rate": 0.0}])
+async def test_numbers_that_mean_nothing(how: dict[str, float]) -> None:
+    async with Resolver() as session:
+        with pytest.raises(ValueError, match=r"above 0|1 or more"):
+            session.save_all([], **how)  # type: ignore[arg-type]
