@@ -37,7 +37,8 @@ class Watcher:
         if isinstance(event, Warned) and not self._quiet and self._is_news(event):
             complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
         if isinstance(event, Retrying) and not self._quiet:
-            complain(f"{event.url}: {words_of(event.error)}; again in {event.delay:.1f} s")
+            when = f"{event.delay:.1f} s" if event.delay else "its turn"  # behind others of its host
+            complain(f"{event.url}: {words_of(event.error)}; again in {when}")
         if self._trace is not None and (line := line_of(event)) is not None:
             self._trace.line(line, self._words.said(event, line))
 

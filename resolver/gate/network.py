@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -103,8 +104,12 @@ class Network:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for each in list(self._closing):
-            await each.aclose()
+        async with AsyncExitStack() as leaving:  # all of it, also where the first is left by a cancel
+            leaving.push_async_callback(self._leave)
+            for each in self._closing:
+                leaving.push_async_callback(each.aclose)
+
+    async def _leave(self) -> None:
         self._run = None
         await self._shared.pool.aclose()
 
