@@ -32,6 +32,7 @@ Report: TypeAlias = Callable[[LocalError], None]
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 #: Octets by which the first line of a list tells what it is.
 _BEGINNING = 128
+_AT_ONCE = 65_536
 
 
 class Fetched(NamedTuple):
@@ -64,7 +65,7 @@ def sources(command: Command, fetched: Mapping[str, Fetched]) -> Iterator[Source
     for name in command.lists:
         if (found := fetched.get(name)) is not None:
             led = (found.url.shown, found.address)
-            yield Source(redact(name), iter((found.octets,)), "derived", led, found.url, fetched=True)
+            yield Source(redact(name), _pieces(found.octets), "derived", led, found.url, fetched=True)
         elif is_url(name):
             if command.verb not in ONLINE:
                 raise LocalError(f"{redact(name)}: {command.verb} fetches nothing, and so no list")
@@ -72,6 +73,12 @@ def sources(command: Command, fetched: Mapping[str, Fetched]) -> Iterator[Source
             base = None if command.referrer is None else parse(command.referrer)
             pieces = streams.read_list(name)
             yield Source(name, pieces, command.origin, referrer, base, fetched=False)
+
+
+def _pieces(octets: bytes) -> Iterator[bytes]:
+    """As a file would give them: nothing that is read later is held twice."""
+    for start in range(0, len(octets), _AT_ONCE):
+        yield octets[start : start + _AT_ONCE]
 
 
 def items(source: Source, report: Report) -> Iterator[tuple[str, Item]]:

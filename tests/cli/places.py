@@ -137,6 +137,8 @@ LISTS: Mapping[str, Page] = {
     "/pub/sub/b": Page(B, "application/octet-stream"),
     "/pub/SHA256SUMS": Page(f"# digests\n{_sum(A, 'a')}{_sum(B, 'sub/b')}".encode()),
     "/pub/WRONG": Page(f"{_sum(A, 'sub/b')}{_sum(B, '../../b')}{_sum(A, 'a')}".encode()),
+    "/pub/long": Page(f"# {'-' * 65_530}\n{_sum(A, 'a')}#{'-' * 65_470}\n{_sum(B, 'sub/b')}".encode()),
+    "/pub/empty": Page(b""),
     "/elsewhere": moved("/pub/SHA256SUMS"),
     "/pub/two.meta4": Page(_METALINK, "application/metalink4+xml", guard=Here()),
     "/pub/cut.meta4": Page(_METALINK[: _METALINK.index(b'<file name="b">')], guard=Here()),

@@ -122,6 +122,12 @@ def test_a_list_that_cannot_be_had_keeps_no_other_from_being_read(at: dict[str, 
     assert resolve("get", "-i", at["ftp"] + "/pub/").status == 3
 
 
+def test_a_list_is_read_piece_by_piece(at: dict[str, str], folder: Path) -> None:
+    """Wherever the pieces end, and an empty one is no mistake."""
+    done = resolve("get", "-q", "-i", at["lists"] + "/pub/long", "-i", at["lists"] + "/pub/empty")
+    assert (done.status, files(folder), done.told) == (0, {"a": A, "sub/b": B}, "")
+
+
 def test_who_fetches_nothing_fetches_no_list(at: dict[str, str], folder: Path) -> None:
     done = resolve("explain", "-i", at["lists"] + "/pub/list")
     assert (done.status, done.out) == (3, b"")
