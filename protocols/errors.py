@@ -33,13 +33,13 @@ has all that it says.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeVar
-
+TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
+    from typing import Self, TypeVar
 
-E = TypeVar("E", bound="ResolveError")
+    E = TypeVar("E", bound="ResolveError")
 
 #: What stops a redirect, whatever rule it is (S10).
 _REDIRECT_REFUSED = 15

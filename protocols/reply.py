@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from protocols.headers import Headers
 from protocols.location import Finding, JsonValue, Kind, Referrer
 
 if TYPE_CHECKING:  # a plan makes replies, and needs no more of the contract
@@ -20,14 +19,14 @@ if TYPE_CHECKING:  # a plan makes replies, and needs no more of the contract
     from protocols.contract import Body
     from protocols.entry import EntryReader
     from protocols.errors import ResolveError
+    from protocols.headers import Headers
     from protocols.step import Dialogue
 
 #: A way to an object: the text of a location, or a dialogue of the same URL.
 Alternative: TypeAlias = "str | Callable[[], Dialogue[object]]"
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(NamedTuple):
     """The peer says that the object is elsewhere: `location` is its text, complete or relative to the
     URL asked, neither parsed nor judged; `code` what it said with it.
 
@@ -41,7 +40,7 @@ class Moved:
     code: str
     others: tuple[Alternative, ...] = ()
     found_in: Referrer | None = None
-    failed: ResolveError | None = field(default=None, compare=False)
+    failed: ResolveError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -69,6 +68,8 @@ class Facts:
     @property
     def headers(self) -> Headers:
         """`meta`, to be asked by name in any case."""
+        from protocols.headers import Headers  # as above
+
         return Headers(self.meta)
 
     @property

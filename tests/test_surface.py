@@ -24,7 +24,8 @@ HEAVY = frozenset(
     [
         *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl", "select"),
         *("email", "http", "urllib.request", "importlib.metadata", "logging", "subprocess", "threading"),
-        "rich",
+        *("rich", "secrets", "sqlite3"),
+        *("resolver.batch", "resolver.ledger", "resolver.tree"),
     ]
 )
 
@@ -75,6 +76,11 @@ def _command(*arguments: str) -> str:
 )
 def test_answers_without_the_network_import_nothing_heavy(code: str) -> None:
     assert _imported_by(code) & HEAVY == set()
+
+
+def test_help_and_the_version_wait_for_no_class_to_be_made_of_its_fields() -> None:
+    assert "dataclasses" not in _imported_by(_command("--help"))
+    assert _imported_by(_command("--version")) & {"dataclasses", "typing"} == set()
 
 
 def test_words_and_switches_need_no_argparse() -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.http.head import Head
 from protocols.http.url import HttpUrl
@@ -36,8 +34,7 @@ SuffixOf = Callable[[str], str]
 MEMORY = "http cookies"
 
 
-@dataclass(frozen=True, slots=True)
-class Cookie:
+class Cookie(NamedTuple):
     """`host` is what a request's host has to be, or with `subdomains` to end in. `port` is None for those of
     the schemes. `expires` is when it ends, in seconds since 1970, None with the session or where nobody keeps
     it; `http_only` is for the files of others."""
@@ -61,14 +58,14 @@ class Cookie:
         return (self.name, self.host, self.port, self.path, self.subdomains)
 
 
-@dataclass(slots=True)
 class Jar:
     """All cookies of a run, the oldest first. `revision` counts what servers changed. One that is kept has a
     `clock`, and its cookies may end."""
 
-    cookies: dict[tuple[object, ...], Cookie] = field(default_factory=dict)
-    revision: int = 0
-    clock: Callable[[], datetime] | None = None
+    def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
+        self.cookies: dict[tuple[object, ...], Cookie] = {}
+        self.revision = 0
+        self.clock = clock
 
     @property
     def now(self) -> float:
@@ -128,7 +125,7 @@ class Jar:
             self.revision += self.cookies.pop(cookie.key, None) is not None
             return
         if earlier is not None and (earlier.value, earlier.secure) == (cookie.value, cookie.secure):
-            self.cookies[cookie.key] = replace(earlier, expires=cookie.expires, http_only=cookie.http_only)
+            self.cookies[cookie.key] = earlier._replace(expires=cookie.expires, http_only=cookie.http_only)
             return
         self.revision += 1
         if earlier is None:
@@ -173,6 +170,8 @@ def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str,
 
 def is_alone(host: str) -> bool:
     """An address, or a name of one label."""
+    from ipaddress import ip_address  # 1 ms, and most runs are given no cookie
+
     try:
         ip_address(host)
     except ValueError:

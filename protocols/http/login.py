@@ -9,7 +9,6 @@ run.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
 from protocols.errors import AccessDenied
@@ -39,12 +38,12 @@ Place: TypeAlias = "tuple[str, int, bytes]"
 Sent: TypeAlias = Literal["nothing", "basic", "digest"]
 
 
-@dataclass(slots=True)
 class Sessions:
     """What the servers of a run have said of Digest, by host, port and user: the nonce that is being counted,
     None where the password was not taken."""
 
-    held: OrderedDict[Place, Digest | None] = field(default_factory=OrderedDict)
+    def __init__(self) -> None:
+        self.held: OrderedDict[Place, Digest | None] = OrderedDict()
 
     def find(self, place: Place) -> Digest | None:
         return self.held.get(place)

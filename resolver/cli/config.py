@@ -19,7 +19,6 @@ from resolver.cli.options import Option, rows
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
 from resolver.disk.own_file import MISSING, open_own
-from resolver.hosts import normal_name
 
 _MOST = 1_048_576  # octets of a file that a person writes
 
@@ -138,6 +137,8 @@ class _File:
             raise UsageError(f"{self._path}, line {line}: not TOML: {error}") from error
 
     def read(self) -> Configuration:
+        from resolver.hosts import normal_name  # as above
+
         settings: dict[str, Setting] = {}
         hosts: dict[str, HostSection] = {}
         for key, value in self._content.items():

@@ -7,7 +7,6 @@ what it takes is imported for those alone who have such a one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from protocols.errors import NotConfigured
@@ -31,6 +30,8 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _check_policy(name: str, value: Any) -> None:
+    from dataclasses import replace
+
     from resolver.policy import Policy
 
     said: dict[str, Any] = {name: frozenset(value) if isinstance(value, list) else value}

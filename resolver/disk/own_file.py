@@ -7,9 +7,7 @@ read either. What is read is what was looked at: one descriptor, whatever happen
 
 from __future__ import annotations
 
-import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -93,6 +91,8 @@ def update_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]
 @contextmanager
 def _locked(path: str, what: str) -> Iterator[int]:
     """The file, held against others who update it. What they put in its place is another file."""
+    import fcntl  # what is only read needs none
+
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
@@ -113,7 +113,7 @@ def _is_at(path: str, fd: int) -> bool:
 
 
 def _replace(path: str, octets: bytes) -> None:
-    new = f"{path}.{secrets.token_hex(8)}"
+    new = f"{path}.{os.urandom(8).hex()}"
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with open(fd, "wb") as file:

@@ -10,7 +10,6 @@ from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
 from protocols.scheme import Scheme
 from resolver import registry
-from resolver.hosts import names_of
 from resolver.policy.schemes import FREE, RULES, SchemeRules, rules_of
 from resolver.policy.settings import Policy
 from resolver.url import parse
@@ -128,6 +127,8 @@ def _endpoint_by(row: Scheme | None, url: Url, server: Server | None) -> Endpoin
 def host_key(url: Url) -> str:
     """What is the same for all URLs of one host, of whatever scheme and port; "" for files of this machine.
     Of those that name no host, where a setting does, what is the same for their scheme."""
+    from resolver.hosts import names_of  # a plan has no use for it
+
     place = endpoint_of(url)
     if place is not None:
         return names_of(place.host, place.port)[1]

@@ -199,7 +199,7 @@ class Retrieval:
         self._request, self._earlier = point.request, point.earlier
         if isinstance(alternative, str):
             policy, hops = self._network.policy, self._limits.hops
-            moved = replace(point.moved, location=alternative)
+            moved = point.moved._replace(location=alternative)
             reported, source = point.url_gate.reported_in_clear, point.url_gate.source
             following = next_request(
                 point.request, moved, source, point.earlier, policy, hops, in_clear=reported

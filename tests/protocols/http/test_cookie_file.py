@@ -37,7 +37,7 @@ GOOD: list[tuple[str, dict[str, object]]] = [
 @pytest.mark.parametrize(("line", "differs"), GOOD)
 def test_a_cookie(line: str, differs: dict[str, object]) -> None:
     found = parse_line(line.encode("latin-1") + b"\n", 0, installed())
-    assert found == type(ONE)(**{**{name: getattr(ONE, name) for name in ONE.__slots__}, **differs})
+    assert found == type(ONE)(**{**{name: getattr(ONE, name) for name in ONE._fields}, **differs})
     assert found is not None
     assert parse_line(line_of(found), 0, installed()) == found, "what is written is read as the same"
 
