@@ -7,7 +7,7 @@ one before with `facts_of`; so no list of facts stands anywhere else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -124,3 +124,11 @@ class Reply(Facts):
     unchanged: bool = False
     findings: list[Finding] = field(default_factory=list)
     verified: set[str] = field(default_factory=set)
+
+    def with_body(self, body: Body) -> Reply:
+        """The same with its body: this one, where it has none yet, for a copy of all facts takes longer than
+        many a dialogue."""
+        if self.body is not _UNREAD:
+            return replace(self, body=body)
+        object.__setattr__(self, "body", body)
+        return self

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 
@@ -71,7 +70,7 @@ class Conversation:
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
-        return replace(step.reply, body=self)
+        return step.reply.with_body(self)
 
     async def __aexit__(
         self,

@@ -138,10 +138,9 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             parse(str(request.url)), tuple(request.headers.raw), self._network.policy
         )
         limits = self._network.limits_of(url)
-        options = replace(
-            self._framed if _goes_in_frames(request, body) else self._options,
-            most=limits.body if limits.body_everywhere else None,
-        )
+        options = self._framed if _goes_in_frames(request, body) else self._options
+        if limits.body_everywhere:
+            options = replace(options, most=limits.body)
         url_gate = self._network.admit(url, origin=route.origin, referrer=route.referrer, options=options)
         if not isinstance(url, HttpUrl):
             raise UnsupportedScheme(url.scheme, f"httpx has no use for {url.scheme} URLs")

@@ -25,15 +25,17 @@ def running() -> Loop:
     """The loop whose task this is. trio is asked first: as a guest it runs inside asyncio's loop. Raises
     `RuntimeError` where there is none."""
     if "trio" in sys.modules:
-        from resolver.loops import on_trio
+        from resolver.loops.on_trio import LOOP as TRIO
+        from resolver.loops.on_trio import is_running as runs_trio
 
-        if on_trio.is_running():
-            return on_trio.LOOP
+        if runs_trio():
+            return TRIO
     if "asyncio" in sys.modules:
-        from resolver.loops import on_asyncio
+        from resolver.loops.on_asyncio import LOOP as ASYNCIO
+        from resolver.loops.on_asyncio import is_running as runs_asyncio
 
-        if on_asyncio.is_running():
-            return on_asyncio.LOOP
+        if runs_asyncio():
+            return ASYNCIO
     raise RuntimeError(_NONE_RUNS)
 
 

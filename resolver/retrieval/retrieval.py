@@ -174,12 +174,12 @@ class Retrieval:
         return reply
 
     def _admit(self, request: Request) -> UrlGate:
-        limits = self._network.limits_of(request.url)
+        most, options = self._most(self._network.limits_of(request.url)), request.options
         return self._network.admit(
             request.url,
             origin=request.origin,
             referrer=request.referrer,
-            options=replace(request.options, most=self._most(limits)),
+            options=options if options.most == most else replace(options, most=most),
             in_clear=request.in_clear,
             mask=self._mask,
         )

@@ -375,7 +375,8 @@ class Resolver(SavesMany):
         except ResolveError as error:
             raise outermost(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
-        options = replace(self._options, want=want, prompt=prompt)
+        # The bound is that of most retrievals, which then need no other options.
+        options = replace(self._options, want=want, prompt=prompt, most=self.limits.body)
         transfer = self._network.next_transfer()
         knows = learnt(options) if options.memory else 0
         return Request(parsed, origin, found_in, options, transfer=transfer, learnt=knows)
