@@ -63,7 +63,7 @@ class NetworkSettings(TypedDict, total=False):
     """The URL of the proxy to use for all, before any variable; `none` for no proxy at all."""
 
     rate: int | None
-    """Octets a second that all transfers together take at most, each its share."""
+    """Octets a second that all transfers together take at most over TCP, each its share."""
 
     hosts: Mapping[str, Host] | None
     """By `host:port` or `host`: what holds there alone, before all else, after a redirect, too."""

@@ -160,7 +160,8 @@ class Stream:
             octets, self._ahead = self._ahead, b""
             self.received += len(octets)
             return octets
-        await self._turn()
+        if self._settings.throttle is not None:
+            await self._settings.throttle.turn()
         since = self.loop.current_time()
         count = await self._fill(self._view)
         waited = self.loop.current_time() - since
@@ -200,7 +201,8 @@ class Stream:
         """The kernel moves the octets; none of them becomes an object of ours."""
         with Pipe() as pipe:
             while self.received != end:
-                await self._turn()
+                if self._settings.throttle is not None:
+                    await self._settings.throttle.turn()
                 await self.loop.checkpoint()
                 most = self._share(pipe.size if end is None else min(pipe.size, end - self.received))
                 pull = partial(pipe.pull, self._sock.fileno(), most)
@@ -213,16 +215,13 @@ class Stream:
     async def _copy(self, sink: Sink, end: int | None) -> None:
         view = memoryview(bytearray(COPY_SIZE if end is None else min(COPY_SIZE, end - self.received)))
         while self.received != end:
-            await self._turn()
+            if self._settings.throttle is not None:
+                await self._settings.throttle.turn()
             most = len(view) if end is None else min(len(view), end - self.received)
             count = await self._fill(view[:most])
             if count == 0:
                 return
             sink.write(view[:count])
-
-    async def _turn(self) -> None:
-        if self._settings.throttle is not None:
-            await self._settings.throttle.turn()
 
     def _share(self, most: int) -> int:
         throttle = self._settings.throttle
