@@ -80,12 +80,13 @@ class FileStatus:
     """What is known of a file or directory before it is read. `kind` is DOCUMENT or DIRECTORY;
     anything else in the file system shows as UNKNOWN in a listing and is never opened (S12).
     `size` is None where the file system does not tell: directories, pipes, files made up as they are read.
-    `identity` tells a directory from all others of this machine."""
+    `identity` tells a directory from all others of this machine, `link` is what a link to one says."""
 
     kind: Kind
     size: int | None
     modified: datetime | None
     identity: str | None = None
+    link: bytes | None = None
 
 
 class LocalFile(Protocol):

@@ -180,7 +180,8 @@ class Options:
     without it (`require`). `anonymous_password` goes to FTP servers that ask anonymous for one
     (S17). `mlsd` prefers FTP's listing with facts (RFC 3659), `detailed` does where the server says that it
     has it, for kinds, sizes and dates are wanted of a listing; else LIST's lines are read for them, and
-    `clock` gives the moment by which their dates have a year. `start` is the number of octets that are held
+    `clock` gives the moment by which their dates have a year. `placed` wants to know of a directory where it
+    really is, by what its server says (FTP's PWD). `start` is the number of octets that are held
     already, of the object in the state that `known` describes: the body begins behind them if
     the object is still that one and the peer can do it, else at octet 0; `Reply.start` says which. `held` is
     the state of a whole copy: where that covers the object there is no body, and `Reply.unchanged` says so,
@@ -226,6 +227,7 @@ class Options:
     anonymous_password: bytes = b"anonymous@"
     mlsd: bool = False
     detailed: bool = False
+    placed: bool = False
     refusals: bool = False
     start: int = 0
     stop: int | None = None

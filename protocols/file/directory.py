@@ -72,7 +72,10 @@ class DirectoryReader:
 
 def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
     """What tells that two names are of one directory."""
-    return None if status.identity is None else {"unique": status.identity}
+    if status.identity is None:
+        return None
+    link = {} if status.link is None else {"link": status.link.decode("utf-8", "surrogateescape")}
+    return {"unique": status.identity, **link}
 
 
 def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:

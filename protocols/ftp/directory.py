@@ -4,15 +4,17 @@ and the server has no MLSD. CWD tells an empty directory from a missing one."""
 from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
 from protocols.errors import NotFound
 from protocols.ftp.control import refusal, shown_command
 from protocols.ftp.data_connection import open_data, set_type
+from protocols.ftp.facts import parse_path
 from protocols.ftp.refusal import refusal_of
 from protocols.ftp.reply import shown_text
 from protocols.ftp.session import Session, enter
 from protocols.ftp.transfer import Form, Refusal, Transfer, Whole, refuse_transfer, settle, transfer
-from protocols.location import Finding, Kind
+from protocols.location import Finding, JsonValue, Kind
 from protocols.reply import Reply
 from protocols.step import Dialogue, Note
 
@@ -24,29 +26,34 @@ _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
 _PERHAPS_EMPTY = (450, 550)
 
 
-def names_reply(session: Session, argument: bytes = b"") -> Reply:
+#: What is told of a directory besides what is in it.
+Told: TypeAlias = "dict[str, JsonValue] | None"
+
+
+def names_reply(session: Session, argument: bytes = b"", told: Told = None) -> Reply:
     """What a listing begins with; `argument` is what NLST is given, empty if nothing."""
     from protocols.ftp.listing import NlstReader  # most URLs name files
 
     findings: list[Finding] = []
     names = NlstReader(session.url, argument, session.control.limits, findings)
-    return Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=names, findings=findings)
+    return Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=names, findings=findings, extra=told)
 
 
 def list_names(session: Session, argument: bytes) -> Dialogue[None]:
     """Names of what is in `argument`, empty for where the connection stands."""
     control = session.control
     yield from set_type(control, b"A")
-    if (yield from _wants_facts(session)) and (yield from _list_facts(session, argument)):
+    told = yield from _where(session, argument)
+    if (yield from _wants_facts(session)) and (yield from _list_facts(session, argument, told)):
         return
     if session.options.detailed:
         argument = yield from _stand_in(session, argument)
-        if not argument and (yield from _list_lines(session)):
+        if not argument and (yield from _list_lines(session, told)):
             return
     yield from open_data(control)
     if argument:
         yield Note("if NLST is refused with 450 or 550, or gives nothing: CWD tells an empty directory")
-    reply = names_reply(session, argument)
+    reply = names_reply(session, argument, told)
     arguments = (argument,) if argument else ()
     ended = yield from transfer(control, Transfer(reply, Form.NAMES), b"NLST", *arguments)
     if isinstance(ended, Refusal) or (argument and not ended.received):
@@ -65,6 +72,15 @@ def _end(reply: Reply, ended: Whole) -> Dialogue[None]:
         detail = f"the server cut the listing, names are missing: it said {shown_text(ended.text)!r}"
         reply.findings.append(Finding("ftp:listing-cut", "warn", detail))
     yield from settle(reply, ended)
+
+
+def _where(session: Session, argument: bytes) -> Dialogue[Told]:
+    """Where the connection really stands, whatever links led there: servers resolve them for PWD."""
+    if argument or not session.options.placed:
+        return None
+    reply = yield from session.control.command(b"PWD", ideal=(257, b'"/"'))
+    path = parse_path(reply) if reply.code == 257 else None
+    return None if path is None else {"unique": path.decode("latin-1")}
 
 
 def _wants_facts(session: Session) -> Dialogue[bool]:
@@ -99,7 +115,7 @@ def _check_empty(session: Session, argument: bytes, ended: Refusal | Whole) -> D
         raise refuse_transfer(ended, *verb)
 
 
-def _list_facts(session: Session, argument: bytes) -> Dialogue[bool]:
+def _list_facts(session: Session, argument: bytes, told: Told) -> Dialogue[bool]:
     """MLSD (RFC 3659); False where the server has not got it."""
     from protocols.ftp.listing import MlsdReader  # only where it is asked for
 
@@ -108,7 +124,7 @@ def _list_facts(session: Session, argument: bytes) -> Dialogue[bool]:
     yield Note(f"if the server does not know MLSD: {instead}")
     findings: list[Finding] = []
     facts = MlsdReader(session.url, session.control.limits, findings)
-    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=facts, findings=findings)
+    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=facts, findings=findings, extra=told)
     arguments = (argument,) if argument else ()
     ended = yield from transfer(session.control, Transfer(reply, Form.FACTS), b"MLSD", *arguments)
     if isinstance(ended, Whole):
@@ -127,7 +143,7 @@ def _stand_in(session: Session, argument: bytes) -> Dialogue[bytes]:
     return argument
 
 
-def _list_lines(session: Session) -> Dialogue[bool]:
+def _list_lines(session: Session, told: Told) -> Dialogue[bool]:
     """LIST (RFC 959 4.1.3); False where NLST may do better."""
     from protocols.ftp.listing import ListReader  # only where the server has no MLSD
 
@@ -135,7 +151,7 @@ def _list_lines(session: Session) -> Dialogue[bool]:
     findings: list[Finding] = []
     clock = session.options.clock
     lines = ListReader(session.url, session.control.limits, findings, None if clock is None else clock())
-    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings)
+    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings, extra=told)
     ended = yield from transfer(session.control, Transfer(reply, Form.LINES), b"LIST")
     if isinstance(ended, Whole):
         yield from _end(reply, ended)

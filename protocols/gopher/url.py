@@ -97,7 +97,9 @@ def _check_no_tab(name: str, octets: bytes) -> None:
 
 def names_of(url: GopherUrl) -> tuple[bytes, ...]:
     """A selector is opaque (RFC 1436 2), but most servers make it of a path, some with the type before it.
-    What stands between its slashes counts; what is there of a search does not lead anywhere."""
+    What stands between its slashes counts. A form leads nowhere before somebody has filled it in."""
+    if url.gopherplus == b"?":
+        return ()
     selector = url.selector
     if selector[:1] == url.gophertype.encode("ascii") and selector[1:2] in (b"", b"/"):
         selector = selector[1:]

@@ -154,6 +154,7 @@ def _command(verb: str, urls: tuple[str, ...], found: Found, configuration: Conf
     found.quiet = found.quiet or found.silent
     _check_words(verb, urls, found)
     _check_output(verb, urls, found)
+    _check_trees(found, configuration)
     if found.only_ipv4 and found.only_ipv6:
         raise UsageError("-4 and -6 exclude one another")
     silent = found.silent or _records_to_stderr(verb, found)
@@ -224,6 +225,15 @@ def _check_output(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError("-O FILE takes one URL; -d DIR is for several")
     if to_file and (found.host_directories or found.cut_dirs is not None):
         raise UsageError("-x and --cut-dirs are for names made from URLs, and -O FILE gives one")
+
+
+def _check_trees(found: Found, configuration: Configuration) -> None:
+    """What says more of a tree is nothing without one; as a default of the configuration it may wait."""
+    if found.recursive and found.output is not None:
+        raise UsageError("-r makes many files, and -O FILE is one: -d DIR is for them")
+    for name in ("depth", "accept", "reject", "accept_regex"):
+        if configuration.given.get(name) and not found.recursive:
+            raise UsageError(f"--{name.replace('_', '-')} says which files of a tree: it takes -r")
 
 
 def _gateways(texts: list[str]) -> dict[str, str]:

@@ -7,9 +7,10 @@ it without a word (141). Neither leaves anything under a final name.
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing, suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -36,6 +37,9 @@ from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
 from resolver.url import redact
 
+if TYPE_CHECKING:
+    from resolver.cli.trees import Trees
+
 _STOPPED = {130: "interrupted", 143: "terminated"}
 _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -43,7 +47,10 @@ _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 def perform(command: Command) -> int:
     """Run one of these verbs; the exit status."""
     try:
-        watcher = Watcher(command.trace, display_of(command), aloud=command.verbose, quiet=command.quiet)
+        trees = command.verb == "get" and command.found.recursive
+        watcher = Watcher(
+            command.trace, display_of(command), aloud=command.verbose, quiet=command.quiet, trees=trees
+        )
         tally = Tally(command)
     except LocalError as error:
         streams.complain(error.message)
@@ -87,7 +94,8 @@ class _Run:
         self._tally = tally
         self._policy = policy_of(command.found)
         self._limits = limits_of(command.found)
-        self._several = bool(command.lists) or len(command.urls) > 1
+        self._trees = command.verb == "get" and command.found.recursive
+        self._several = self._trees or bool(command.lists) or len(command.urls) > 1
         self._options_for = options_of(
             command.found,
             self._policy,
@@ -141,7 +149,9 @@ class _Run:
     async def _work_through(self) -> None:
         try:
             async with self._session(await password_of_key(self._command.found.cert)) as session:
-                await self._batch().run(self._jobs(session), _forget)
+                await (
+                    self._walk(session) if self._trees else self._batch().run(self._jobs(session), _forget)
+                )
         except LocalError as error:  # a file of the person's own, and not of one URL
             if not self._command.silent:
                 streams.complain(error.message)
@@ -180,14 +190,33 @@ class _Run:
             return Batch(hosts, concurrency=command.jobs)
         return Batch(hosts, concurrency=1, window=1)
 
+    async def _walk(self, session: Resolver) -> None:
+        """What is found below the targets is done while the lists are read."""
+        from resolver.cli.trees import Trees  # few walk any
+
+        with closing(Trees(self, session, self._command, self._tally)) as trees:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._plant, session, trees)
+                await self._batch().run(trees.tasks(), _forget)
+
+    async def _plant(self, session: Resolver, trees: Trees) -> None:
+        async for target in self._targets(session):
+            self._admit(target)
+            await trees.plant(target)
+        trees.no_more()
+
     async def _jobs(self, session: Resolver) -> AsyncIterator[Task[None]]:
         """What is to be done, as the lists are read."""
+        async for target in self._targets(session):
+            yield _Job(self, session, self._tally.begin(target), target)
+
+    async def _targets(self, session: Resolver) -> AsyncIterator[Target]:
         fetched = await fetch_lists(session, self._command, self._secrets, self._report)
         self._tally.fetched = fetched
         found = targets(self._command, self._report, fetched)
         try:
             while (target := await self._next(found)) is not None:
-                yield _Job(self, session, self._tally.begin(target), target)
+                yield target
         except LocalError as error:
             self._report(error)
         self._tally.all_begun()
@@ -221,10 +250,19 @@ class _Run:
     async def one(self, session: Resolver, number: int, target: Target) -> None:
         """A target, from start to finish; what becomes of it is told and counted."""
         self._admit(target)
+        await self.conclude(number, target, lambda: self._perform(session, target))
+
+    async def conclude(
+        self, number: int, target: Target, perform: Callable[[], Awaitable[Saved | None]]
+    ) -> None:
+        """What becomes of it is told and counted."""
         try:
-            saved = await self._perform(session, target)
+            saved = await perform()
             streams.flush()
-            self._tally.done(number, saved)
+            if self._trees and saved is None:
+                self._tally.withdraw(number)
+            else:
+                self._tally.done(number, saved)
             self._statuses.append(0)
         except streams.OutputFault as error:
             self._tally.failed(number, error)

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from resolver.cli.values import (
     checksum,
     count,
+    depth,
     entry,
     frequency,
     number,
@@ -21,6 +22,7 @@ from resolver.cli.values import (
     proxy,
     rate,
     referrer,
+    regex,
     seconds,
     size,
 )
@@ -103,6 +105,11 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-x", "--host-directories"), None, "save as host/path/name", GET),
         Option(("--cut-dirs",), "N", "save as path/name, less its first N directories", GET, kind=number),
         Option(("-i", "--input"), "LIST", "URLs, digests, Metalink; - is stdin", TEXT, "lists", True, path),
+        Option(("-r", "--recursive"), None, "all that is below each URL, too", GET),
+        Option(("--depth",), "N", "with -r: so many directories down, the URL's is 1", GET, kind=depth),
+        Option(("--accept",), "GLOB", "with -r: files of such names alone", GET, many=True),
+        Option(("--reject",), "GLOB", "with -r: no files of such names", GET, many=True),
+        Option(("--accept-regex",), "RE", "with -r: files in whose URL RE is found", GET, kind=regex),
         Option(("--failed",), "FILE", "list there what is left, for another run with -i", FETCH, kind=path),
         Option(("--meta",), None, "write how it came to NAME.meta.json beside it", GET),
         Option(("--exists",), "HOW", "a file that is there", GET, choices=EXISTS),

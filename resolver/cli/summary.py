@@ -34,6 +34,8 @@ class Tally:
         self._command = command
         self._file = None if command.found.failed is None else streams.ListFile(command.found.failed)
         self._handed_out = 0
+        self._numbers = 0
+        self._read = 0
         self._left: dict[int, Target] = {}
         self._counts: Counter[str] = Counter()
         self._statuses: set[int] = set()
@@ -43,11 +45,31 @@ class Tally:
         self._ended = False
         self.elapsed: float | None = None
 
-    def begin(self, target: Target) -> int:
-        """Its number."""
+    def begin(self, target: Target, *, below: bool = False) -> int:
+        """Its number. What is found `below` a target is counted by itself; whoever wants it asks for that
+        one."""
         self._handed_out += 1
-        self._left[self._handed_out] = target
-        return self._handed_out
+        self._read += not below
+        return self._note(target)
+
+    def plant(self, target: Target) -> int:
+        """The number of a tree: it is left to do until it is over."""
+        self._read += 1
+        return self._note(target)
+
+    def uproot(self, number: int) -> None:
+        """Nothing of the tree is left but what has failed."""
+        del self._left[number]
+
+    def withdraw(self, number: int) -> None:
+        """It is nothing that is counted."""
+        del self._left[number]
+        self._handed_out -= 1
+
+    def _note(self, target: Target) -> int:
+        self._numbers += 1
+        self._left[self._numbers] = target
+        return self._numbers
 
     def done(self, number: int, saved: Saved | None) -> None:
         del self._left[number]
@@ -86,7 +108,7 @@ class Tally:
             streams.complain(self._line(total, self.elapsed))
         if self._file is None:
             return None
-        return self._file.write(map(self._listed, chain(self._left.values(), rest)))
+        return self._file.write(dict.fromkeys(map(self._listed, chain(self._left.values(), rest))))
 
     def _is_worth_a_line(self, total: int) -> bool:
         """Where files are saved, always; what else goes well is seen."""
@@ -117,7 +139,7 @@ class Tally:
         """What an end before the end has left of the lists, as far as they can be read once more."""
         fetched = self.fetched
         if all(name in fetched or streams.is_file(name) for name in self._command.lists):
-            yield from islice(targets_as_given(self._command, fetched), self._handed_out, None)
+            yield from islice(targets_as_given(self._command, fetched), self._read, None)
 
     def _listed(self, target: Target) -> str:
         """A line of a list that means this target again."""

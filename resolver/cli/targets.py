@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from resolver.lists.listed import Listed
     from resolver.retrieval.checksum import Checksum
     from resolver.retrieval.claims import Claim
+    from resolver.tree.walk import File
 
 _ORIGINS = ("user", "chosen", "derived")
 _NOTHING: Mapping[str, Fetched] = {}
@@ -30,7 +31,8 @@ MIXED = 1
 class Target(NamedTuple):
     """One URL as given, the origin it is judged by, and what led to it: `(url, address)`. One that is saved
     under a name that nobody gave has a `claim`. The rest is what a list says of it: the path of its file,
-    other places that have it, its digest and its size, and what was odd about that."""
+    other places that have it, its digest and its size, and what was odd about that. What was found in a tree
+    is a `file` of that."""
 
     url: str
     origin: Origin
@@ -41,6 +43,7 @@ class Target(NamedTuple):
     checksum: Checksum | None = None
     size: int | None = None
     findings: tuple[Finding, ...] = ()
+    file: File | None = None
 
     def reserve(self, url: Url, command: Command, name: str | None = None, suffix: str = "") -> str:
         """The path of its file below the directory for files: of that `name`, or its own, and how it goes on.
@@ -141,7 +144,8 @@ def _with_names(found: Iterator[Target], command: Command) -> Iterator[Target]:
     names = Names(may_have)
     for number, target in enumerate(found, 1):
         named = target._replace(claim=Claim(names, number))
-        if not command.found.allow_server_name and command.found.follow is None:
+        by_url = not (command.found.allow_server_name or command.found.recursive)
+        if by_url and command.found.follow is None:
             with suppress(ResolveError):  # the verb meets it too, and says so
                 named.reserve(named.parsed(command), command)
         yield named

@@ -46,6 +46,20 @@ def number(text: str) -> int:
     return _number(text, 0, 1_000)
 
 
+def depth(text: str) -> int:
+    """Directories on a way down: at most 64."""
+    return _number(text, 1, 64)
+
+
+def regex(text: str) -> str:
+    """A regular expression."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise BadValue(f"no regular expression: {error}") from error
+    return text
+
+
 def port(text: str) -> int:
     """A TCP port."""
     return _number(text, 1, 65_535)

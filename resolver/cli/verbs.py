@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
@@ -29,6 +29,11 @@ from resolver.retrieval.proof import check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
 from resolver.retrieval.streaming import StreamingResponse
+from resolver.url import parse
+
+if TYPE_CHECKING:
+    from resolver.policy import Policy
+    from resolver.tree.walk import Directory
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
 Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[Saved | None]]
@@ -42,32 +47,77 @@ async def get(session: Resolver, target: Target, command: Command) -> Saved | No
         return await _get_into(_given(command.output, command), session, target, command)
     started = trio.current_time()
     try:
-        url = target.parsed(command)
-        saved = await session.save(
-            url,
-            path := await _path(session, url, target, command),
-            exists=command.exists,
-            make_directory=command.directory is not None or (command.output is None and "/" in path),
-            digest=command.json,
-            checksum=_checksum(target, command),
-            size=target.size,
-            meta=command.found.meta,
-            mirrors=(*target.mirrors, *command.found.mirrors),
-            listings=command.output is not None,
-            origin=target.origin,
-            referrer=target.referrer,
+        saved = await (
+            _save(session, target, command) if target.file is None else _save_below(target, command)
         )
     except ResolveError as error:
         if command.json:
             await _show(outcome.failed(error, target, trio.current_time() - started, command, session.policy))
         raise
+    if saved is None:  # it is a directory, and what is in it comes
+        return None
     saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)
     if command.json:
-        await _show(outcome.done(saved, url.scheme))
+        await _show(outcome.done(saved, parse(saved.requested_url).scheme))
     else:
         _report_saved(saved, command)
     return saved
+
+
+async def _save(session: Resolver, target: Target, command: Command) -> Saved:
+    url = target.parsed(command)
+    path = await _path(session, url, target, command)
+    return await session.save(
+        url,
+        path,
+        exists=command.exists,
+        make_directory=command.directory is not None or (command.output is None and "/" in path),
+        digest=command.json,
+        checksum=_checksum(target, command),
+        size=target.size,
+        meta=command.found.meta,
+        mirrors=(*target.mirrors, *command.found.mirrors),
+        listings=command.output is not None,
+        origin=target.origin,
+        referrer=target.referrer,
+    )
+
+
+async def _save_below(target: Target, command: Command) -> Saved | None:
+    """A file of a tree, where the walk has it. None where it is a directory."""
+    assert target.file is not None
+    file = target.file
+    return await file.fetch(
+        lambda: file.session.save(
+            file.url,
+            file.path,
+            exists=command.exists,
+            make_directory=True,
+            digest=command.json,
+            checksum=_checksum(target, command),
+            size=target.size,
+            meta=command.found.meta,
+            mirrors=target.mirrors,
+            listings=False,
+            listed=file.listed,
+            origin=file.origin,
+            referrer=file.referrer,
+        )
+    )
+
+
+async def enter(directory: Directory, target: Target, command: Command, policy: Policy) -> None:
+    """List a directory of a tree. Only what goes wrong has an outcome."""
+    started = trio.current_time()
+    try:
+        listed = await directory.run()
+    except ResolveError as error:
+        if command.json:
+            await _show(outcome.failed(error, target, trio.current_time() - started, command, policy))
+        raise
+    if listed is not None:
+        _report_oddities(listed.url, listed.findings, command)
 
 
 def _checksum(target: Target, command: Command) -> Checksum | None:

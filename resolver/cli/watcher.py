@@ -17,12 +17,16 @@ _MOST_WARNED = 10_000
 
 
 class Watcher:
-    """Turns events into lines of a trace, and hands them to what shows how far transfers are."""
+    """Turns events into lines of a trace, and hands them to what shows how far transfers are. Of `trees` a
+    warning is told once, with the first URL of a place: below it there may be thousands."""
 
-    def __init__(self, path: str | None, display: Display, *, aloud: bool, quiet: bool) -> None:
+    def __init__(
+        self, path: str | None, display: Display, *, aloud: bool, quiet: bool, trees: bool = False
+    ) -> None:
         self._display = display
         self._trace = Trace(path, aloud=aloud) if path is not None or aloud else None
         self._quiet = quiet
+        self._trees = trees
         self._words = Words()
         self._kept: list[Kept] = []
         self._warned: dict[tuple[str, Finding], None] = {}
@@ -53,7 +57,8 @@ class Watcher:
 
     def _is_news(self, warning: Warned) -> bool:
         """Each further try, and each look at the facts alone, meets the same warnings of a URL."""
-        told = (warning.url, warning.finding)
+        about = warning.url.split("/", 3)[:3] if self._trees else [warning.url]
+        told = ("/".join(about), warning.finding)
         if told in self._warned:
             return False
         if len(self._warned) >= _MOST_WARNED:

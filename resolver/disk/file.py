@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from heapq import merge
@@ -162,9 +163,13 @@ class LocalFile:
 
     def status_of(self, name: bytes) -> FileStatus:
         try:
-            return _status(self._stat(name))
+            status = _status(self._stat(name))
+            if status.kind is Kind.DIRECTORY:
+                with suppress(OSError):  # which it is unless it is a link
+                    return replace(status, link=os.readlink(name, dir_fd=self._fd))
         except (OSError, ResolveError):
             return FileStatus(Kind.UNKNOWN, None, None)
+        return status
 
     def _stat(self, name: bytes) -> os.stat_result:
         if self._walk is None:

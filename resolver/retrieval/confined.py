@@ -30,7 +30,7 @@ class Confined(Resolver):
         self._below = below
         entries = self._options.entries
         self._options = replace(
-            self._options, detailed=True, keep=True, entries=0 if entries is None else entries
+            self._options, detailed=True, placed=True, keep=True, entries=0 if entries is None else entries
         )
         self._patience = self._patience or FIVE_TRIES
         user: bytes | None = getattr(top, "user", None)

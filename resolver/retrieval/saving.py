@@ -312,13 +312,19 @@ async def leave(reply: StreamingResponse) -> None:
     """Only the facts are wanted."""
 
 
+def _ways(reply: StreamingResponse) -> str:
+    """What else a person may have meant."""
+    row = registry.find(reply.request.url.scheme)
+    has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
+    return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"
+
+
 def refuse_listing(reply: StreamingResponse) -> None:
     """A file of names is not what was asked for. Raises `Refused` (S14)."""
     if reply.lists:
         raise NoDocument(
             "S14",
-            f"this is a {reply.kind.value} and not a document: ls shows what is in it, "
-            "-O FILE saves the listing",
+            f"this is a {reply.kind.value} and not a document: ls shows what is in it, {_ways(reply)}",
             flag="-O FILE",
             url=reply.url,
         )

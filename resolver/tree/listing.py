@@ -24,7 +24,7 @@ from resolver.tree.mirror import Inventory
 from resolver.tree.names import name_for
 from resolver.tree.scope import Scope, names_of, place_of, tree_of
 from resolver.tree.selection import Selection
-from resolver.tree.spool import DIRECTORY, FILE, LISTED, PERHAPS, Row, Spool, TakenHere
+from resolver.tree.spool import DIRECTORY, FILE, LINKED, LISTED, PERHAPS, Row, Spool, TakenHere
 from resolver.url import build, parse
 
 #: Entries that are put down, or named, before others get their turn.
@@ -107,6 +107,7 @@ class DirectoryListing:
     async def read(self) -> Listed:
         """Raises `Declined` where it is none, and any `ResolveError`; what was listed by then is out."""
         place = self._place
+        self.restart()  # it may have given way to others half way
         try:
             reply = await place.session.read_listing(
                 self._asked, self, self._fill, place.origin, place.referrer
@@ -204,7 +205,8 @@ class DirectoryListing:
         except InvalidUrl:  # which the listing says
             return None
         names = names_of(url)
-        if not names or names == self._names or not self._place.scope.covers(url):
+        leads_back = names == self._names[: len(names)]
+        if leads_back or not self._place.scope.covers(url):
             return None
         role = self._role(entry, names[-1])
         if role is None or leads_up(entry, self._names):
@@ -238,7 +240,9 @@ class DirectoryListing:
             self._is_partial = True
             self._is_too_deep |= self._place.deepest == DEEPEST
             return None
-        return DIRECTORY if entry.kind in _DIRECTORIES else PERHAPS
+        if entry.kind not in _DIRECTORIES:
+            return PERHAPS
+        return LINKED if (entry.extra or {}).get("link") else DIRECTORY
 
     def _leave_out(self, name: bytes) -> None:
         """What the person does not want: one that is here already stays."""
@@ -301,7 +305,7 @@ class DirectoryListing:
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
                 return None
-        elif not self._spool.visit(row.tree, number, *marks_of(row)):
+        elif row.role == DIRECTORY and not self._spool.visit(row.tree, number, *marks_of(row)):
             return None
         try:
             return f"{self._place.path}/{name_for(row.raw, taken)}"
@@ -315,10 +319,11 @@ def marks_of(row: Row) -> list[str]:
     return [mark_of(parse(row.url)), *([] if row.mark is None else [row.mark])]
 
 
-def index_file(row: Row, media_type: str | None, selection: Selection) -> Row | None:
+def index_file(place: Place, media_type: str | None) -> Row | None:
     """What a directory is that has no listing: the document it is answered with, as `index` in it. None where
     that is not wanted."""
     name = f"index{index_suffix(media_type)}"
-    if row.role != DIRECTORY or not selection.takes(name.encode(), row.url):
+    if place.row.role not in (DIRECTORY, LINKED) or not place.selection.takes(name.encode(), place.url.text):
         return None
-    return row._replace(number=None, role=FILE, kind=Kind.DOCUMENT.value, path=f"{row.path}/{name}")
+    path = f"{place.path}/{name}"
+    return place.row._replace(number=None, role=FILE, kind=Kind.DOCUMENT.value, path=path)

@@ -12,7 +12,7 @@ from hashlib import sha256
 from urllib.parse import quote
 
 from protocols.entry import Entry
-from protocols.location import JsonValue, Kind, Url
+from protocols.location import JsonValue, Url
 from resolver.tree.scope import names_of, place_of
 
 #: Directories in one another, at most: none that people made are deeper.
@@ -39,7 +39,7 @@ def identity_of(place: str, extra: Mapping[str, JsonValue] | None) -> str | None
 def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
     """Is it a link, in the directory to which `names` lead, that is known to lead there or to one above?"""
     target = (entry.extra or {}).get("link")
-    if entry.kind is not Kind.LINK or not isinstance(target, str):
+    if not isinstance(target, str):
         return False
     octets = target.encode("utf-8", "surrogateescape")
     found = [] if octets.startswith(b"/") else list(names)

@@ -17,9 +17,9 @@ from protocols.errors import LocalError
 
 LISTED, READY, GIVEN = 0, 1, 2
 
-#: What an entry is to be asked for as: entered, entered if that works, or saved. In this order they are
-#: named.
-DIRECTORY, PERHAPS, FILE = 0, 1, 2
+#: What an entry is to be asked for as: entered; entered when all of those are; entered then if that works;
+#: saved. In this order they are named.
+DIRECTORY, LINKED, PERHAPS, FILE = 0, 1, 2, 3
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -111,16 +111,18 @@ class Spool:
 
     def take_files(self, most: int) -> list[Row]:
         """The next files to be given out; they are forgotten."""
-        found = self._rows("WHERE state = 1 AND role = 2 ORDER BY number LIMIT ?", most)
+        found = self._rows("WHERE state = 1 AND role = 3 ORDER BY number LIMIT ?", most)
         with self._together():
             self._database.executemany(
                 "DELETE FROM entry WHERE number = ?", [(each.number,) for each in found]
             )
         return found
 
-    def take_directory(self) -> Row | None:
-        """The next directory to be listed."""
-        found = self._rows("WHERE state = 1 AND role < 2 ORDER BY role, number LIMIT 1")
+    def take_directory(self, *, linked: bool) -> Row | None:
+        """The next directory to be listed, also of those that perhaps are none or others' only if
+        `linked`."""
+        most = PERHAPS if linked else DIRECTORY
+        found = self._rows("WHERE state = 1 AND role <= ? ORDER BY role, number LIMIT 1", most)
         for each in found:
             self._do("UPDATE entry SET state = 2 WHERE number = ?", each.number)
         return found[0] if found else None

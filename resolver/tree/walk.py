@@ -9,7 +9,8 @@ gave out is over: each may still bring something.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
@@ -17,11 +18,13 @@ from typing import TypeVar
 from protocols.contract import Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, Refused, TryLater
 from resolver import registry
+from resolver.batch import GiveWay
 from resolver.disk.names import is_directory
 from resolver.loops import running
 from resolver.policy import host_key
 from resolver.retrieval.confined import Confined
 from resolver.retrieval.hops import NoDocument
+from resolver.retrieval.naming import is_index
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
 from resolver.tree.listing import DirectoryListing, Listed, index_file, marks_of
@@ -30,7 +33,7 @@ from resolver.tree.mirror import Inventory
 from resolver.tree.robots import Robots
 from resolver.tree.scope import Scope, names_of, tree_of
 from resolver.tree.selection import Selection
-from resolver.tree.spool import DIRECTORY, FILE, GIVEN, PERHAPS, READY, Row, Spool
+from resolver.tree.spool import DIRECTORY, FILE, GIVEN, LINKED, READY, Row, Spool
 from resolver.url import parse
 
 T = TypeVar("T")
@@ -39,21 +42,25 @@ T = TypeVar("T")
 _AT_ONCE = 100
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Top:
-    """A tree to be walked: the URL of its top, and where that goes, `path` if it is a directory and `file` if
-    it is none, both `below` a directory, with which they begin. `depth` counts the directories on a way down,
-    of which the top is the first; `owner` is whatever the caller wants to find again."""
+    """A tree to be walked: the URL of its top, and the `path` where that goes, `below` a directory with which
+    it begins. `depth` counts the directories on a way down, of which the top is the first. `owner` is
+    whatever the caller wants to find again; `over` is called when nothing of the tree is left."""
 
     url: Url
     below: str
     path: str
-    file: str
     origin: Origin = "user"
     referrer: tuple[str, str | None] | None = None
     depth: int = DEEPEST
     selection: Selection = field(default_factory=Selection)
     owner: object = None
+    over: Callable[[], object] = _nothing
 
 
 class Tree:
@@ -97,12 +104,28 @@ class Item:
         self.scheme = self.url.scheme
 
     @property
+    def owner(self) -> object:
+        return self.tree.top.owner
+
+    @property
     def is_top(self) -> bool:
         return self.row.parent is None
 
     @property
     def origin(self) -> Origin:
         return self.tree.top.origin if self.is_top else "derived"
+
+    @contextmanager
+    def _until_over(self) -> Iterator[None]:
+        """What gives way to others is not over: it is begun again."""
+        try:
+            yield
+        except GiveWay:
+            raise
+        except BaseException:
+            self._walk.end(self)
+            raise
+        self._walk.end(self)
 
     @property
     def referrer(self) -> Referrer | None:
@@ -153,24 +176,28 @@ class File(Item):
     async def fetch(self, save: Callable[[], Awaitable[T]]) -> T | Saved | None:
         """Have it saved, or left alone. None where it turned out to be a directory: that is entered, and what
         is in it comes out later. Raises what `save` does."""
-        try:
-            if (left := await self._left_alone()) is not None:
-                return left
-            if self._was_directory:
-                raise NoDocument("S14", "there is a directory of its name")
-            return await save()
-        except NoDocument:
-            if self.is_top:
-                raise
-            self._walk.enter(self)
-            return None
-        finally:
-            self._walk.end(self)
+        with self._until_over():
+            try:
+                if (left := await self._left_alone()) is not None:
+                    return left
+                if self._was_directory:
+                    raise NoDocument("S14", "there is a directory of its name")
+                return await save()
+            except NoDocument as error:
+                if self.is_top or not (self._is_open or error.rule == "S10"):
+                    raise
+                self._walk.enter(self)
+                return None
+
+    @property
+    def _is_open(self) -> bool:
+        """Does the listing leave open what it is?"""
+        return self.row.kind in (Kind.LINK, Kind.UNKNOWN)
 
     @property
     def _was_directory(self) -> bool:
         """Of what a listing left open an earlier run made a directory."""
-        return self.row.kind in (Kind.LINK, Kind.UNKNOWN) and is_directory(self.path)
+        return self._is_open and is_directory(self.path)
 
 
 class Directory(Item):
@@ -188,18 +215,18 @@ class Directory(Item):
         """List it, or leave it alone; what is in it comes out behind that. None where it is a file after all,
         which comes out as one. Raises `ResolveError`; what was listed till then comes out all the same."""
         listing = DirectoryListing(self, self._walk.spool)
-        try:
-            if (left := await self._left_alone()) is not None:
-                return left
-            return await listing.read()
-        except Declined as error:
-            if listing.is_none:
-                self._walk.take_as_file(self, listing.media_type)
-            elif self.is_top or self.row.role == DIRECTORY or isinstance(error, TryLater):
-                raise
-            return None
-        finally:
-            self._walk.end(self)
+        with self._until_over():
+            try:
+                if (left := await self._left_alone()) is not None:
+                    return left
+                return await listing.read()
+            except Declined as error:
+                said_to_be = self.row.role in (DIRECTORY, LINKED)
+                if listing.is_none and said_to_be:
+                    self._walk.take_as_file(self, listing.media_type)
+                elif said_to_be or isinstance(error, TryLater):
+                    raise
+                return None
 
     def announce(self, count: int) -> None:
         self._walk.announce(self, count)
@@ -225,25 +252,27 @@ class Walk:
         self.spool = Spool()
         self._trees: dict[int, Tree] = {}
         self._planted = 0
+        self._entering = 0
         self._files: deque[Row] = deque()
         self._ended = False
         self._changed = running().event()
+        self._room = running().event()
 
-    @property
-    def trees(self) -> int:
-        """How many there are of which something is left."""
-        return len(self._trees)
+    async def room(self, most: int) -> None:
+        """Wait until there are fewer trees of which something is left."""
+        while len(self._trees) >= most:
+            self._room = running().event()
+            await self._room.wait()
 
     def plant(self, top: Top) -> None:
         """A tree more. What is of a scheme without any comes out as a file. Raises `LocalError`."""
         self._planted += 1
         tree = self._trees[self._planted] = Tree(self._session, top)
-        role = PERHAPS if tree_of(top.url) else FILE
-        path = top.path if role == PERHAPS else top.file
+        role = DIRECTORY if tree_of(top.url) else FILE
         kind = Kind.DOCUMENT.value
-        row = Row(None, self._planted, None, depth=1, role=role, raw=b"", url="", kind=kind, path=path)
+        row = Row(None, self._planted, None, depth=1, role=role, raw=b"", url="", kind=kind, path=top.path)
         number = self.spool.add([row], READY)
-        if role == PERHAPS:
+        if role == DIRECTORY:
             self.spool.visit(self._planted, number, mark_of(top.url))
         tree.left = 1
         self._changed.set()
@@ -273,8 +302,17 @@ class Walk:
         if self._files:
             row = self._files.popleft()
             return File(self, self._trees[row.tree], row)
-        found = self.spool.take_directory()
-        return None if found is None else Directory(self, self._trees[found.tree], found)
+        while (found := self.spool.take_directory(linked=not self._entering)) is not None:
+            self._entering += found.role == DIRECTORY
+            if found.role == DIRECTORY or self._is_new(found):
+                return Directory(self, self._trees[found.tree], found)
+            self._lower(self._trees[found.tree], found)
+        return None
+
+    def _is_new(self, row: Row) -> bool:
+        """A link leads where nobody has been? It is asked last: what is a directory has its own name."""
+        assert row.number is not None
+        return self.spool.visit(row.tree, row.number, *marks_of(row))
 
     def announce(self, item: Item, count: int) -> None:
         """So many more are ready, found in this one."""
@@ -283,16 +321,26 @@ class Walk:
 
     def end(self, item: Item) -> None:
         """It is over."""
-        item.tree.left -= 1
-        if not item.tree.left:
-            del self._trees[item.row.tree]
-            self.spool.drop_tree(item.row.tree)
+        self._entering -= item.row.role == DIRECTORY
+        self._lower(item.tree, item.row)
         self._changed.set()
+
+    def _lower(self, tree: Tree, row: Row) -> None:
+        tree.left -= 1
+        if not tree.left:
+            del self._trees[row.tree]
+            self.spool.drop_tree(row.tree)
+            self._room.set()
+            tree.top.over()
 
     def enter(self, file: File) -> None:
         """What was taken for a file is a directory: it is entered, unless it was already, or is too deep."""
         row = file.row
         if row.depth > min(file.tree.top.depth, DEEPEST):
+            return
+        if row.kind == Kind.LINK:
+            self.spool.add([row._replace(number=None, role=LINKED)], READY)
+            self.announce(file, 1)
             return
         number = self.spool.add([row._replace(number=None, role=DIRECTORY)], GIVEN)
         if self.spool.visit(row.tree, number, *marks_of(row)):
@@ -301,11 +349,10 @@ class Walk:
 
     def take_as_file(self, directory: Directory, media_type: str | None) -> None:
         """What was taken for a directory is a document."""
-        row, top = directory.row, directory.tree.top
-        if directory.is_top:
-            found: Row | None = row._replace(number=None, role=FILE, path=top.file)
+        if directory.is_top and not is_index(directory.url):
+            found: Row | None = directory.row._replace(number=None, role=FILE)
         else:
-            found = index_file(row, media_type, top.selection)
+            found = index_file(directory, media_type)
         if found is not None:
             self.spool.add([found], READY)
             self.announce(directory, 1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 #: Option names that mean something in a later version, or nothing at all. None may be taken for another.
 NOT_THERE = (
-    *("-r", "--depth=1", "--accept=*", "--reject=*", "--ledger=f"),
+    *("--delete", "--ledger=f"),
     *("--allow-all", "--insecure", "--jso", "--Json", "---json", "-"),
 )
 

@@ -90,11 +90,18 @@ def ftp_server(request: pytest.FixtureRequest) -> FtpServer:
     return server
 
 
-@pytest.fixture(scope="session", name="nginx")
-def _nginx(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+@pytest.fixture(scope="session")
+def http_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("http_tree")
     write_http_tree(tree)
-    with nginx(tree, tmp_path_factory.mktemp("nginx"), certificates) as server:
+    return tree
+
+
+@pytest.fixture(scope="session", name="nginx")
+def _nginx(
+    http_tree: Path, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HttpServer]:
+    with nginx(http_tree, tmp_path_factory.mktemp("nginx"), certificates) as server:
         yield server
 
 

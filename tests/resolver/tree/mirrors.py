@@ -107,7 +107,6 @@ async def mirror(
                         url=parse(url),
                         below=str(into),
                         path=top,
-                        file=f"{top}.file",
                         selection=Selection(**chosen),
                         **wanted,
                     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,10 @@ from fixtures.ftp import serve as serve_ftp
 from fixtures.ftp.tree import File, Folder
 from fixtures.http import Page, moved
 from fixtures.http import serve as serve_http
+from resolver.batch import GiveWay
+from resolver.tree.walk import Directory, Top, Walk
+from resolver.tree.walk import File as Item
+from resolver.url import parse
 from tests.resolver.tree.mirrors import contents, mirror, plant
 
 TREE: dict[str, bytes | None] = {
@@ -88,7 +94,7 @@ async def test_what_is_no_directory_is_saved_by_itself(tmp_path: Path, nursery: 
     server = await serve_ftp(nursery)
     found = await mirror(server.url("pub/a.txt"), into=tmp_path)
     assert found.fetched == [server.url("pub/a.txt")]
-    assert os.listdir(tmp_path) == ["top.file"]
+    assert os.listdir(tmp_path) == ["top"]
 
 
 def index(*links: str) -> Page:
@@ -214,4 +220,74 @@ async def test_hostile_names_stay_in_their_directory(tmp_path: Path, nursery: tr
         "top/trail_": b"trail ",
         "top/trail_.2": b"trail.",
         "top/_part": b".part",
+    }
+
+
+async def test_names_that_lead_elsewhere_lead_nowhere(tmp_path: Path, nursery: trio.Nursery) -> None:
+    server = await serve_ftp(nursery, Behaviour(tells_features=True))
+    names = [b"..", b"a/b", b"/etc/motd", b"../../out", b"fine"]
+    server.root.items[b"hostile"] = Folder({name: File(name) for name in names})
+    found = await mirror(server.url("hostile/"), into=tmp_path / "in")
+    assert contents(tmp_path) == {"in": None, "in/top": None, "in/top/fine": b"fine"}
+    assert found.rules >= {"ftp:foreign-name"}
+
+
+async def test_what_goes_between_listing_and_fetching_fails_alone(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    """A file that is gone, one that is a directory now, and a directory that is gone."""
+    pages = {
+        "/t/": index("gone", "now", "lost/", "stays"),
+        "/t/now": moved("/t/now/", 301),
+        "/t/now/": index("inside"),
+        "/t/now/inside": Page(b"inside"),
+        "/t/stays": Page(b"stays"),
+    }
+    server = await serve_http(nursery, pages)
+    found = await mirror(server.url("/t/"), into=tmp_path)
+    files = {name: octets for name, octets in contents(tmp_path / "top").items() if octets is not None}
+    assert files == {"now/inside": b"inside", "stays": b"stays"}
+    assert {url.rpartition("/t/")[2]: error.exit_code for url, error in found.failed.items()} == {
+        "gone": 8,
+        "lost/": 8,
+    }
+
+
+async def test_what_gives_way_to_others_is_begun_again(tmp_path: Path) -> None:
+    """Its tree is not over, and goes on where it was."""
+    source = plant(tmp_path / "source", {"a": b"a"})
+    turns = [GiveWay, None]
+
+    async def save() -> str:
+        if (turn := turns.pop(0)) is not None:
+            raise turn
+        return "saved"
+
+    async with resolver.Resolver() as session:
+        with closing(Walk(session)) as walk:
+            top = str(tmp_path / "top")
+            walk.plant(Top(url=parse(f"file://{source}"), below=str(tmp_path), path=top))
+            walk.no_more()
+            directory = await anext(walk)
+            assert isinstance(directory, Directory)
+            await directory.run()
+            file = await anext(walk)
+            assert isinstance(file, Item)
+            with pytest.raises(GiveWay):
+                await file.fetch(save)
+            assert await file.fetch(save) == "saved"
+            with pytest.raises(StopAsyncIteration):
+                await anext(walk)
+
+
+async def test_a_directory_may_be_of_any_size(tmp_path: Path, nursery: trio.Nursery) -> None:
+    """More than are named, and given out, at once; numbers that hostile names ask for are counted once."""
+    server = await serve_ftp(nursery, Behaviour(tells_features=True))
+    names = [bytes(name) for name in itertools.product(b"aA", repeat=8)]
+    server.root.items[b"many"] = Folder({name: File(name) for name in names})
+    found = await mirror(server.url("many/"), into=tmp_path, accept=("a[aA]*",))
+    assert len(found.fetched) == 128
+    assert {name.casefold() for name in contents(tmp_path / "top")} == {
+        "aaaaaaaa",
+        *(f"aaaaaaaa.{number}" for number in range(2, 129)),
     }

@@ -1,0 +1,131 @@
+"""Trees of real servers: what comes is the tree that is served, byte for byte, and comes once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import resolver
+from resolver.retrieval.saving import Exists
+from tests.resolver.tree.mirrors import contents, mirror
+from tests.servers.ftp_servers import FtpServer
+from tests.servers.gopher_servers import GopherServer
+from tests.servers.http_servers import HttpServer
+
+#: When every file was modified, to the second.
+MODIFIED = 1_000_000_000
+
+#: Names that a server, a URL or a shell might take for something else.
+ODD = (
+    "a b",
+    "na\xefve",
+    "semi;colon",
+    "per%cent",
+    "x%2Fy",
+    "hash#tag",
+    "plus+plus",
+    "-la",
+    "~tilde",
+    "&amp;",
+)
+
+FOREST: dict[str, bytes] = {
+    f"{top}/{below}{number:03d}.bin": f"{top} {below} {number}\n".encode() * number
+    for top in ("oak", "elm", "odd names")
+    for below in ("", "deep/", "deep/er/")
+    for number in range(8)
+} | {f"odd names/{name}": name.encode() for name in ODD}
+
+#: Links, each to a place that the tree has under its own name, or had already.
+LINKS = {"oak/up": "..", "oak/here": ".", "elm/oak": "../oak", "elm/deep/down": "er", "a link": "elm"}
+
+
+@contextmanager
+def planted(folder: Path) -> Iterator[Path]:
+    """The forest in a folder that is served."""
+    top = folder / "forest"
+    for name, octets in FOREST.items():
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(octets)
+        os.utime(path, (MODIFIED, MODIFIED))
+    for name, target in LINKS.items():
+        (top / name).symlink_to(target)
+    for where in (top, *filter(Path.is_dir, top.rglob("*"))):
+        where.chmod(0o755)
+    try:
+        yield top
+    finally:
+        shutil.rmtree(top)
+
+
+async def check(url: str, port: int, into: Path, exists: Exists, *, tops: str = "oak elm odd") -> None:
+    """It is all there, and another run fetches nothing."""
+    session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
+    found = await mirror(url, into=into, session=session)
+    assert {name: error.message for name, error in found.failed.items()} == {}
+    files = {name: octets for name, octets in contents(into / "top").items() if octets is not None}
+    expected = {name.replace("/-", "/_"): octets for name, octets in FOREST.items()}  # S14
+    for each in tops.split():
+        assert below(files, each) == below(expected, each)
+    assert len(files) == len(expected)
+    session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
+    again = await mirror(url, into=into, session=session, exists=exists)
+    assert (again.fetched, again.failed) == ([], {})
+
+
+def below(files: dict[str, bytes], top: str) -> dict[str, bytes]:
+    return {name: octets for name, octets in files.items() if name.startswith(top)}
+
+
+@pytest.mark.parametrize("name", ["vsftpd", "proftpd", "pure_ftpd"])
+async def test_a_tree_by_ftp(
+    name: str, ftp_tree: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Links to where somebody was are told by where the server says that it is."""
+    server: FtpServer = request.getfixturevalue(name)
+    port = server.ports["plain"]
+    with planted(ftp_tree / "pub"):
+        await check(f"ftp://127.0.0.1:{port}/pub/forest", port, tmp_path, "newer")
+
+
+async def test_a_listing_that_pure_ftpd_cuts(pure_ftpd: FtpServer, ftp_tree: Path, tmp_path: Path) -> None:
+    """That directory fails, with what it told all the same; the others come."""
+    port = pure_ftpd.ports["few"]
+    session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
+    with planted(ftp_tree / "pub"):
+        found = await mirror(f"ftp://127.0.0.1:{port}/pub/forest/", into=tmp_path, session=session)
+    assert {type(error).__name__ for error in found.failed.values()} == {"LimitExceeded"}
+    assert [url.rpartition("/")[2] for url in found.failed] == ["odd%20names"]
+    assert len(found.fetched) > 60
+
+
+async def test_a_tree_of_index_pages(nginx: HttpServer, http_tree: Path, tmp_path: Path) -> None:
+    """Http tells of no links: a copy comes under each name, until the same is listed again and again."""
+    with planted(http_tree) as top:
+        for name in LINKS:
+            (top / name).unlink()
+        await check(nginx.url("/rounded/forest/"), nginx.port, tmp_path, "newer")
+        (top / "oak" / "up").symlink_to("..")
+        session = resolver.Resolver(policy=resolver.Policy(allow_port={nginx.port}))
+        found = await mirror(nginx.url("/rounded/forest/"), into=tmp_path / "loop", session=session)
+    assert found.rules == {"http:index-loop"}
+    assert len(found.fetched) < 3 * len(FOREST)
+
+
+async def test_a_tree_of_menus(gophernicus: GopherServer, gopher_tree: Path, tmp_path: Path) -> None:
+    """A name is what the selector has: of odd ones Gophernicus writes the octets in octal there (`#040`)."""
+    with planted(gopher_tree) as top:
+        for name in LINKS:
+            (top / name).unlink()
+        await check(gophernicus.url("1/forest/"), gophernicus.port, tmp_path, "skip", tops="oak elm")
+
+
+async def test_a_tree_of_this_machine(tmp_path: Path) -> None:
+    with planted(tmp_path) as top:
+        await check(top.as_uri(), 1, tmp_path / "out", "newer")
