@@ -24,6 +24,7 @@ from protocols.contract import Limits, Options
 from resolver.events import OnEvent
 from resolver.loops import running
 from resolver.policy import Policy
+from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
 from tests.contract.cases import Case, Server
 from tests.elsewhere import settle_elsewhere
@@ -83,6 +84,7 @@ class Setting:
         options: Options | None = None,
         limits: Limits | None = None,
         policy: Policy | None = None,
+        patience: RetryPolicy | None = None,
         on_event: OnEvent | None = None,
     ) -> Resolver:
         return Resolver(
@@ -90,6 +92,7 @@ class Setting:
             limits=Limits(idle=PATIENT) if limits is None else limits,
             options=options,
             news_server=self.news_server,
+            patience=patience,
             on_event=on_event,
         )
 

@@ -29,6 +29,7 @@ from protocols.errors import (
     Truncated,
 )
 from resolver.policy import Policy
+from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
 from tests.contract import peers
 from tests.contract.cases import CASES, SECRET, Case
@@ -54,6 +55,9 @@ CALM = Limits(idle=PATIENT, connect=PATIENT, body=BODY, body_everywhere=True)
 ROOMY = replace(CALM, body=2 * SIZE)
 #: For those who wait for one another.
 SHORT = replace(CALM, idle=0.3, connect=2.0)
+
+#: Two tries, one behind the other.
+SOON = RetryPolicy(tries=2, delay=0.01)
 
 #: How a command ends, by the class of the error.
 STATUS: dict[type[ResolveError], set[int]] = {
@@ -101,7 +105,7 @@ class Meetings:
         setting = Setting(client, Somebody(port), self.folder)
         url = setting.url(template)
         self.ended[key] = None
-        async with setting.resolver(limits=self.limits) as session:
+        async with setting.resolver(limits=self.limits, patience=SOON) as session:
             try:
                 await way(session, url, path)
             except ResolveError as error:

@@ -13,6 +13,7 @@ from resolver import Resolver, Response, Saved, blocking
 from resolver.events import OnEvent
 from resolver.loops import running
 from resolver.policy import Policy
+from resolver.retrieval.retry import RetryPolicy
 from tests.contract.setting import PATIENT, Setting
 
 T = TypeVar("T")
@@ -94,7 +95,10 @@ class WaitedSetting(Setting):
         options: Options | None = None,
         limits: Limits | None = None,
         policy: Policy | None = None,
+        patience: RetryPolicy | None = None,
         on_event: OnEvent | None = None,
     ) -> Resolver:
-        session = self.waiting(options=options, limits=limits, policy=policy, on_event=on_event)
+        session = self.waiting(
+            options=options, limits=limits, policy=policy, patience=patience, on_event=on_event
+        )
         return cast(Resolver, Waited(session))

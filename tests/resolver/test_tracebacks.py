@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -69,14 +70,18 @@ async def by_httpx(url: str, path: Path) -> None:
         (await client.get(url)).raise_for_status()
 
 
-async def blocking(name: str, url: str, *more: object) -> object:
-    return await trio.to_thread.run_sync(getattr(resolver.blocking, name), url, *more)
+async def blocking(name: str, url: str, *more: object, **settings: object) -> object:
+    return await trio.to_thread.run_sync(partial(getattr(resolver.blocking, name), url, *more, **settings))
+
+
+#: Nobody waits for another try, of which the traceback would be the same.
+ONCE = resolver.RetryPolicy(tries=1)
 
 
 WAYS: dict[str, Way] = {
     "fetch": lambda url, path: resolver.fetch(url),
     "info": lambda url, path: resolver.info(url),
-    "save": lambda url, path: resolver.save(url, path, patience=resolver.RetryPolicy(tries=1)),
+    "save": lambda url, path: resolver.save(url, path, patience=ONCE),
     "stream": stream,
     "drain": drain,
     "entries": entries,
@@ -86,7 +91,7 @@ WAYS: dict[str, Way] = {
     "HttpxTransport": by_httpx,
     "blocking.fetch": lambda url, path: blocking("fetch", url),
     "blocking.info": lambda url, path: blocking("info", url),
-    "blocking.save": lambda url, path: blocking("save", url, path),
+    "blocking.save": lambda url, path: blocking("save", url, path, patience=ONCE),
 }
 
 #: What is asked for, of the server or anywhere.
