@@ -54,6 +54,11 @@ class Command(NamedTuple):
     found: Found
     configuration: Configuration
 
+    @property
+    def walks(self) -> bool:
+        """Is what it names the tops of trees, each file of which is saved by itself?"""
+        return self.verb == "get" and self.found.recursive and self.found.format is None
+
 
 def read(argv: list[str]) -> Command | None:
     """The command, or None when `--version` was answered. Raises `UsageError`."""
@@ -229,8 +234,16 @@ def _check_output(verb: str, urls: tuple[str, ...], found: Found) -> None:
 
 def _check_trees(found: Found, configuration: Configuration) -> None:
     """What says more of a tree is nothing without one; as a default of the configuration it may wait."""
-    if found.recursive and found.output is not None:
+    if found.recursive and found.output is not None and found.format is None:
         raise UsageError("-r makes many files, and -O FILE is one: -d DIR is for them")
+    if found.format is not None and configuration.given.get("format") and not found.recursive:
+        raise UsageError("--format is for all articles of a group: it takes -r")
+    if found.format is not None:
+        if found.dry_run or found.delete:
+            raise UsageError("--format gathers articles: --dry-run and --delete are of files")
+        found.entries = 0 if found.entries is None else found.entries
+    if found.dry_run and found.output == "-":
+        raise UsageError("--dry-run is of files, and -O - is none")
     for name in ("depth", "accept", "reject", "accept_regex"):
         if configuration.given.get(name) and not found.recursive:
             raise UsageError(f"--{name.replace('_', '-')} says which files of a tree: it takes -r")

@@ -7,8 +7,8 @@ it without a word (141). Neither leaves anything under a final name.
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 def perform(command: Command) -> int:
     """Run one of these verbs; the exit status."""
     try:
-        trees = command.verb == "get" and command.found.recursive
+        trees = command.walks
         watcher = Watcher(
             command.trace, display_of(command), aloud=command.verbose, quiet=command.quiet, trees=trees
         )
@@ -94,7 +94,7 @@ class _Run:
         self._tally = tally
         self._policy = policy_of(command.found)
         self._limits = limits_of(command.found)
-        self._trees = command.verb == "get" and command.found.recursive
+        self._trees = command.walks
         self._several = self._trees or bool(command.lists) or len(command.urls) > 1
         self._options_for = options_of(
             command.found,
@@ -150,7 +150,9 @@ class _Run:
         try:
             async with self._session(await password_of_key(self._command.found.cert)) as session:
                 await (
-                    self._walk(session) if self._trees else self._batch().run(self._jobs(session), _forget)
+                    self._walk(session)
+                    if self._trees
+                    else self._batch(self._hosts()).run(self._jobs(session), _forget)
                 )
         except LocalError as error:  # a file of the person's own, and not of one URL
             if not self._command.silent:
@@ -182,10 +184,13 @@ class _Run:
             patience=_retry_policy(command),
         )
 
-    def _batch(self) -> Batch[None]:
+    def _hosts(self) -> Hosts[Task[None]]:
+        found = self._command.found
+        return Hosts(partial(at_once, wanted=found.per_host), rate=found.host_rate)
+
+    def _batch(self, hosts: Hosts[Task[None]]) -> Batch[None]:
         """What is shown is shown in the order of the list, one after the other."""
-        command, found = self._command, self._command.found
-        hosts: Hosts[Task[None]] = Hosts(partial(at_once, wanted=found.per_host), rate=found.host_rate)
+        command = self._command
         if command.verb == "get" and command.output != "-":
             return Batch(hosts, concurrency=command.jobs)
         return Batch(hosts, concurrency=1, window=1)
@@ -194,34 +199,38 @@ class _Run:
         """What is found below the targets is done while the lists are read."""
         from resolver.cli.trees import Trees  # few walk any
 
-        with closing(Trees(self, session, self._command, self._tally)) as trees:
+        hosts = self._hosts()
+        with closing(Trees(self, session, self._command, self._tally, hosts.slow_down)) as trees:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._plant, session, trees)
-                await self._batch().run(trees.tasks(), _forget)
+                await self._batch(hosts).run(trees.tasks(), _forget)
+            await trees.remove_surplus()
 
     async def _plant(self, session: Resolver, trees: Trees) -> None:
-        async for target in self._targets(session):
-            self._admit(target)
-            await trees.plant(target)
+        async with aclosing(self._targets(session)) as found:
+            async for target in found:
+                self._admit(target)
+                await trees.plant(target)
         trees.no_more()
 
     async def _jobs(self, session: Resolver) -> AsyncIterator[Task[None]]:
         """What is to be done, as the lists are read."""
-        async for target in self._targets(session):
-            yield _Job(self, session, self._tally.begin(target), target)
+        async with aclosing(self._targets(session)) as found:
+            async for target in found:
+                yield _Job(self, session, self._tally.begin(target), target)
 
-    async def _targets(self, session: Resolver) -> AsyncIterator[Target]:
-        fetched = await fetch_lists(session, self._command, self._secrets, self._report)
+    async def _targets(self, session: Resolver) -> AsyncGenerator[Target, None]:
+        fetched = await fetch_lists(session, self._command, self._secrets, self.report)
         self._tally.fetched = fetched
-        found = targets(self._command, self._report, fetched)
+        found = targets(self._command, self.report, fetched)
         try:
             while (target := await self._next(found)) is not None:
                 yield target
         except LocalError as error:
-            self._report(error)
+            self.report(error)
         self._tally.all_begun()
 
-    def _report(self, error: ResolveError) -> None:
+    def report(self, error: ResolveError) -> None:
         if not self._command.found.silent:  # no record tells of it
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)

@@ -90,6 +90,7 @@ class Option(NamedTuple):
 POLICIES = ("default", "cautious", "untrusted")
 PROGRESS = ("auto", "bar", "dot", "json", "none")
 SORT = ("name", "size", "date")
+MAILBOXES = ("mbox", "maildir")
 EXISTS = ("fail", "resume", "skip", "newer", "replace", "rename")
 
 Group = Literal["options", "output", "limits", "proof", "safety", "access", "schemes"]
@@ -110,6 +111,11 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--accept",), "GLOB", "with -r: files of such names alone", GET, many=True),
         Option(("--reject",), "GLOB", "with -r: no files of such names", GET, many=True),
         Option(("--accept-regex",), "RE", "with -r: files in whose URL RE is found", GET, kind=regex),
+        Option(("--ignore-robots",), None, "with -r: also what robots.txt forbids", GET),
+        Option(("--delete",), None, "with -r: remove here what the source has no more", GET),
+        Option(("--yes",), None, "with --delete: nobody is asked", GET),
+        Option(("--dry-run",), None, "say what would be done, and do nothing of it", GET),
+        Option(("--format",), "F", "with -r: a group as mailbox", GET, choices=MAILBOXES, unsaid=True),
         Option(("--failed",), "FILE", "list there what is left, for another run with -i", FETCH, kind=path),
         Option(("--meta",), None, "write how it came to NAME.meta.json beside it", GET),
         Option(("--exists",), "HOW", "a file that is there", GET, choices=EXISTS),

@@ -12,12 +12,25 @@ from resolver.retrieval.outcome import class_name, judge, outcome_of, outcome_of
 from resolver.retrieval.response import Saved
 from resolver.url import redact
 
-__all__ = ["class_name", "done", "failed", "nothing_known"]
+__all__ = ["class_name", "done", "failed", "nothing_known", "removed"]
 
 
-def done(saved: Saved, scheme: str) -> dict[str, JsonValue]:
-    """The outcome of a retrieval that is complete; `path` is None on standard output."""
-    return outcome_of(saved, scheme, saved.path).as_json()
+def done(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
+    """The outcome of a retrieval that is complete, or of one that a `dry_run` has not made; `path` is None on
+    standard output, and of what was left alone."""
+    record = outcome_of(saved, scheme, saved.path).as_json()
+    if dry_run:
+        record["status"] = "skipped"
+    return {**record, "action": "fetch" if not saved.skipped else None if saved.path is None else "keep"}
+
+
+def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
+    """The outcome of a file or directory here that its source has no more."""
+    nothing = dict.fromkeys(("url", "final_url", "scheme"))
+    record: dict[str, JsonValue] = {**nothing, "status": "done" if done else "skipped", "exit": 0}
+    record |= {"error": None, "path": path, "bytes": 0, "resumed_from": 0, "media_type": None}
+    record |= {"modified": None, "digest": None, "verified": [], "attempts": 0, "elapsed": 0.0}
+    return record | {"peer": None, "proxy": None, "findings": [], "mirror": None, "action": "delete"}
 
 
 def failed(
@@ -34,7 +47,7 @@ def failed(
         environment=proxies_here(),
         proxy=command.found.proxy,
     )
-    return outcome_of_failure(error, target.url, elapsed, judged).as_json()
+    return {**outcome_of_failure(error, target.url, elapsed, judged).as_json(), "action": None}
 
 
 def nothing_known(error: ResolveError, target: Target) -> dict[str, JsonValue]:

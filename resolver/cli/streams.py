@@ -303,9 +303,8 @@ async def request_secret(prompt: str) -> bytes | None:
 
     from trio.lowlevel import wait_readable
 
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
+    terminal = _terminal()
+    if terminal is None:
         return None
     try:
         before = termios.tcgetattr(terminal)
@@ -321,6 +320,37 @@ async def request_secret(prompt: str) -> bytes | None:
     finally:
         os.close(terminal)
     return typed.removesuffix(b"\n") or None
+
+
+async def ask(question: str) -> bool:
+    """Does the person at the terminal say yes? Nothing else is one, and no terminal says none."""
+    from trio.lowlevel import wait_readable
+
+    terminal = _terminal()
+    if terminal is None:
+        return False
+    try:
+        os.write(terminal, escape_line(f"{question} [y/N] ").encode())
+        await wait_readable(terminal)
+        typed = os.read(terminal, _MOST_TYPED)
+    finally:
+        os.close(terminal)
+    return typed.strip().lower() in (b"y", b"yes")
+
+
+def has_terminal() -> bool:
+    """Is there one at which a person could be asked?"""
+    terminal = _terminal()
+    if terminal is not None:
+        os.close(terminal)
+    return terminal is not None
+
+
+def _terminal() -> int | None:
+    try:
+        return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 class Trace:

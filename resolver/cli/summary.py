@@ -73,7 +73,7 @@ class Tally:
 
     def done(self, number: int, saved: Saved | None) -> None:
         del self._left[number]
-        self._counts["kept" if saved is not None and saved.skipped else "done"] += 1
+        self._counts[_word_for(saved)] += 1
         if saved is not None and not saved.skipped:
             self._octets += max(0, saved.bytes - saved.resumed_from)
 
@@ -120,14 +120,20 @@ class Tally:
     def _saves(self) -> bool:
         return self._command.verb == "get" and self._command.output != "-"
 
+    @property
+    def _done(self) -> str:
+        if self._command.found.dry_run:
+            return "to be saved"
+        return "saved" if self._saves else "done"
+
     def _line(self, total: int, elapsed: float) -> str:
         left = total - self._counts.total()
         statuses = ", ".join(map(str, sorted(self._statuses)))
         words = [
-            f"{self._counts['done']} of {total} {'saved' if self._saves else 'done'}",
+            f"{self._counts['done']} of {total} {self._done}",
             *(
                 f"{self._counts[what]} {what}"
-                for what in ("kept", "missing", "refused")
+                for what in ("kept", "left alone", "missing", "refused")
                 if self._counts[what]
             ),
             *([f"{self._counts['failed']} failed (exit {statuses})"] if statuses else []),
@@ -158,6 +164,12 @@ def _more(target: Target) -> dict[str, JsonValue]:
         return {}
     digest = None if checksum is None else f"{checksum.algorithm}:{checksum.digest}"
     return {"listed": {"name": name, "mirrors": mirrors, "checksum": digest, "size": size}}
+
+
+def _word_for(saved: Saved | None) -> str:
+    if saved is None or not saved.skipped:
+        return "done"
+    return "kept" if saved.path is not None else "left alone"
 
 
 def _is_plain(url: str) -> bool:

@@ -7,19 +7,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from protocols.contract import Url
-from protocols.errors import ResolveError
+from protocols.contract import Finding, Url
+from protocols.errors import NotConfigured, ResolveError
 from protocols.location import HostUrl
 from resolver.batch import Task
+from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.options import Found
 from resolver.cli.summary import Tally
 from resolver.cli.targets import Target
 from resolver.cli.verbs import enter, get
 from resolver.policy import local_path
+from resolver.registry import is_of_the_web
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
 from resolver.tree.loops import DEEPEST
+from resolver.tree.mirror import Inventory
+from resolver.tree.robots import Robots
 from resolver.tree.scope import names_of, tree_of
 from resolver.tree.selection import Selection
 from resolver.tree.walk import Directory, File, Top, Walk
@@ -35,6 +39,8 @@ class Run(Protocol):
         self, number: int, target: Target, perform: Callable[[], Awaitable[Saved | None]]
     ) -> None: ...
 
+    def report(self, error: ResolveError) -> None: ...
+
 
 class Planted(NamedTuple):
     """The target that a tree is of, and its number."""
@@ -44,14 +50,24 @@ class Planted(NamedTuple):
 
 
 class Trees:
-    """The trees of a run, and what comes out of them."""
+    """The trees of a run, and what comes out of them. Raises `NotConfigured` where something is wanted that
+    nobody can be asked about. `slow` is told of a host how many seconds it wants between two starts."""
 
-    def __init__(self, run: Run, session: Resolver, command: Command, tally: Tally) -> None:
+    def __init__(
+        self, run: Run, session: Resolver, command: Command, tally: Tally, slow: Callable[[str, float], None]
+    ) -> None:
         self._run = run
         self._session = session
         self._command = command
         self._tally = tally
-        self._walk = Walk(session)
+        found = command.found
+        if found.delete and not (found.yes or found.dry_run or streams.has_terminal()):
+            raise NotConfigured("--delete asks at a terminal, and there is none: --yes removes unasked")
+        robots = None if found.ignore_robots else Robots(session, slow, self._warn)
+        self._inventory = Inventory() if found.delete else None
+        self._tops: list[Top] = []
+        self._walk = Walk(session, robots=robots, inventory=self._inventory, dry_run=found.dry_run)
+        self._is_told = command.quiet or not found.ignore_robots
 
     async def plant(self, target: Target) -> None:
         """Take one more, as soon as there is room. What is wrong with it is told."""
@@ -64,6 +80,11 @@ class Trees:
             number = self._tally.begin(target, below=True)
             await self._run.conclude(number, target, partial(_fail, error))
             return
+        if self._inventory is not None:
+            self._tops.append(top)
+        if not self._is_told and is_of_the_web(top.url.scheme):
+            self._is_told = True
+            streams.complain("robots.txt is not asked for (--ignore-robots)")
         self._walk.plant(top)
 
     def no_more(self) -> None:
@@ -71,6 +92,19 @@ class Trees:
 
     def close(self) -> None:
         self._walk.close()
+        if self._inventory is not None:
+            self._inventory.close()
+
+    async def remove_surplus(self) -> None:
+        """Once all is over."""
+        if self._inventory is not None:
+            from resolver.cli.surplus import remove_surplus  # few want that
+
+            await remove_surplus(self._tops, self._inventory, self._command, self._run.report)
+
+    def _warn(self, url: str, finding: Finding) -> None:
+        if not self._command.quiet:
+            streams.complain(f"{url}: {finding.rule}: {finding.detail}")
 
     def _top(self, target: Target, url: Url, planted: Planted) -> Top:
         """Raises `ResolveError` for what gives no name."""

@@ -59,13 +59,18 @@ async def get(session: Resolver, target: Target, command: Command) -> Saved | No
     saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)
     if command.json:
-        await _show(outcome.done(saved, parse(saved.requested_url).scheme))
+        dry_run = command.found.dry_run
+        await _show(outcome.done(saved, parse(saved.requested_url).scheme, dry_run=dry_run))
     else:
         _report_saved(saved, command)
     return saved
 
 
 async def _save(session: Resolver, target: Target, command: Command) -> Saved:
+    if command.found.format is not None:
+        from resolver.cli.mailboxes import gather  # few gather any
+
+        return await gather(session, target, command)
     url = target.parsed(command)
     path = await _path(session, url, target, command)
     return await session.save(
@@ -79,6 +84,7 @@ async def _save(session: Resolver, target: Target, command: Command) -> Saved:
         meta=command.found.meta,
         mirrors=(*target.mirrors, *command.found.mirrors),
         listings=command.output is not None,
+        dry_run=command.found.dry_run,
         origin=target.origin,
         referrer=target.referrer,
     )
@@ -101,14 +107,15 @@ async def _save_below(target: Target, command: Command) -> Saved | None:
             mirrors=target.mirrors,
             listings=False,
             listed=file.listed,
+            dry_run=command.found.dry_run,
             origin=file.origin,
             referrer=file.referrer,
         )
     )
 
 
-async def enter(directory: Directory, target: Target, command: Command, policy: Policy) -> None:
-    """List a directory of a tree. Only what goes wrong has an outcome."""
+async def enter(directory: Directory, target: Target, command: Command, policy: Policy) -> Saved | None:
+    """List a directory of a tree. Only what goes wrong has an outcome, and what is left alone."""
     started = trio.current_time()
     try:
         listed = await directory.run()
@@ -118,6 +125,11 @@ async def enter(directory: Directory, target: Target, command: Command, policy: 
         raise
     if listed is not None:
         _report_oddities(listed.url, listed.findings, command)
+    if not isinstance(listed, Saved):
+        return None
+    if command.json:
+        await _show(outcome.done(listed, directory.scheme))
+    return listed
 
 
 def _checksum(target: Target, command: Command) -> Checksum | None:
@@ -159,8 +171,12 @@ def _reserve(url: Url, name: str | None, suffix: str, target: Target, command: C
 
 
 def _report_saved(saved: Saved, command: Command) -> None:
-    if not command.quiet:
-        streams.complain(f"{saved.requested_url} -> {saved.path} ({messages.way_of(saved)})")
+    if command.quiet or saved.path is None:  # what is left alone has a finding
+        return
+    way = messages.way_of(saved)
+    if command.found.dry_run:
+        way = "would be kept" if saved.skipped else "would be saved"
+    streams.complain(f"{saved.requested_url} -> {saved.path} ({way})")
 
 
 async def _get_into(path: str, session: Resolver, target: Target, command: Command) -> Saved:

@@ -148,7 +148,18 @@ STEP = {
 }
 OUTCOME = (
     *("url", "final_url", "scheme", "status", "exit", "error", "path", "bytes", "resumed_from", "media_type"),
-    *("modified", "digest", "verified", "attempts", "elapsed", "peer", "proxy", "findings", "mirror"),
+    *(
+        "modified",
+        "digest",
+        "verified",
+        "attempts",
+        "elapsed",
+        "peer",
+        "proxy",
+        "findings",
+        "mirror",
+        "action",
+    ),
 )
 PROOFS = frozenset({"length", "digest", "final-reply", "close-notify", "terminator"})
 SCHEME = ("scheme", "default_port", "names", "origin")
