@@ -35,7 +35,7 @@ async def remove_surplus(
             "--yes removes them"
         )
     for _, surplus, path in going:
-        if not command.quiet and not command.json:
+        if not (command.found.yes or command.found.dry_run) or not (command.quiet or command.json):
             streams.complain(f"delete {path}{'/' * surplus.is_directory}")
     if command.found.dry_run:
         await _tell(going, command, done=False)

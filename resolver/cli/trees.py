@@ -82,6 +82,7 @@ class Trees:
             return
         if self._inventory is not None:
             self._tops.append(top)
+            self._inventory.keep([top.path])
         if not self._is_told and is_of_the_web(top.url.scheme):
             self._is_told = True
             streams.complain("robots.txt is not asked for (--ignore-robots)")

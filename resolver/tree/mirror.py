@@ -130,8 +130,8 @@ class Pruner:
         self, below: Below, parts: tuple[str, ...], found: Found, certain: bool, url: str
     ) -> Generator[Surplus, None, bool]:
         """A thing that the source has not, and all in it. Does all of it go?"""
-        if self._stays(parts, found, url):
-            return False
+        if self._inventory.has(self._here(*parts)) or self._stays(parts, found, url):
+            return False  # another tree of the run may be in this one
         goes = True
         if found.is_directory:
             inside = below.names(parts)

@@ -165,6 +165,17 @@ async def test_files_of_ours_that_are_open_stay(source: Path, tmp_path: Path) ->
         assert paths(list(pruner.surplus())) == ["old"]
 
 
+async def test_another_tree_in_this_one_stays(source: Path, tmp_path: Path) -> None:
+    """Though no listing of this one has it."""
+    top = tmp_path / "here/top"
+    with closing(Inventory()) as inventory:
+        await mirror(source.as_uri() + "/", into=tmp_path / "here", inventory=inventory)
+        plant(top, {"inner/x": b"x", "gone/inner/x": b"x", "gone/y": b"x"})
+        inventory.keep([str(top / "inner"), str(top / "gone/inner")])
+        pruner = Pruner(str(top), inventory, Selection().takes_local)
+        assert paths(list(pruner.surplus())) == ["gone/y"]
+
+
 # -- listings that prove nothing
 
 
