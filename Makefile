@@ -7,7 +7,7 @@
 #   make test-lowest  run all tests with the lowest dependencies that pyproject.toml allows
 #   make coverage  lines and branches that some test runs; what it leaves tells make mutants which tests run a line
 #   make mutants   what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
-#   make bench     measure start-up, and small http bodies, news, small ftp files and a large file beside other clients, and calls of threads; count calls
+#   make bench     measure start-up, and small http bodies, news, small ftp files and a large file beside other clients, and calls of threads; count calls; lists of very many with a ledger
 #   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make docs      the reference of the Python API, made of its docstrings, into build/reference
 #   make sdist     the source distribution, into dist
@@ -66,6 +66,7 @@ bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.segments
 	@$(RUN) -m tests.benchmarks.blocking
 	@$(RUN) -m tests.benchmarks.calls
+	@$(RUN) -m tests.benchmarks.ledger
 
 test-all: $(VENV)/.installed
 	@PYTHONDONTWRITEBYTECODE= $(RUN) -m tests.everywhere

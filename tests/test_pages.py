@@ -105,6 +105,9 @@ MEMBERS = {
     "`get`, `cat` (an outcome)": contract.OUTCOME,
     "`explain` (a plan)": contract.PLAN,
     "`schemes`": contract.SCHEME,
+    "`ledger`": contract.LEDGER,
+    "a failure of a ledger": contract.LEDGER_FAILURE,
+    "`ledger --failed` (one that is left)": contract.LEFT,
     **{f"a step `{name}`": members for name, members in contract.STEP.items()},
 }
 

@@ -64,6 +64,8 @@ def read(argv: list[str]) -> Command | None:
     """The command, or None when `--version` was answered. Raises `UsageError`."""
     if argv[:1] == ["help"]:  # its words may be names of options
         return _help(tuple(argv[1:]))
+    if argv[:1] == ["ledger"]:  # whose list is for standard output unless it is sent elsewhere
+        argv = ["--failed=-" if argument == "--failed" else argument for argument in argv]
     end = argv.index("--") if "--" in argv else len(argv)
     for argument in argv:
         if "\0" in argument:
@@ -215,9 +217,11 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError("schemes takes no URL: it lists every scheme")
     if verb == "config" and len(urls) > 1:
         raise UsageError("config takes one URL, for what holds there, or none")
+    if verb == "ledger" and (found.lists or len(urls) > 1 or not (urls or found.ledger)):
+        raise UsageError("ledger takes one file: that which get --ledger FILE has written")
     if verb == "mcp" and (urls or found.lists):
         raise UsageError("mcp takes no URL: agents have them")
-    if not urls and not found.lists and verb not in ("extract", "schemes", "mcp", "config", "help"):
+    if not urls and not found.lists and verb not in ("extract", "schemes", "mcp", "config", "ledger", "help"):
         raise UsageError("a URL is needed (resolve --help shows what there is)")
 
 
@@ -226,6 +230,12 @@ def _check_output(verb: str, urls: tuple[str, ...], found: Found) -> None:
     to_file = found.output is not None and found.output != "-"
     if verb not in ("get", "explain") and (to_file or found.directory is not None):
         raise UsageError(f"-O FILE and -d DIR are for get; what {verb} gives is on standard output")
+    if found.ledger is not None and (verb not in ("get", "ledger") or found.output == "-"):
+        raise UsageError("--ledger keeps account of files: it is for get, and not with -O -")
+    if found.ledger is not None and found.recursive:
+        raise UsageError("--ledger keeps account of lists: with -r, --exists newer goes on with a tree")
+    if found.ledger is not None and found.dry_run:
+        raise UsageError("--ledger keeps account of what is done, and --dry-run does nothing")
     if to_file and len(urls) + len(found.lists) > 1:
         raise UsageError("-O FILE takes one URL; -d DIR is for several")
     if to_file and (found.host_directories or found.cut_dirs is not None):

@@ -1,4 +1,4 @@
-"""The verbs that touch no network: parse, explain, extract, schemes, config."""
+"""The verbs that touch no network: parse, explain, extract, schemes, config, ledger."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ def perform(command: Command) -> int:
                 from resolver.cli.settings import show  # what the others have no use for
 
                 return show(command)
+            case "ledger":
+                from resolver.cli import ledger  # it needs a database
+
+                return ledger.show(command)
             case _:
                 return _schemes(command)
     except ResolveError as error:

@@ -7,7 +7,7 @@ it without a word (141). Neither leaves anything under a final name.
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +16,8 @@ import trio
 
 from protocols.errors import LocalError, ResolveError
 from resolver.batch import Batch, Hosts, Result, Task
-from resolver.cli import INTERRUPTED, READER_GONE, messages, streams
+from resolver.cli import INTERRUPTED, READER_GONE, messages, outcome, streams
+from resolver.cli.account import Supply, had_before, ledger_of, note_failure, note_saved
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
 from resolver.cli.fetched import fetch_lists
@@ -28,9 +29,10 @@ from resolver.cli.progress import display_of
 from resolver.cli.secrets import Secrets, password_of_key
 from resolver.cli.sections import hosts_of, mirrors_of
 from resolver.cli.summary import Tally
-from resolver.cli.targets import Target, status_of, targets
+from resolver.cli.targets import Target, status_of
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
+from resolver.ledger import LedgerFault, current
 from resolver.policy import at_once
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retry import RetryPolicy
@@ -39,6 +41,7 @@ from resolver.url import redact
 
 if TYPE_CHECKING:
     from resolver.cli.trees import Trees
+    from resolver.ledger.book import Entry, Ledger
 
 _STOPPED = {130: "interrupted", 143: "terminated"}
 _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -105,7 +108,7 @@ class _Run:
         )
         self._secrets = _secrets(command)
         self._watcher = watcher
-        self._statuses: list[int] = []
+        self._statuses: set[int] = set()
         self._stopped: int | None = None
         self._scope = trio.CancelScope()
 
@@ -135,7 +138,7 @@ class _Run:
     def _again(self) -> str:
         """What goes on with this run: files that are whole are in the way of the same command."""
         command = self._command
-        in_the_way = self._several and command.exists == "fail"
+        in_the_way = self._several and command.exists == "fail" and command.found.ledger is None
         return f"the same command{' with --exists skip' if in_the_way else ''}"
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
@@ -148,16 +151,17 @@ class _Run:
 
     async def _work_through(self) -> None:
         try:
-            async with self._session(await password_of_key(self._command.found.cert)) as session:
+            password = await password_of_key(self._command.found.cert)
+            async with ledger_of(self._command) as ledger, self._session(password) as session:
                 await (
                     self._walk(session)
                     if self._trees
-                    else self._batch(self._hosts()).run(self._jobs(session), _forget)
+                    else self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
                 )
         except LocalError as error:  # a file of the person's own, and not of one URL
             if not self._command.silent:
                 streams.complain(error.message)
-            self._statuses.append(error.exit_code)
+            self._statuses.add(error.exit_code)
 
     def _session(self, certfile_password: bytes | None) -> Resolver:
         command = self._command
@@ -207,41 +211,50 @@ class _Run:
             await trees.remove_surplus()
 
     async def _plant(self, session: Resolver, trees: Trees) -> None:
-        async with aclosing(self._targets(session)) as found:
-            async for target in found:
+        async with aclosing(self._targets(session, None)) as found:
+            async for target, _ in found:
                 self._admit(target)
                 await trees.plant(target)
         trees.no_more()
 
-    async def _jobs(self, session: Resolver) -> AsyncIterator[Task[None]]:
+    async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[Task[None]]:
         """What is to be done, as the lists are read."""
-        async with aclosing(self._targets(session)) as found:
-            async for target in found:
-                yield _Job(self, session, self._tally.begin(target), target)
+        async with aclosing(self._targets(session, ledger)) as found:
+            async for target, entry in found:
+                number = self._tally.begin(target)
+                if entry is not None and entry.is_done:
+                    await self._pass_over(number, target, entry)
+                else:
+                    yield _Job(self, session, number, target, entry)
 
-    async def _targets(self, session: Resolver) -> AsyncGenerator[Target, None]:
+    async def _targets(
+        self, session: Resolver, ledger: Ledger | None
+    ) -> AsyncGenerator[tuple[Target, Entry | None], None]:
         fetched = await fetch_lists(session, self._command, self._secrets, self.report)
         self._tally.fetched = fetched
-        found = targets(self._command, self.report, fetched)
+        supply = Supply(self._command, self.report, ledger, fetched)
         try:
-            while (target := await self._next(found)) is not None:
-                yield target
+            async with aclosing(supply.read()) as found:
+                async for each in found:
+                    yield each
         except LocalError as error:
             self.report(error)
         self._tally.all_begun()
+
+    async def _pass_over(self, number: int, target: Target, entry: Entry) -> None:
+        """An earlier run had it."""
+        saved = had_before(target, entry, self._command)
+        if self._command.json:
+            streams.print_record(outcome.done(saved, target.place[1]))
+        self._tally.done(number, saved)
+        self._statuses.add(0)
 
     def report(self, error: ResolveError) -> None:
         if not self._command.found.silent:  # no record tells of it
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)
         self._tally.failed_to_read(error)
-        self._statuses.append(error.exit_code)
-
-    async def _next(self, found: Iterator[Target]) -> Target | None:
-        """A list may be a pipe that nothing comes from for hours: it is waited for in a thread."""
-        if not self._command.lists:
-            return next(found, None)
-        return await trio.to_thread.run_sync(next, found, None, abandon_on_cancel=True)
+        self._statuses.add(error.exit_code)
 
     def _admit(self, target: Target) -> None:
         """What a person gave for this run may go to the places that a person named."""
@@ -256,53 +269,73 @@ class _Run:
             command = command._replace(url_options=())  # the listing had them
         return await VERBS[command.verb](session, target, command)
 
-    async def one(self, session: Resolver, number: int, target: Target) -> None:
+    async def one(self, session: Resolver, number: int, target: Target, entry: Entry | None) -> None:
         """A target, from start to finish; what becomes of it is told and counted."""
         self._admit(target)
-        await self.conclude(number, target, lambda: self._perform(session, target))
+        await self.conclude(number, target, lambda: self._perform(session, target), entry)
 
     async def conclude(
-        self, number: int, target: Target, perform: Callable[[], Awaitable[Saved | None]]
+        self,
+        number: int,
+        target: Target,
+        perform: Callable[[], Awaitable[Saved | None]],
+        entry: Entry | None = None,
     ) -> None:
         """What becomes of it is told and counted."""
+        current.set(entry)
         try:
             saved = await perform()
             streams.flush()
+            await note_saved(entry, saved)
             if self._trees and saved is None:
                 self._tally.withdraw(number)
             else:
                 self._tally.done(number, saved)
-            self._statuses.append(0)
-        except streams.OutputFault as error:
+            self._statuses.add(0)
+        except (streams.OutputFault, LedgerFault) as error:
             self._tally.failed(number, error)
-            self._statuses.append(error.exit_code)
-            if not self._command.silent and not self._scope.cancel_called:
-                streams.complain(error.message)
-            self._scope.cancel()
+            self._end_with(error)
         except ResolveError as error:
-            self._tally.failed(number, error)
-            self._statuses.append(error.exit_code)
-            if not self._command.silent:
-                streams.complain(*messages.describe(error, target.url))
-            kept = self._watcher.take_kept()
-            if kept and not self._command.quiet:
-                streams.complain(f"{redact(target.url)}: {messages.way_on(kept, self._again)}")
+            await self._fail(number, target, entry, error)
         except BrokenPipeError:
             self._stop(READER_GONE)
+
+    async def _fail(self, number: int, target: Target, entry: Entry | None, error: ResolveError) -> None:
+        self._tally.failed(number, error)
+        self._statuses.add(error.exit_code)
+        if not self._command.silent:
+            streams.complain(*messages.describe(error, target.url))
+        kept = self._watcher.take_kept()
+        if kept and not self._command.quiet:
+            streams.complain(f"{redact(target.url)}: {messages.way_on(kept, self._again)}")
+        try:
+            await note_failure(entry, error)
+        except LedgerFault as fault:
+            self._end_with(fault)
+
+    def _end_with(self, error: LocalError) -> None:
+        """Nothing that follows could be shown, or kept account of."""
+        self._statuses.add(error.exit_code)
+        if not self._command.silent and not self._scope.cancel_called:
+            streams.complain(error.message)
+        self._scope.cancel()
 
 
 class _Job:
     """A target as a task of the batch."""
 
-    def __init__(self, run: _Run, session: Resolver, number: int, target: Target) -> None:
+    def __init__(
+        self, run: _Run, session: Resolver, number: int, target: Target, entry: Entry | None
+    ) -> None:
         self._run = run
         self._session = session
         self._number = number
         self._target = target
+        self._entry = entry
         self.host, self.scheme = target.place
 
     async def run(self) -> None:
-        await self._run.one(self._session, self._number, self._target)
+        await self._run.one(self._session, self._number, self._target, self._entry)
 
 
 async def _forget(result: Result[None]) -> None:

@@ -40,9 +40,12 @@ PLAN = f"{FETCH} explain"
 SERVED = f"{PLAN} mcp"
 READ = f"{PLAN} parse"
 TEXT = f"{READ} extract"
-TABLES = f"{TEXT} schemes config"
+TABLES = f"{TEXT} schemes config ledger"
 CONFIGURED = f"{TABLES} mcp"
 ALL = f"{TABLES} mcp help"
+QUIET = f"{READ} ledger"
+LEFT = f"{FETCH} ledger"
+KEPT = "get ledger"
 
 
 class Option(NamedTuple):
@@ -116,7 +119,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--yes",), None, "with --delete: nobody is asked", GET),
         Option(("--dry-run",), None, "say what would be done, and do nothing of it", GET),
         Option(("--format",), "F", "with -r: a group as mailbox", GET, choices=MAILBOXES, unsaid=True),
-        Option(("--failed",), "FILE", "list there what is left, for another run with -i", FETCH, kind=path),
+        Option(("--failed",), "FILE", "list there what is left, for another run to take", LEFT, kind=path),
         Option(("--meta",), None, "write how it came to NAME.meta.json beside it", GET),
         Option(("--exists",), "HOW", "a file that is there", GET, choices=EXISTS),
         Option(("-l", "--long"), None, "kind, size, date, types and number of each", "ls"),
@@ -125,8 +128,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--follow",), "N", "what entry N of the listing leads to", LISTED, kind=entry),
         Option(("--show-error-body",), None, "what a server says to a 4xx or 5xx, on standard error", "cat"),
         Option(("--json",), None, "one JSON object a line", TABLES),
-        Option(("-q", "--quiet"), None, "no messages and warnings, errors alone", READ, twice="silent"),
-        Option(("-qq", "--silent"), None, "no errors either, the exit status alone", READ),
+        Option(("-q", "--quiet"), None, "no messages and warnings, errors alone", QUIET, twice="silent"),
+        Option(("-qq", "--silent"), None, "no errors either, the exit status alone", QUIET),
         Option(("--progress",), "HOW", "how far transfers are", FETCH, choices=PROGRESS),
         Option(("-v", "--verbose"), None, "show the dialogue", FETCH),
         Option(("--trace",), "FILE", "write the dialogue there, secrets as ****", FETCH, kind=path),
@@ -148,6 +151,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--limit",), "NAME=VALUE", "line, lines, entries, hops, body, ratio, …", FETCHED, many=True),
     ),
     "proof": (
+        Option(("--ledger",), "FILE", "what became of each; another run goes on there", KEPT, kind=path),
+        Option(("--again",), "KIND", "put back an error's class, an exit status, all", "ledger"),
         Option(("--checksum",), "ALG:HEX", "the digest a file must have, or auto", BODY, kind=checksum),
         Option(("--mirror",), "URL", "another place of the same object", GET, "mirrors", True),
     ),

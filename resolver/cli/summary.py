@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from resolver.cli.lists import Fetched
 
 #: What is refused before anything is sent to it: the policy, the parser, the registry, a redirect.
-_REFUSED = frozenset({9, 12, 13, 15})
+REFUSED = frozenset({9, 12, 13, 15})
 
 
 class Tally:
@@ -90,7 +90,7 @@ class Tally:
     def _count_failure(self, error: ResolveError) -> None:
         if isinstance(error, NotFound):
             self._counts["missing"] += 1
-        elif error.exit_code in _REFUSED:
+        elif error.exit_code in REFUSED:
             self._counts["refused"] += 1
         else:
             self._counts["failed"] += 1
@@ -151,13 +151,13 @@ class Tally:
         """A line of a list that means this target again."""
         chosen, url = self._command.origin, target.url
         led = None if self._command.referrer is None else (redact(self._command.referrer), None)
-        more = _more(target)
-        if (target.origin, target.referrer) == (chosen, led) and _is_plain(url) and not more:
+        more = more_of(target)
+        if (target.origin, target.referrer) == (chosen, led) and is_plain(url) and not more:
             return url + "\n"
         return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer, **more})
 
 
-def _more(target: Target) -> dict[str, JsonValue]:
+def more_of(target: Target) -> dict[str, JsonValue]:
     """What a list said of the file."""
     name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
     if (name, mirrors, checksum, size) == (None, (), None, None):
@@ -172,6 +172,6 @@ def _word_for(saved: Saved | None) -> str:
     return "kept" if saved.path is not None else "left alone"
 
 
-def _is_plain(url: str) -> bool:
+def is_plain(url: str) -> bool:
     """Does a line of it mean this URL and nothing else?"""
     return url.isprintable() and bool(url.strip()) and url[0] not in "#{"

@@ -18,6 +18,7 @@ from resolver.url import build, parse, redact
 if TYPE_CHECKING:
     from protocols.contract import Origin, Url
     from resolver.cli.lists import Fetched, Source
+    from resolver.ledger.book import Ledger
     from resolver.lists.listed import Listed
     from resolver.retrieval.checksum import Checksum
     from resolver.retrieval.claims import Claim
@@ -30,7 +31,8 @@ MIXED = 1
 
 class Target(NamedTuple):
     """One URL as given, the origin it is judged by, and what led to it: `(url, address)`. One that is saved
-    under a name that nobody gave has a `claim`. The rest is what a list says of it: the path of its file,
+    under a name that nobody gave has a `claim`; `where` is where it goes below the directory for files, as
+    far as that is known beforehand. The rest is what a list says of it: the path of its file,
     other places that have it, its digest and its size, and what was odd about that. What was found in a tree
     is a `file` of that."""
 
@@ -44,6 +46,7 @@ class Target(NamedTuple):
     size: int | None = None
     findings: tuple[Finding, ...] = ()
     file: File | None = None
+    where: str = ""
 
     def reserve(self, url: Url, command: Command, name: str | None = None, suffix: str = "") -> str:
         """The path of its file below the directory for files: of that `name`, or its own, and how it goes on.
@@ -89,15 +92,20 @@ class Target(NamedTuple):
 
 
 def targets(
-    command: Command, report: Callable[[LocalError], None], fetched: Mapping[str, Fetched] = _NOTHING
+    command: Command,
+    report: Callable[[LocalError], None],
+    fetched: Mapping[str, Fetched] = _NOTHING,
+    ledger: Ledger | None = None,
 ) -> Iterator[Target]:
-    """All targets, in order. `report` is told of a line that can be no target; the others are taken all the
-    same. `fetched` are the lists that are URLs, as they came. Raises `LocalError` for a list that cannot be
-    read, and for a second URL where there is one file."""
+    """All targets, in order, with the names that they had by the `ledger`. `report` is told of a line that
+    can be no target; the others are taken all the same. `fetched` are the lists that are URLs, as they came.
+    Raises `LocalError` for a list that cannot be read, and for a second URL where there is one file."""
     found = (_as_url(target, command) for target in _targets(command, report, fetched))
     if command.verb != "get" or command.output == "-":
         return found
-    return _with_names(found, command) if command.output is None else _only_one(found)
+    if command.output is not None:
+        return _only_one(found, command.output)
+    return _with_names(found, command, ledger)
 
 
 def targets_as_given(command: Command, fetched: Mapping[str, Fetched]) -> Iterator[Target]:
@@ -123,14 +131,14 @@ def _as_url(target: Target, command: Command) -> Target:
     return target._replace(url=url)
 
 
-def _only_one(found: Iterator[Target]) -> Iterator[Target]:
+def _only_one(found: Iterator[Target], file: str) -> Iterator[Target]:
     for number, target in enumerate(found):
         if number:
             raise NotConfigured("-O FILE takes one URL; -d DIR is for several")
-        yield target
+        yield target._replace(where=file)
 
 
-def _with_names(found: Iterator[Target], command: Command) -> Iterator[Target]:
+def _with_names(found: Iterator[Target], command: Command, ledger: Ledger | None) -> Iterator[Target]:
     """Each takes its name here, in the order of the list, before anybody works on it. Where the server may
     choose, names go to whom it tells them first."""
     from resolver.disk.names import is_free
@@ -139,7 +147,9 @@ def _with_names(found: Iterator[Target], command: Command) -> Iterator[Target]:
     renames = command.exists == "rename"
 
     def may_have(path: str, url: str) -> bool:
-        return not renames or is_free(os.path.join(command.directory or "", path), url)
+        path = os.path.join(command.directory or "", path)
+        had_it = ledger is not None and renames and ledger.has(url, os.path.abspath(path))
+        return not renames or had_it or is_free(path, url)
 
     names = Names(may_have)
     for number, target in enumerate(found, 1):
@@ -147,7 +157,7 @@ def _with_names(found: Iterator[Target], command: Command) -> Iterator[Target]:
         by_url = not (command.found.allow_server_name or command.found.recursive)
         if by_url and command.found.follow is None:
             with suppress(ResolveError):  # the verb meets it too, and says so
-                named.reserve(named.parsed(command), command)
+                named = named._replace(where=named.reserve(named.parsed(command), command))
         yield named
 
 

@@ -78,7 +78,7 @@ async def _save(session: Resolver, target: Target, command: Command) -> Saved:
         path,
         exists=command.exists,
         make_directory=command.directory is not None or (command.output is None and "/" in path),
-        digest=command.json,
+        digest=command.json or command.found.ledger is not None,
         checksum=_checksum(target, command),
         size=target.size,
         meta=command.found.meta,

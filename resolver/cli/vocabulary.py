@@ -69,6 +69,12 @@ VERBS = (
         "what holds, there or everywhere, and where each value comes from",
         "resolve config --config none",
     ),
+    Verb(
+        "ledger",
+        "[FILE]",
+        "what runs did and have left to do, by the ledger that they kept",
+        "resolve ledger run.db --failed",
+    ),
     Verb("help", "[WORD]", "a verb, an option, a rule (S04), an exit status", "resolve help S04"),
 )
 

@@ -38,8 +38,9 @@ class Part:
 
     `known` is of what the octets in it are; `dropped` says what was there that is not gone on with; `kept`
     that another run could find it. `adopted` is the size of a file that had the final name before.
-    `finished`: the file has its name already, and only what tells of that was left. `whole` are the octets
-    that are there of a file with gaps, None of one without.
+    `finished`: the file has its name already, and only what tells of that was left; `complete`: it was killed
+    before it had it, and nothing else was left. `whole` are the octets that are there of a file with gaps,
+    None of one without.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Part:
         self.kept = False
         self.adopted: int | None = None
         self.finished = False
+        self.complete = False
         self.whole: Ranges | None = None
         self._path = path
         self._exists = exists
@@ -196,7 +198,7 @@ class Part:
         self._mark, self._withheld = state.mark, state.withheld
         if state.url == self._source:
             self.known = state.known
-            self.kept = True
+            self.kept, self.complete = True, state.complete
             size = os.lseek(self.fd, 0, os.SEEK_END)
             self.whole = None if state.whole is None else within(state.whole, size)
         else:
@@ -264,7 +266,7 @@ class Part:
         """It has as many octets, without a gap, and goes on behind them."""
         os.ftruncate(self.fd, size)
         os.lseek(self.fd, size, os.SEEK_SET)
-        self.whole = None
+        self.whole, self.complete = None, False
 
     def open_again(self) -> int:
         """The same file, with a place of its own where octets go next."""
@@ -289,12 +291,15 @@ class Part:
         self.adopted = None
         self._conclude(self.fd, self._withheld)
 
-    def settle(self, modified: datetime | None, meta: bytes | None) -> None:
-        """Bring it to the disk, set its time, give it its name; and `meta` that of its sidecar."""
+    def sync(self, modified: datetime | None) -> None:
+        """Set its time, bring it to the disk."""
         if modified is not None:
             with suppress(OSError, OverflowError, ValueError):  # a time that the file system cannot hold
                 os.utime(self.fd, (modified.timestamp(), modified.timestamp()))
         os.fsync(self.fd)
+
+    def settle(self, meta: bytes | None) -> None:
+        """Give it its name, once it is on the disk; and `meta` that of its sidecar."""
         self._check_part()
         try:
             self._prepare_sidecar(meta)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -206,6 +207,11 @@ class PartialFile:
         return self._part.position if whole is None else octets_of(whole)
 
     @property
+    def inode(self) -> int:
+        """By which it is known under its final name, too."""
+        return os.fstat(self._part.fd).st_ino
+
+    @property
     def has_gaps(self) -> bool:
         """Does it grow, or did it, in more than one place?"""
         return self._part.whole is not None
@@ -287,14 +293,29 @@ class PartialFile:
             raise LocalError(f"cannot read back {self.path!r}: {error.strerror}") from error
         return count
 
-    async def commit(self, modified: datetime | None = None, meta: bytes | None = None) -> None:
+    async def commit(
+        self,
+        modified: datetime | None = None,
+        meta: bytes | None = None,
+        ready: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Bring the file to the disk, set its time, give it its name, and `meta` that of its sidecar. In a
-        worker thread, for a disk may take seconds; not to be cancelled half way."""
+        worker thread, for a disk may take seconds; not to be cancelled half way. `ready` is awaited when it
+        is on the disk, before it gets its name."""
         await self._note(self.known, complete=True)
         try:
-            await self._loop.in_thread(self._part.settle, modified, meta)
+            if ready is None:
+                await self._loop.in_thread(self._settle, modified, meta)
+                return
+            await self._loop.in_thread(self._part.sync, modified)
+            await ready()
+            await self._loop.in_thread(self._part.settle, meta)
         except OSError as error:
             raise writing_fault(error, self.path) from error
+
+    def _settle(self, modified: datetime | None, meta: bytes | None) -> None:
+        self._part.sync(modified)
+        self._part.settle(meta)
 
     def keep(self) -> None:
         """Close, and leave NAME.part where it is: what arrived can be continued."""

@@ -3,6 +3,9 @@
 A name belongs to the first URL of the list that asks for it, whatever becomes of that; the next ones get it
 numbered, `name.2`. So which file is of which URL can be told from the list alone, and another run of the same
 list finds the same names. Only who wants a new name for each run (`--exists rename`) has the disk asked, too.
+
+Names are remembered by `aside`: with very many of them one may be taken for another, which has a number then
+that it need not have had, and has it in each run.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Callable
 from os.path import join
 
 from resolver.policy import numbered
+from resolver.retrieval.aside import Aside
 
 
 class Names:
@@ -20,30 +24,35 @@ class Names:
 
     def __init__(self, is_free: Callable[[str, str], bool]) -> None:
         self._is_free = is_free
-        self._files: set[str] = set()
-        self._directories: set[str] = set()
-        self._last: dict[str, int] = {}
+        self._files = Aside()
+        self._directories = Aside()
+        self._last = Aside()
 
     def reserve(self, wanted: str, url: str) -> str:
         """The path itself, or the first numbered one that is free."""
         directory, _, name = wanted.rpartition("/")
         place = self._directory(directory)
         path = join(place, name)
-        for number in itertools.count(self._last.get(path, 0) + 1):
+        for number in itertools.count(self._last.get(path) + 1):
             found = join(place, numbered(name, number))
-            if found not in self._files and found not in self._directories and self._is_free(found, url):
-                self._last[path] = number
-                self._files.add(found)
+            if self._is_new(found) and self._is_free(found, url):
+                if number > 1:
+                    self._last.put(path, number)
+                self._files.put(found, 1)
                 return found
         raise AssertionError("numbers end")
+
+    def _is_new(self, path: str) -> bool:
+        return not self._files.get(path) and not self._directories.get(path)
 
     def _directory(self, wanted: str) -> str:
         """A directory of that path; numbered where a file of the run has the name of one."""
         place = ""
         for part in wanted.split("/") if wanted else ():
             names = (join(place, numbered(part, number)) for number in itertools.count(1))
-            place = next(name for name in names if name not in self._files)
-            self._directories.add(place)
+            place = next(name for name in names if not self._files.get(name))
+            if not self._directories.get(place):
+                self._directories.put(place, 1)
         return place
 
 

@@ -22,6 +22,7 @@ from resolver.disk.partial_file import PartialFile
 from resolver.disk.sidecar import sidecar_of
 from resolver.events import Kept
 from resolver.gate import Network
+from resolver.ledger import Whole, noting
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.crowd import Crowd
 from resolver.retrieval.hops import NoDocument, Request
@@ -157,6 +158,7 @@ class Saver:
             sink.discard()
             return self._left_alone()
         digest = await sink.digest("sha256") if order.digest or order.meta else None
+        whole = Whole(self._path, sink.inode, sink.position, digest, sink.known)
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         saved = Saved(
             **{**finished, "requested_url": self._first.url.shown},  # whichever place had it
@@ -168,7 +170,7 @@ class Saver:
             mirror=None if self._served is self._first.url else self._served.shown,
         )
         meta = meta_octets(saved, reply.addresses, proof.found) if order.meta else None
-        await sink.commit(reply.modified, meta)
+        await sink.commit(reply.modified, meta, noting(whole))
         return replace(saved, elapsed=self._clock.elapsed)
 
     async def _bring(self, sink: PartialFile, proof: Proof) -> tuple[StreamingResponse, set[str]]:

@@ -120,6 +120,11 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.adapters.fsspec.options", "urllib.parse.unquote"),
     ("resolver.adapters.mcp", "anyio base64.b64encode json mcp mcp_types os.environ"),
     ("resolver.batch", "contextvars.ContextVar heapq"),
+    ("resolver.retrieval.aside", "hashlib.blake2b sqlite3"),
+    ("resolver.ledger", "contextvars.ContextVar"),
+    ("resolver.ledger.book", "hashlib.blake2b json sqlite3 threading.Lock"),
+    ("resolver.ledger.database", "sqlite3"),
+    ("resolver.ledger.report", "json sqlite3"),
     ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
     ("resolver.gate", "errno fcntl math os secrets socket ssl stat"),
     (

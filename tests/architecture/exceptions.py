@@ -29,6 +29,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
         "resolver.adapters.guard.requests": "a client of http and https",
         "resolver.adapters.fsspec.record": "what fsspec calls a file",
         "resolver.tree.robots": "oddities of http, whose rules these are",
+        "resolver.ledger.database": "how SQLite is told in what way to open its file",
         "resolver.lists.metalink": "what RFC 5854 calls a file, and the namespace before it",
     },
     shape.takes_no_keywords_unseen: {

@@ -36,7 +36,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         gateways log reference
         policy
         batch disk environment news_server tunnels
-        cookies gate plan
+        cookies gate ledger plan
         retrieval
         http_transport lists once representation tree
         blocking

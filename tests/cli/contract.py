@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 #: Option names that mean something in a later version, or nothing at all. None may be taken for another.
 NOT_THERE = (
-    *("--delete", "--ledger=f"),
+    *("--delete",),
     *("--allow-all", "--insecure", "--jso", "--Json", "---json", "-"),
 )
 
@@ -162,6 +162,27 @@ OUTCOME = (
     ),
 )
 PROOFS = frozenset({"length", "digest", "final-reply", "close-notify", "terminator"})
+#: What a ledger tells, a kind of failure in it, and one of those that are left.
+LEDGER = frozenset(
+    [
+        "ledger",
+        "objects",
+        "done",
+        "skipped",
+        "failed",
+        "refused",
+        "left",
+        "bytes",
+        "brought",
+        "attempts",
+        "runs",
+        "elapsed",
+        "rate",
+        "failures",
+    ]
+)
+LEDGER_FAILURE = frozenset({"error", "exit", "objects"})
+LEFT = frozenset(["url", "origin", "referrer", "error", "exit", "message", "attempts"])
 SCHEME = ("scheme", "default_port", "names", "origin")
 
 

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import trio
 
@@ -41,7 +42,7 @@ _CALLS = (
     ),
     *("setxattr", "unlink", "utime", "write"),
 )
-_KILLED = 99
+KILLED = 99
 
 #: What to do about a file that is there, and what is in it: gone on with, and given back for one that is not
 #: of this object. And is there to be a sidecar? There is one of the file before.
@@ -55,23 +56,33 @@ HELD: tuple[tuple[Exists, bytes | None, bool], ...] = (
 )
 
 
-def kill_before(number: int) -> None:
+class CountedCalls:
     """The process ends like a killed one before the call with that number, counted from 1."""
-    seen = 0
 
-    def counted(real: Callable[..., object]) -> Callable[..., object]:
+    at_work: ClassVar[CountedCalls | None] = None
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+        CountedCalls.at_work = self
+
+    def count(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os._exit(KILLED)
+
+    def of(self, real: Callable[..., object]) -> Callable[..., object]:
         def call(*arguments: object, **more: object) -> object:
-            nonlocal seen
-            seen += 1
-            if seen == number:
-                os._exit(_KILLED)
+            self.count()
             return real(*arguments, **more)
 
         return call
 
+
+def kill_before(number: int) -> None:
+    calls = CountedCalls(number)
     for name in _CALLS:
         if hasattr(os, name):  # not every system has attributes
-            setattr(os, name, counted(getattr(os, name)))
+            setattr(os, name, calls.of(getattr(os, name)))
 
 
 def save(source: Path, target: Path, exists: Exists, meta: bool) -> str:
@@ -124,12 +135,12 @@ def one(source: Path, place: Path, exists: Exists, held: bytes | None, meta: boo
     action = partial(save, source, target, exists, meta)
     status, _ = in_a_child(action, number)
     left_then = sorted(os.listdir(place))
-    if status == _KILLED:
+    if status == KILLED:
         then = describes(target)
         again, said = in_a_child(action, None)
         found = report(exists, number, place, left_then, again, said)
         print(json.dumps({**found, "sidecar": [then, describes(target)] if meta else None}))
-    return status == _KILLED
+    return status == KILLED
 
 
 def sidecar_of(target: Path) -> Path:

@@ -1,0 +1,276 @@
+"""The ledger of one run, which writes it: an SQLite file.
+
+A row is of one URL at one place; its key is a digest of both. No password is in the file, and no digest of
+one, at which anybody could guess: the URL is kept as it is shown, and URLs that differ in nothing but a
+password are one object.
+
+The steps have an order, so that a run may be killed before each of them, and the machine lose its power:
+
+1. a row is `queued` before anybody works on it;
+2. NAME.part is whole and on the disk, then its row, as `whole`, with size, digest and inode;
+3. the file gets its name (`resolver.disk.part`);
+4. its directory is brought to the disk, and the row is `done`, many of them at once.
+
+What was killed before 2 is gone on with as any other. Behind it the next run does 3, or finds it done, by
+inode and size; and it believes no row without its file.
+
+There is one writer, by a lock of the file. Who reads needs none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from protocols.errors import ResolveError
+from resolver.disk.ledger_file import LedgerFile
+from resolver.disk.whole import finish, has_size, sync_directories
+from resolver.ledger import LedgerFault, Whole
+from resolver.ledger.database import TABLES, check_is_ours, connect, faults_of, kept, shown
+from resolver.loops import Loop, running
+
+#: Rows that wait at most until they are written.
+_AT_ONCE = 256
+
+#: Octets of a message that are kept.
+_MOST_MESSAGE = 1_000
+
+Status: TypeAlias = Literal["queued", "whole", "done", "skipped", "failed", "refused"]
+
+
+class Asked(NamedTuple):
+    """What is asked for: `url` as it is shown, `given` as it was given, less its password; `place` is where
+    it is to go, or the directory where the server may choose the name; `more` in JSON is what else a
+    list said of it."""
+
+    url: str
+    place: str
+    given: str
+    origin: str = "user"
+    referrer: tuple[str, str | None] | None = None
+    without_password: bool = False
+    more: str | None = None
+
+    @property
+    def key(self) -> bytes:
+        text = f"{self.url}\0{self.place}".encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, digest_size=16).digest()
+
+
+class Entry:
+    """A `Row`, as long as somebody works on it. `is_done`: an earlier run had it, and its file is there."""
+
+    def __init__(
+        self, ledger: Ledger, number: int, path: str, size: int, digest: str | None, *, is_done: bool
+    ):
+        self._ledger = ledger
+        self._number = number
+        self.path = path
+        self.size = size
+        self.digest = digest
+        self.is_done = is_done
+
+    async def whole(self, facts: Whole) -> None:
+        """All of it is there; it is on the disk when this returns. Raises `LedgerFault`."""
+        modified = None if facts.known.modified is None else facts.known.modified.timestamp()
+        values = (kept(_place(facts.path)), facts.inode, facts.size, _digest(facts.digest))
+        change = (
+            "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, exit=NULL, error=NULL"
+        )
+        await self._ledger.write(
+            _Change(f"{change}, message=NULL", (*values, kept(facts.known.etag), modified), self._number)
+        )
+
+    async def done(self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool) -> None:
+        """It has its name; or a file that was there stays. Raises `LedgerFault`."""
+        change = (
+            "status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, error=NULL"
+        )
+        where = None if path is None else _place(path)
+        status = "skipped" if skipped else "done"
+        values = (status, kept(where), size, brought, attempts, _now())
+        await self._ledger.write_later(_Change(f"{change}, message=NULL", values, self._number, where))
+
+    async def failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
+        """Nothing came of it. Raises `LedgerFault`."""
+        change = "status=?, attempts=attempts+?, ended=?, exit=?, error=?, message=?"
+        status, message = "refused" if refused else "failed", error.message[:_MOST_MESSAGE]
+        attempts = 0 if refused else error.attempts
+        values = (status, attempts, _now(), error.exit_code, kind, kept(message))
+        await self._ledger.write_later(_Change(change, values, self._number))
+
+
+class _Change(NamedTuple):
+    """`path` is of a file that has got its name."""
+
+    assignments: str
+    values: tuple[Any, ...]
+    number: int
+    path: str | None = None
+
+
+class Ledger:
+    """The ledger of a run: an async context manager, which nobody else writes meanwhile. Entering raises
+    `LedgerFault` for a file that is none, or another run's, or cannot be written. With `sidecars` files get
+    one each."""
+
+    def __init__(self, path: str, *, sidecars: bool = False) -> None:
+        self._file = LedgerFile(path)
+        self._sidecars = sidecars
+        self._mutex = threading.Lock()
+        self._later: list[_Change] = []
+        self._asked = 0
+        self._written = 0
+
+    async def __aenter__(self) -> Ledger:
+        self._loop: Loop = running()
+        self._turn = self._loop.lock()
+        await self._loop.in_thread(self._open)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._write_all(durable=True)  # here, where no cancel gets in its way
+        except LedgerFault:
+            if kind is None:
+                raise
+        finally:
+            self._connection.close()
+            self._file.close()
+
+    def _open(self) -> None:
+        with faults_of(self._file.path):
+            self._file.take()
+            try:
+                self._connection = connect(self._file.path)
+                self._prepare()
+            except BaseException:
+                self._file.close()
+                raise
+
+    def _prepare(self) -> None:
+        try:
+            if not check_is_ours(self._connection, self._file.path):
+                self._connection.executescript(TABLES)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            begin = "INSERT INTO run(begun, ended) VALUES (?, ?)"
+            self._run = self._connection.execute(begin, (_now(), _now())).lastrowid
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def admit(self, asked: Iterable[Asked]) -> list[Entry]:
+        """A row for each, in one step; what is known of it. For the thread that reads the list. Raises
+        `LedgerFault`."""
+        with self._transaction():
+            return [self._admitted(each) for each in asked]
+
+    def has(self, url: str, place: str) -> bool:
+        """Did this URL, as it is shown, have this place before? Raises `LedgerFault`."""
+        with self._mutex, faults_of(self._file.path):
+            key = (Asked(url, place, url).key,)
+            return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
+
+    def _admitted(self, asked: Asked) -> Entry:
+        select = "SELECT id, status, path, size, digest, inode FROM object WHERE key=?"
+        row = self._connection.execute(select, (asked.key,)).fetchone()
+        if row is None:
+            return Entry(self, self._insert(asked), "", 0, None, is_done=False)
+        number, status, stored, size, digest, inode = row
+        path = shown(stored) or ""
+        is_done = status == "done" and has_size(path, size)
+        if status == "whole" and finish(path, asked.url, inode=inode, size=size, sidecar=self._sidecars):
+            change = (
+                "UPDATE object SET status='done', attempts=attempts+1, brought=brought+size, ended=?, exit=0"
+            )
+            sync_directories([path])
+            self._connection.execute(f"{change} WHERE id=?", (_now(), number))
+            is_done = True
+        return Entry(self, number, path, size or 0, digest, is_done=is_done)
+
+    def _insert(self, asked: Asked) -> int:
+        referrer = None if asked.referrer is None else json.dumps(asked.referrer)
+        values = (
+            asked.key,
+            kept(asked.given),
+            asked.origin,
+            referrer,
+            asked.without_password,
+            _now(),
+            asked.more,
+        )
+        columns = "key, url, origin, referrer, without_password, asked, more, status"
+        insert = f"INSERT INTO object({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued')"
+        number = self._connection.execute(insert, values).lastrowid
+        assert number is not None
+        return number
+
+    async def write(self, change: _Change) -> None:
+        """Together with all that waits; it is on the disk when this returns."""
+        self._later.append(change)
+        self._asked += 1
+        place = self._asked
+        async with self._turn:
+            if self._written < place:  # whoever had the turn before has written all that there was
+                await self._loop.in_thread(partial(self._write_all, durable=True))
+
+    async def write_later(self, change: _Change) -> None:
+        """Soon, together with others."""
+        self._later.append(change)
+        if len(self._later) >= _AT_ONCE:
+            async with self._turn:
+                await self._loop.in_thread(partial(self._write_all, durable=False))
+
+    def _write_all(self, *, durable: bool) -> None:
+        asked, changes = self._asked, self._later
+        self._later = []
+        try:
+            sync_directories({change.path for change in changes if change.path is not None})
+            with self._transaction(durable=durable):
+                for change in changes:
+                    update = f"UPDATE object SET {change.assignments} WHERE id=?"
+                    self._connection.execute(update, (*change.values, change.number))
+                self._connection.execute("UPDATE run SET ended=? WHERE id=?", (_now(), self._run))
+        except BaseException:
+            self._later = [*changes, *self._later]
+            raise
+        self._written = asked
+
+    @contextmanager
+    def _transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """All or nothing. What is `durable` outlives a loss of power, all else the end of the process."""
+        with self._mutex, faults_of(self._file.path):
+            self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._connection.execute("BEGIN")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _place(path: str) -> str:
+    """A path that means the same wherever another run is."""
+    return os.path.abspath(path)
+
+
+def _digest(text: str | None) -> str | None:
+    return None if text is None else f"sha256:{text}"
+
+
+def _now() -> float:
+    return datetime.now(UTC).timestamp()

@@ -1,0 +1,103 @@
+"""The database that a ledger is: its tables, and SQLite's words for what is wrong with it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from protocols.errors import LocalError
+from resolver.ledger import LedgerFault
+
+#: Marks the file as ours among SQLite's: "rslv".
+_OURS = 0x72736C76
+_VERSION = 1
+
+
+TABLES = f"""
+BEGIN;
+CREATE TABLE object (
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, url NOT NULL, origin TEXT NOT NULL, referrer, more,
+    without_password INTEGER NOT NULL, status TEXT NOT NULL, path, size INTEGER, digest TEXT, inode INTEGER,
+    etag, modified REAL, brought INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
+    exit INTEGER, error TEXT, message, asked REAL NOT NULL, ended REAL);
+CREATE TABLE run (id INTEGER PRIMARY KEY, begun REAL NOT NULL, ended REAL NOT NULL);
+PRAGMA application_id = {_OURS};
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
+
+
+def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
+    """A connection that begins and ends its transactions where it is told to."""
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return sqlite3.connect(
+        f"file:{quoted}?{how}", uri=True, isolation_level=None, check_same_thread=False, timeout=5
+    )
+
+
+def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
+    """False where it is empty. Raises `LedgerFault` for what another program, or a later one, has made."""
+    ours = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if ours == _OURS and version == _VERSION:
+        return True
+    if ours == _OURS:
+        raise LedgerFault(
+            f"the ledger {path!r} is of a later version of this program: use that, or another file"
+        )
+    if ours or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise LedgerFault(
+            f"{path!r} is a database of another program, and is left as it is: name another file"
+        )
+    return False
+
+
+@contextmanager
+def faults_of(path: str) -> Iterator[None]:
+    """What SQLite says of the ledger becomes a `LedgerFault` that says what to do."""
+    try:
+        yield
+    except LedgerFault:
+        raise
+    except sqlite3.Error as error:
+        raise LedgerFault(_words(path, error)) from error
+    except (LocalError, OSError) as error:
+        raise LedgerFault(error.message if isinstance(error, LocalError) else str(error)) from error
+
+
+#: How names of SQLite's errors begin, what they mean here, and what to do.
+_WORDS = (
+    ("SQLITE_NOTADB", "is no ledger, and is left as it is: name another file"),
+    (
+        "SQLITE_CORRUPT",
+        "is damaged: move it away; the same command with a new one and --exists skip keeps what is whole",
+    ),
+    ("SQLITE_BUSY", "is locked by another program: wait for that, or name another file"),
+    ("SQLITE_READONLY", "cannot be written: choose a place that you may write to"),
+    ("SQLITE_PERM", "cannot be written: choose a place that you may write to"),
+    ("SQLITE_CANTOPEN", "cannot be opened: it and its directory have to be ones that you may write to"),
+    ("SQLITE_FULL", "cannot be written: no space left; free some, and the same command goes on"),
+    ("SQLITE_IOERR", "cannot be read or written; is there space left? The same command goes on then"),
+)
+
+
+def _words(path: str, error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    said = next((words for begin, words in _WORDS if name.startswith(begin)), "cannot be used")
+    return f"the ledger {path!r} {said} ({error})"
+
+
+def kept(text: str | None) -> str | bytes | None:
+    """A text as a column has it; one that is no UTF-8 as its octets."""
+    if text is None:
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def shown(kept: str | bytes | None) -> str | None:
+    return kept.decode("utf-8", "surrogatepass") if isinstance(kept, bytes) else kept

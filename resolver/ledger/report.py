@@ -1,0 +1,138 @@
+"""What a ledger tells, also while a run is at work with it; and what is put back into its queue."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
+
+from protocols.location import JsonValue
+from resolver.disk.ledger_file import LedgerFile, how_to_read
+from resolver.ledger import LedgerFault
+from resolver.ledger.database import check_is_ours, connect, faults_of, shown
+
+_NOT_DONE = "status NOT IN ('done', 'skipped')"
+
+
+class Failure(NamedTuple):
+    """One kind of failure: the class of the error, its exit status, how many there are."""
+
+    error: str
+    exit: int
+    objects: int
+
+
+class Report(NamedTuple):
+    """`size` is of the files, `brought` of what came over the network for them, `elapsed` of all runs. A run
+    that was killed counts up to the last moment at which it wrote something down."""
+
+    objects: int
+    done: int
+    skipped: int
+    failed: int
+    refused: int
+    left: int
+    size: int
+    brought: int
+    attempts: int
+    runs: int
+    elapsed: float
+    failures: tuple[Failure, ...]
+
+    @property
+    def rate(self) -> float | None:
+        """Octets a second; None where nothing came."""
+        return self.brought / self.elapsed if self.brought and self.elapsed > 0 else None
+
+
+class Left(NamedTuple):
+    """One that is not done. `without_password`: the URL had one, which is not in the ledger."""
+
+    url: str
+    origin: str
+    referrer: tuple[str, str | None] | None
+    without_password: bool
+    error: str | None
+    exit: int | None
+    message: str | None
+    attempts: int
+    more: dict[str, JsonValue]
+
+
+def read(path: str) -> Report:
+    """What became of all. Raises `LedgerFault`."""
+    with _reading(path) as connection:
+        count = dict(connection.execute("SELECT status, count(*) FROM object GROUP BY status"))
+        size = "coalesce(sum(size) FILTER (WHERE status IN ('done', 'skipped')), 0)"
+        sums = f"SELECT {size}, coalesce(sum(brought), 0), coalesce(sum(attempts), 0) FROM object"
+        size, brought, attempts = connection.execute(sums).fetchone()
+        runs, elapsed = connection.execute(
+            "SELECT count(*), coalesce(sum(ended-begun), 0.0) FROM run"
+        ).fetchone()
+        kinds = "SELECT error, exit, count(*) FROM object WHERE status IN ('failed', 'refused')"
+        failures = connection.execute(f"{kinds} GROUP BY error, exit ORDER BY count(*) DESC, error, exit")
+        return Report(
+            objects=sum(count.values()),
+            done=count.get("done", 0),
+            skipped=count.get("skipped", 0),
+            failed=count.get("failed", 0),
+            refused=count.get("refused", 0),
+            left=count.get("queued", 0) + count.get("whole", 0),
+            size=size,
+            brought=brought,
+            attempts=attempts,
+            runs=runs,
+            elapsed=max(0.0, elapsed),
+            failures=tuple(Failure(*row) for row in failures),
+        )
+
+
+def left(path: str) -> Iterator[Left]:
+    """All that is not done, failures and what was never begun, in the order in which it was asked for. Raises
+    `LedgerFault`."""
+    with _reading(path) as connection:
+        columns = "url, origin, referrer, without_password, error, exit, message, attempts, more"
+        for row in connection.execute(f"SELECT {columns} FROM object WHERE {_NOT_DONE} ORDER BY id"):
+            url, origin, referrer, without, error, status, message, attempts, more = row
+            led = None if referrer is None else json.loads(referrer)
+            referrer = None if led is None else (led[0], led[1])
+            said = shown(message)
+            listed = {} if more is None else json.loads(more)
+            yield Left(
+                shown(url) or "", origin, referrer, bool(without), error, status, said, attempts, listed
+            )
+
+
+def again(path: str, kind: str) -> int:
+    """Put back into the queue what ended with an error of that class, or with that exit status (0: what is
+    done), or `all` failures; how many. Raises `LedgerFault`, also where a run is at work with it."""
+    chosen: tuple[str, tuple[Any, ...]] = ("status IN ('failed', 'refused') AND error=?", (kind,))
+    if kind == "all":
+        chosen = ("status IN ('failed', 'refused')", ())
+    elif kind.isdecimal():
+        chosen = ("exit=? AND status NOT IN ('queued', 'whole')", (int(kind),))
+    file = LedgerFile(path)
+    with faults_of(path):
+        file.take(make=False)
+        try:
+            with closing(connect(file.path)) as connection:
+                _check(connection, path)
+                fresh = "status='queued', exit=NULL, error=NULL, message=NULL, attempts=0, ended=NULL"
+                return connection.execute(f"UPDATE object SET {fresh} WHERE {chosen[0]}", chosen[1]).rowcount
+        finally:
+            file.close()
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[sqlite3.Connection]:
+    with faults_of(path), closing(connect(path, how=how_to_read(path))) as connection:
+        _check(connection, path)
+        connection.execute("BEGIN")  # one state of it, whatever is written meanwhile
+        yield connection
+
+
+def _check(connection: sqlite3.Connection, path: str) -> None:
+    if not check_is_ours(connection, path):
+        raise LedgerFault(f"{path!r} is no ledger: it is empty")

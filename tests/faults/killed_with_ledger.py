@@ -1,0 +1,120 @@
+"""Work through a list with a ledger again and again, killed before each call that changes a file or the
+ledger; then once more to the end.
+
+`python -m tests.faults.killed_with_ledger FOLDER EVERY FIRST` prints a JSON object for each such moment, or
+for one of EVERY from FIRST on. The objects are files, so nobody has to serve.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from protocols.file.document import guess_media_type
+from resolver.cli import main as resolve
+from tests.faults.killed import KILLED, CountedCalls, in_a_child
+
+CONTENT = {name: bytes(range(256)) * size for name, size in (("a", 200), ("b", 1), ("c", 0))}
+
+#: What to do about a file that is there, and what is there.
+HELD: tuple[tuple[str, bytes | None], ...] = (("fail", None), ("replace", bytes(51_200)))
+
+
+class Counted(sqlite3.Connection):
+    """The process may end before each step of the ledger."""
+
+    calls: CountedCalls
+
+    def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor:  # type: ignore[override]
+        self.calls.count()
+        return super().execute(sql, parameters)
+
+    def executescript(self, sql: str, /) -> sqlite3.Cursor:
+        self.calls.count()
+        return super().executescript(sql)
+
+
+def run(place: Path, list_: Path, exists: str) -> str:
+    calls = CountedCalls.at_work
+    if calls is not None:
+        Counted.calls = calls
+        sqlite3.connect = partial(sqlite3.connect, factory=Counted)  # type: ignore[assignment]
+    os.dup2(os.open(place / "out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
+    words = ["get", "-q", "--json", "-j", "1", "--exists", exists, "--progress", "none"]
+    status = resolve(
+        [*words, "-i", str(list_), "-d", str(place / "files"), "--ledger", str(place / "ledger")]
+    )
+    return str(status)
+
+
+def main(folder: Path, every: int, first: int) -> None:
+    for module in (
+        "protocols.file.dialogue",
+        "resolver.cli.online",
+        "resolver.ledger.book",
+        "idna",
+        "hashlib",
+    ):
+        importlib.import_module(module)  # once, and not in every child
+    guess_media_type(b"object")
+    for name, content in CONTENT.items():
+        (folder / name).write_bytes(content)
+    list_ = folder / "list"
+    list_.write_text("".join((folder / name).as_uri() + "\n" for name in CONTENT))
+    for row, (exists, held) in enumerate(HELD):
+        number = 1 + (first + row) % every
+        while one(folder / f"{exists}-{number}", list_, exists, held, number):
+            number += every
+
+
+def one(place: Path, list_: Path, exists: str, held: bytes | None, number: int) -> bool:
+    """Killed before call `number`, and then not killed. False where there is no such call."""
+    (place / "files").mkdir(parents=True)
+    if held is not None:
+        (place / "files" / "a").write_bytes(held)
+    action = partial(run, place, list_, exists)
+    status, _ = in_a_child(action, number)
+    if status != KILLED:
+        return False
+    whole = [name for name in CONTENT if is_whole(place / "files" / name, name)]
+    again, said = in_a_child(action, None)
+    records = map(json.loads, (place / "out").read_text().splitlines())
+    outcomes = {record["path"]: record["status"] for record in records}
+    report = {
+        "exists": exists,
+        "killed_before": number,
+        "whole_then": whole,
+        "fetched_twice": [n for n in whole if outcomes.get(str(place / "files" / n)) != "skipped"],
+        "status": (again, said),
+        "wrong": [name for name in CONTENT if not is_whole(place / "files" / name, name)],
+        "left": sorted(set(os.listdir(place / "files")) - set(CONTENT)),
+        "rows": rows(place / "ledger"),
+    }
+    print(json.dumps(report))
+    return True
+
+
+def is_whole(path: Path, name: str) -> bool:
+    return path.exists() and path.read_bytes() == CONTENT[name]
+
+
+def rows(ledger: Path) -> list[list[object]]:
+    connection = sqlite3.connect(ledger)
+    try:
+        return sorted(
+            [os.path.basename(url), status]
+            for url, status in connection.execute("SELECT url, status FROM object")
+        )
+    finally:
+        connection.close()
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

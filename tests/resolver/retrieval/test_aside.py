@@ -1,0 +1,40 @@
+"""What is remembered of very many: the same answers, wherever it is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from resolver.retrieval import aside
+from resolver.retrieval.aside import Aside
+from resolver.retrieval.claims import Claim, Names
+
+
+@pytest.fixture(autouse=True)
+def _few_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "MOST_HELD", 3)
+
+
+def test_what_was_put_is_there() -> None:
+    found = Aside()
+    texts = [*"abcdefgh", "", "\udcff", "\ud800", "é"]
+    assert [found.get(text) for text in texts] == [0] * len(texts)
+    for number, text in enumerate(texts, 1):
+        found.put(text, number)
+    assert [found.get(text) for text in texts] == list(range(1, len(texts) + 1))
+    for text in texts:
+        found.put(text, 7)
+    assert [found.get(text) for text in texts] == [7] * len(texts)
+
+
+def test_memory_holds_so_many_and_no_more() -> None:
+    found = Aside()
+    for number in range(100):
+        found.put(str(number), 1)
+    assert len(vars(found)["_held"]) == 3
+
+
+def test_names_are_numbered_as_ever() -> None:
+    names = Names(lambda path, url: True)
+    wanted = ["a", "b", "c", "d", "e", "a", "e", "e", "d/x", "d/x", "e.2"]
+    found = [Claim(names, number).take(path, "x:") for number, path in enumerate(wanted)]
+    assert found == ["a", "b", "c", "d", "e", "a.2", "e.2", "e.3", "d.2/x", "d.2/x.2", "e.2.2"]
