@@ -23,6 +23,7 @@ import resolver
 from protocols import errors
 from protocols.errors import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme
 from resolver.http_transport import RequestRefused
+from resolver.retrieval.hops import NoDocument
 
 
 def _import_all() -> None:
@@ -50,6 +51,7 @@ _SPECIAL: dict[type[ResolveError], ResolveError] = {
     ),
     errors.Truncated: errors.Truncated("too little", received=1, expected=9),
     errors.Changed: errors.Changed("another", again=True),
+    NoDocument: NoDocument("S10", "no", flag="f", position=3),
     RequestRefused: RequestRefused(errors.Refused("S10", "no", flag="f", position=3)),
 }
 
@@ -120,6 +122,7 @@ def test_only_what_is_refused_has_the_status_of_a_hop() -> None:
     assert {kind for kind, status in statuses.items() if status == 15} == {
         Refused,
         UnsupportedScheme,
+        NoDocument,
         RequestRefused,
     }
 
