@@ -8,10 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 #: Option names that mean something in a later version, or nothing at all. None may be taken for another.
-NOT_THERE = (
-    *("--delete",),
-    *("--allow-all", "--insecure", "--jso", "--Json", "---json", "-"),
-)
+NOT_THERE = (*("--allow-all", "--insecure", "--jso", "--Json", "---json", "-"),)
 
 #: A document of every scheme that has one, as `cat` gives it.
 DOCUMENTS = {
