@@ -19,9 +19,7 @@ def done(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonV
     """The outcome of a retrieval that is complete, or of one that a `dry_run` has not made; `path` is None on
     standard output, and of what was left alone."""
     record = outcome_of(saved, scheme, saved.path).as_json()
-    if dry_run:
-        record["status"] = "skipped"
-    return {**record, "action": "fetch" if not saved.skipped else None if saved.path is None else "keep"}
+    return {**record, "status": "skipped"} if dry_run else record
 
 
 def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
@@ -47,7 +45,7 @@ def failed(
         environment=proxies_here(),
         proxy=command.found.proxy,
     )
-    return {**outcome_of_failure(error, target.url, elapsed, judged).as_json(), "action": None}
+    return outcome_of_failure(error, target.url, elapsed, judged).as_json()
 
 
 def nothing_known(error: ResolveError, target: Target) -> dict[str, JsonValue]:

@@ -61,9 +61,17 @@ class Outcome:
     def __repr__(self) -> str:
         return brief(self, self.status, quoted(self.url), quoted(self.path))
 
+    @property
+    def action(self) -> Literal["fetch", "keep"] | None:
+        """What was done about the file; None where nothing came of it."""
+        if self.status == "done":
+            return "fetch"
+        return "keep" if self.status == "skipped" and self.path is not None else None
+
     def as_json(self) -> dict[str, JsonValue]:
         """Every member under its name."""
-        return {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
+        members = {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
+        return {**members, "action": self.action}
 
 
 def _plain(value: object) -> JsonValue:
