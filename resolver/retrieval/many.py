@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import aclosing, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from protocols.contract import Finding, Origin, Url
 from protocols.errors import Refused, ResolveError
@@ -21,16 +21,19 @@ from resolver.batch.running import Running
 from resolver.disk.names import is_free
 from resolver.environment import proxies_here
 from resolver.gate import Network
+from resolver.ledger import LedgerFault
+from resolver.ledger import current as current_row
 from resolver.loops import running
 from resolver.plan import opens_anything
 from resolver.policy import at_once, host_key
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.claims import Claim, Names
 from resolver.retrieval.naming import local_directory, local_file_name
-from resolver.retrieval.outcome import Outcome, judge, outcome_of, outcome_of_failure
-from resolver.url import UrlLike, url_of
+from resolver.retrieval.outcome import Outcome, class_name, judge, outcome_of, outcome_of_failure
+from resolver.url import UrlLike, redact, url_of
 
 if TYPE_CHECKING:
+    from resolver.ledger.book import Asked, Entry, Ledger
     from resolver.retrieval.saving import Exists
     from resolver.retrieval.session import Resolver
 
@@ -61,17 +64,6 @@ class SaveRequest:
 Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike | SaveRequest]"
 
 
-class Journal(Protocol):
-    """What is told of each request: before anything is sent for it, and what became of it then. `path` is
-    where it would be saved, as far as that is known beforehand."""
-
-    async def begin(self, request: SaveRequest, path: str | None) -> Outcome | None:
-        """What became of it in an earlier run, if there is nothing left to do."""
-        ...
-
-    async def end(self, request: SaveRequest, outcome: Outcome) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
     """What holds for all requests of one call."""
@@ -81,11 +73,12 @@ class How:
     directory: str
     exists: Exists
     digest: bool
-    journal: Journal | None
 
 
 class SavingOne:
-    """A request as a task of the batch."""
+    """A request as a task of the batch; `entry` is its row in the ledger, if one is kept."""
+
+    entry: Entry | None = None
 
     def __init__(self, how: How, request: SaveRequest, claim: Claim) -> None:
         self._how = how
@@ -103,20 +96,55 @@ class SavingOne:
         return url_of(self._request.url, origin=self._request.origin)
 
     async def run(self) -> Outcome:
-        """Never raises `ResolveError`, but `GiveWay`."""
+        """Of errors it raises `LedgerFault` alone; and `GiveWay`."""
+        if self.entry is not None and self.entry.is_done:
+            return self._had(self.entry)
+        current_row.set(self.entry)
         began = running().current_time()
-        journal, request = self._how.journal, self._request
-        if journal is not None and (before := await journal.begin(request, self._claim.first)) is not None:
-            return before
         try:
             outcome = await self._save()
+        except LedgerFault:
+            raise
         except ResolveError as error:
             elapsed = running().current_time() - began
-            shown = str(request.url) if not isinstance(request.url, Url) else request.url.text
-            outcome = outcome_of_failure(error, shown, elapsed, self._judged(error, shown))
-        if journal is not None:
-            await journal.end(request, outcome)
+            outcome = outcome_of_failure(error, self._text, elapsed, self._judged(error, self._text))
+        if self.entry is not None:
+            await _note(self.entry, outcome)
         return outcome
+
+    @property
+    def _text(self) -> str:
+        url = self._request.url
+        return url.text if isinstance(url, Url) else str(url)
+
+    @property
+    def asked(self) -> Asked:
+        """How a ledger knows it: by its URL without a password, and by its place."""
+        from resolver.ledger.book import Asked  # it needs a database
+
+        shown, request = redact(self._text), self._request
+        place = request.path or self._claim.first or ""
+        return Asked(
+            url=shown,
+            place=os.path.abspath(os.path.join(self._how.directory, place)),
+            given=shown,
+            origin=request.origin,
+            referrer=request.referrer,
+            without_password=shown != self._text,
+        )
+
+    def _had(self, entry: Entry) -> Outcome:
+        """An earlier run saved it, and its file is there."""
+        shown = redact(self._text)
+        return Outcome(
+            url=shown,
+            final_url=shown,
+            scheme=self.scheme or None,
+            status="skipped",
+            path=entry.path,
+            bytes=entry.size,
+            digest=entry.digest,
+        )
 
     def _judged(self, error: ResolveError, url: str) -> tuple[Finding, ...]:
         network = self._how.network
@@ -171,18 +199,34 @@ class SavingOne:
         return self._claim.take(path + suffix, url.shown) if suffix else path
 
 
-async def _tasks(how: How, requests: Requests) -> AsyncIterator[Task[Outcome]]:
+async def _note(entry: Entry, outcome: Outcome) -> None:
+    """Raises `LedgerFault`."""
+    if outcome.error is not None:
+        refused = outcome.status == "refused"
+        await entry.failed(outcome.error, class_name(outcome.error), refused=refused)
+        return
+    skipped = outcome.status == "skipped"
+    brought = 0 if skipped else max(0, outcome.bytes - outcome.resumed_from)
+    await entry.done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=skipped)
+
+
+async def _tasks(how: How, requests: Requests, ledger: Ledger | None) -> AsyncIterator[Task[Outcome]]:
     """Each has its name in the order in which they come."""
 
     def may_have(path: str, url: str) -> bool:
-        return how.exists != "rename" or is_free(os.path.join(how.directory, path), url)
+        place = os.path.join(how.directory, path)
+        known = ledger is not None and ledger.has(url, os.path.abspath(place))
+        return how.exists != "rename" or known or is_free(place, url)
 
     names, number = Names(may_have), 0
     async with aclosing(_each(requests)) as given:
         async for each in given:
             number += 1
             request = each if isinstance(each, SaveRequest) else SaveRequest(each)
-            yield SavingOne(how, request, Claim(names, number))
+            task = SavingOne(how, request, Claim(names, number))
+            if ledger is not None:
+                (task.entry,) = await running().in_thread(ledger.admit, [task.asked])
+            yield task
 
 
 async def _each(requests: Requests) -> AsyncGenerator[UrlLike | SaveRequest, None]:
@@ -196,6 +240,31 @@ async def _each(requests: Requests) -> AsyncGenerator[UrlLike | SaveRequest, Non
             yield each
 
 
+def _ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
+    if path is None:
+        return nullcontext()
+    from resolver.ledger.book import Ledger  # as above
+
+    return Ledger(fspath(path))
+
+
+async def _save_all(
+    how: How,
+    requests: Requests,
+    ledger: str | PathLike[str] | None,
+    batch: Batch[Outcome],
+    hand_over: Callable[[Outcome], Awaitable[None]],
+) -> None:
+    async def take(result: Result[Outcome]) -> None:
+        if result.value is None:  # no more can be noted, and so no more is asked for
+            assert result.error is not None
+            raise result.error
+        await hand_over(result.value)
+
+    async with _ledger_of(ledger) as book:
+        await batch.run(_tasks(how, requests, book), take)
+
+
 class SavesMany:
     """The part of a `Resolver` that saves many objects by one call."""
 
@@ -206,6 +275,7 @@ class SavesMany:
         requests: Requests,
         *,
         directory: str | PathLike[str] | None = None,
+        ledger: str | PathLike[str] | None = None,
         concurrency: int = 4,
         per_host: int | None = None,
         host_rate: float | None = None,
@@ -221,6 +291,10 @@ class SavesMany:
         which no two are the same. `per_host` is how many one host has under way (2, http 6), `host_rate` how
         many begin there a second; a host that pushes back gets fewer. `exists` and `digest` are as for
         `save`.
+
+        `ledger` is a file in which account is kept, as with `--ledger`: what it says is done, and is still
+        there, is `skipped` by another call, whatever ended this one. Its faults (`LocalError`) end the
+        iteration.
 
         What is under way when `aclose` is called, or the `Resolver` is left, is cancelled; what has come of
         it stays, and another call goes on with that. Only for one that was entered: else `RuntimeError`.
@@ -244,15 +318,8 @@ class SavesMany:
             directory="" if directory is None else fspath(directory),
             exists=exists,
             digest=digest,
-            journal=None,
         )
 
-        async def work(hand_over: Callable[[Outcome], Awaitable[None]]) -> None:
-            async def take(result: Result[Outcome]) -> None:
-                assert result.value is not None, "what fails is an outcome"
-                await hand_over(result.value)
-
-            hosts: Hosts[Task[Outcome]] = Hosts(partial(at_once, wanted=per_host), rate=host_rate)
-            await Batch(hosts, concurrency=concurrency).run(_tasks(how, requests), take)
-
-        return self._network.hold(Running(work))
+        hosts: Hosts[Task[Outcome]] = Hosts(partial(at_once, wanted=per_host), rate=host_rate)
+        batch: Batch[Outcome] = Batch(hosts, concurrency=concurrency)
+        return self._network.hold(Running(partial(_save_all, how, requests, ledger, batch)))

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, serve
-from protocols.errors import InvalidUrl, NotFound
+from protocols.errors import InvalidUrl, LocalError, NotFound
 from resolver import Outcome, Policy, SaveRequest
 from resolver.cli.outcome import done
 from resolver.retrieval.outcome import outcome_of
@@ -173,3 +173,30 @@ async def test_numbers_that_mean_nothing(how: dict[str, float]) -> None:
     async with Resolver() as session:
         with pytest.raises(ValueError, match=r"above 0|1 or more"):
             session.save_all([], **how)  # type: ignore[arg-type]
+
+
+async def test_what_a_ledger_has_is_not_asked_for_again(server: HttpServer, tmp_path: Path) -> None:
+    """Whatever ended the first call."""
+    urls = list(map(server.url, SITE))
+    how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "concurrency": 1}
+    async with Resolver() as session:
+        outcomes = session.save_all(urls, **how)  # type: ignore[arg-type]
+        with trio.fail_after(HANG):
+            had = [await anext(outcomes) for _ in range(4)]
+    asked = len(server.requests)
+    async with Resolver() as session:
+        again = await all_of(session, urls, **how)
+    skipped = {outcome.url for outcome in again if outcome.status == "skipped"}
+    assert {outcome.url for outcome in had} <= skipped
+    assert len(server.requests) - asked == len(urls) - len(skipped)
+    assert {outcome.status for outcome in again} == {"skipped", "done"}
+    assert sum(name.endswith(".txt") for name in os.listdir(tmp_path)) == 9
+
+
+async def test_a_ledger_that_is_none_ends_it(server: HttpServer, tmp_path: Path) -> None:
+    with open(tmp_path / "ledger", "wb") as file:  # noqa: ASYNC230
+        file.write(b"no database" * 1_000)
+    async with Resolver() as session:
+        with pytest.raises(LocalError):
+            await all_of(session, [server.url("/1.txt")], directory=tmp_path, ledger=tmp_path / "ledger")
+    assert server.requests == []
