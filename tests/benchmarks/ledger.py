@@ -1,6 +1,6 @@
 """A list of very many lines with and without a ledger: when the first is there, and what memory it takes.
 
-`python -m tests.benchmarks.ledger [LINES [DONE]]`; `make bench`. Of DONE lines (1,000,000) a ledger says that
+`python -m tests.benchmarks.ledger [LINES [DONE]]`; `make bench`. Of DONE lines (100,000) a ledger says that
 all were done but for the last one. Of LINES (20,000) one in a hundred is a file of this machine that is
 saved, the others name one that is missing: nobody serves, and what is measured is ours. Then the same list
 once more with the same ledger, and killed twenty times on its way.
@@ -24,7 +24,7 @@ from typing import NamedTuple
 from resolver.ledger.book import Asked
 
 LINES = 20_000
-DONE = 1_000_000
+DONE = 100_000
 ONE_IN = 100
 KILLS = 20
 
