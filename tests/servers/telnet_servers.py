@@ -15,8 +15,7 @@ _PROGRAM = """\
 printf 'login: '; read -r name
 printf 'hello %s\\n$ ' "$name"; read -r command
 [ "$command" = size ] && stty size; echo "$TERM"
-printf '$ '; read -r command
-printf 'caf\\303\\251 \\377\\n'
+printf 'caf\\303\\251 \\377\\n$ '; read -r command
 """
 
 

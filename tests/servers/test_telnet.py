@@ -33,7 +33,7 @@ def test_a_session_is_written_down(telnetd: str, run: object) -> None:
 
     assert callable(run)
     response = run(main)
-    assert response.content == b"login: guest\nhello guest\n$ size\n24 80\ndumb\n$ "
+    assert response.content == b"login: guest\nhello guest\n$ size\n24 80\ndumb\ncaf\xc3\xa9 \xff\n$ "
     assert (response.verified, response.findings) == (("terminator",), ())
 
 
@@ -41,14 +41,6 @@ async def test_it_leaves_before_all_was_said(telnetd: str) -> None:
     with pytest.raises(Truncated) as error:
         await resolver.fetch(telnetd, options=options(b"a", b"b", b"c", b"d"), policy=policy(telnetd))
     assert error.value.exit_code == 10
-
-
-async def test_its_end_is_the_end_where_nothing_is_waited_for(telnetd: str) -> None:
-    """All three lines are there before it reads them; octets come as the program wrote them."""
-    wanted = Options(transcript=Transcript(send=(b"x", b"y", b"z")))
-    response = await resolver.fetch(telnetd, options=wanted, policy=policy(telnetd))
-    assert response.content.endswith(b"caf\xc3\xa9 \xff\n")
-    assert response.verified == ()
 
 
 def test_from_the_shell(telnetd: str) -> None:

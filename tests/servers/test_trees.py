@@ -53,6 +53,7 @@ def planted(folder: Path) -> Iterator[Path]:
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(octets)
+        path.chmod(0o644)  # Gophernicus shows what everybody may read
         os.utime(path, (MODIFIED, MODIFIED))
     for name, target in LINKS.items():
         (top / name).symlink_to(target)
