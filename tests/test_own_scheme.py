@@ -1,4 +1,4 @@
-"""The README's scheme of one's own is that of the tests; what it comes to stands there."""
+"""The README's scheme of one's own is that of `fixtures/plugins`; what it comes to stands there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from fixtures.plugins.more_schemes import finger
 from tests.hang import HANG
-from tests.plugin import install, tidy_finger
+from tests.plugin import install
 from tests.plugin.finger_server import FingerServer
 
 CHECKOUT = Path(__file__).parents[1]
@@ -66,8 +67,8 @@ async def server(nursery: trio.Nursery) -> FingerServer:
     return await FingerServer.start(nursery)
 
 
-def test_it_is_the_one_of_the_tests() -> None:
-    assert blocks("python")[0] == Path(tidy_finger.__file__).read_text(encoding="utf-8")
+def test_it_is_the_one_of_the_distribution() -> None:
+    assert blocks("python")[0] == Path(finger.__file__).read_text(encoding="utf-8")
 
 
 async def test_installed_the_command_has_it(site: Path, server: FingerServer) -> None:

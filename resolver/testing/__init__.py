@@ -1,0 +1,34 @@
+"""The test kit for authors of schemes: what plays a dialogue without I/O, and the contract that every scheme
+keeps.
+
+A *transcript* (`parse_transcript`) has what both sides of a conversation say. `recite` plays a dialogue
+against it, with the server's octets cut in any way (`CUTTERS`, `chunkings`), and gives what comes of it;
+`Player` does the same step by step, against a `Recital`, or octets without order (`Speech`), or a value for
+each step (`Values`). What is left unsaid or unread at the end fails.
+
+`resolver.testing.contract` has the contract as a class of tests, and `resolver.testing.plugin` is the plug-in
+for pytest; they need the extra `testing`. Nothing else here does, and `import resolver` imports none of it.
+"""
+
+from __future__ import annotations
+
+from resolver.testing.cutting import CUTTERS as CUTTERS
+from resolver.testing.cutting import Cutter as Cutter
+from resolver.testing.cutting import chunkings as chunkings
+from resolver.testing.cutting import cut_at as cut_at
+from resolver.testing.cutting import oddly as oddly
+from resolver.testing.cutting import one_by_one as one_by_one
+from resolver.testing.cutting import whole as whole
+from resolver.testing.outcome import check as check
+from resolver.testing.outcome import recite as recite
+from resolver.testing.peer import UNSCRIPTED as UNSCRIPTED
+from resolver.testing.peer import Peer as Peer
+from resolver.testing.peer import Spoken as Spoken
+from resolver.testing.player import Player as Player
+from resolver.testing.scripts import Recital as Recital
+from resolver.testing.scripts import Speech as Speech
+from resolver.testing.scripts import Values as Values
+from resolver.testing.transcript import BadTranscript as BadTranscript
+from resolver.testing.transcript import Outcome as Outcome
+from resolver.testing.transcript import Transcript as Transcript
+from resolver.testing.transcript import parse_transcript as parse_transcript

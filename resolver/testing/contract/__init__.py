@@ -1,0 +1,32 @@
+"""The contract that every scheme keeps, as tests for pytest: a row says what a server of the scheme has, and
+each check is done with each row that it is for.
+
+A test module names the plug-in and its rows, and that is all of it:
+
+    pytest_plugins = ["resolver.testing.plugin"]
+
+    class TestFinger(Contract):
+        cases = (Case(name="finger", start=answering(TALK), document="finger://{at}/joe", content=b"…"),)
+
+What is checked: what is given by every way of asking, plans that equal the wire, refusals that connect to
+nothing, limits, names of files, any octets of a peer, and that a cancel at any checkpoint leaves nothing
+open.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{each}" for each in ("endings", "given", "octets", "plans", "refusals", "values"))
+)
+
+from resolver.testing.contract.case import SECRET as SECRET  # noqa: E402
+from resolver.testing.contract.case import Case as Case  # noqa: E402
+from resolver.testing.contract.case import Server as Server  # noqa: E402
+from resolver.testing.contract.case import Start as Start  # noqa: E402
+from resolver.testing.contract.check import Check as Check  # noqa: E402
+from resolver.testing.contract.checks import CHECKS as CHECKS  # noqa: E402
+from resolver.testing.contract.running import Contract as Contract  # noqa: E402
+from resolver.testing.contract.serving import answering as answering  # noqa: E402
+from resolver.testing.contract.setting import Setting as Setting  # noqa: E402

@@ -1,0 +1,167 @@
+"""The contract at the end of every operation: what was opened is closed, after an error and a cancel too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from protocols.errors import Declined, Refused
+from resolver.events import Event
+from resolver.policy import Policy
+from resolver.retrieval.session import Resolver
+from resolver.testing.contract.check import Check, anything, kept, listing
+from resolver.testing.contract.checkpoints import cancelled_at, spread
+from resolver.testing.contract.setting import WAYS, Setting, check_nothing_left, settled
+
+
+async def stream_unread(session: Resolver, url: str, path: Path) -> None:
+    async with session.stream(url):
+        pass
+
+
+async def stream_left(session: Resolver, url: str, path: Path) -> None:
+    async with session.stream(url) as reply:
+        async for _ in reply.body:
+            break
+
+
+class Own(Exception):
+    """A mistake of the caller's."""
+
+
+async def stream_failed(session: Resolver, url: str, path: Path) -> None:
+    with suppress(Own):
+        async with session.stream(url) as reply:
+            await anext(reply.body, b"")
+            raise Own
+
+
+async def entries_left(session: Resolver, url: str, path: Path) -> None:
+    async with session.entries(url) as entries:
+        async for _ in entries:
+            break
+
+
+async def info(session: Resolver, url: str, path: Path) -> None:
+    await session.info(url)
+
+
+LEFT = {
+    **WAYS,
+    "info": info,
+    "stream unread": stream_unread,
+    "stream left": stream_left,
+    "stream failed": stream_failed,
+    "entries left": entries_left,
+}
+
+
+async def check_what_was_opened_is_closed(setting: Setting, folder: Path) -> None:
+    """Of a document, of a listing, and of what is missing."""
+    case = setting.case
+    for number, template in enumerate((case.document, case.listing, case.missing)):
+        if template is not None:
+            before = await settled()
+            async with setting.resolver() as session:
+                for name, way in LEFT.items():
+                    with suppress(Declined, Refused):
+                        await way(session, setting.url(template), folder / f"{name} of {number}")
+            await check_nothing_left(before)
+
+
+#: Checkpoints and events of one operation that are tried; all of them with `RESOLVE_FAULTS=full`.
+MOST = 1_000_000 if os.environ.get("RESOLVE_FAULTS") == "full" else 6
+
+#: An operation, and which URL of a row it is asked for.
+ASKED = {"fetch": "document", "save": "document", "entries": "listing"}
+
+
+class Listener:
+    """Raises at the event of that number; the first is 1."""
+
+    def __init__(self, number: int = 0) -> None:
+        self._number = number
+        self.events = 0
+
+    def __call__(self, event: Event) -> None:
+        self.events += 1
+        if self.events == self._number:
+            raise Own
+
+
+async def check_a_listener_that_fails(name: str, setting: Setting, folder: Path) -> None:
+    """What `on_event` raises passes as it is, and what was open is closed; also where a warning is told."""
+    url, policy = setting.url(getattr(setting.case, ASKED[name])), Policy(allow_password=True)
+    listener = Listener()
+    async with setting.resolver(policy=policy, on_event=listener) as session:
+        await LEFT[name](session, url, folder / "whole")
+    before = await settled()
+    for number in spread(listener.events, MOST):
+        told = partial(setting.resolver, policy=policy, on_event=Listener(number))
+        path = folder / f"{number}"  # a thread that hears it late may have saved the file by then
+        assert await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
+        await check_nothing_left(before)
+
+
+async def raises_own(
+    told: Callable[[], Resolver], operation: Callable[[Resolver], Awaitable[object]]
+) -> bool:
+    """Does `Own`, and nothing else, leave the operation or the end of its session?"""
+    try:
+        async with told() as session:
+            await operation(session)
+    except Own:
+        return True
+    return False
+
+
+async def check_a_cancel_at_every_checkpoint(name: str, setting: Setting, folder: Path) -> None:
+    """Nothing but the cancel leaves, the same session goes on, and in the end nothing is left open."""
+    url = setting.url(getattr(setting.case, ASKED[name]))
+    before = await settled()
+    async with setting.resolver() as session:
+        count, _ = await cancelled_at(None, partial(LEFT[name], session, url, folder / "whole"))
+        for number in spread(count, MOST):
+            path = folder / f"{number}"
+            operation = partial(LEFT[name], session, url, path)
+            _, left = await cancelled_at(number, operation)
+            assert left is None or type(left) is trio.Cancelled
+            if name != "save" or not is_whole(path, setting.case.content):
+                await operation()
+            assert name != "save" or is_whole(path, setting.case.content)
+    await check_nothing_left(before)
+    assert [name for name in os.listdir(folder) if ".part" in name] == []
+
+
+def is_whole(path: Path, content: bytes) -> bool:
+    """A file with this content, or (False) none at all."""
+    if not path.exists():
+        return False
+    assert path.read_bytes() == content
+    return True
+
+
+#: Which rows can be asked so.
+_FOR = {"fetch": anything, "save": kept, "entries": listing}
+
+CHECKS: tuple[Check, ...] = (
+    Check("what was opened is closed", check_what_was_opened_is_closed, anything),
+    *(
+        Check(f"a listener that fails, {name}", partial(check_a_listener_that_fails, name), is_for)
+        for name, is_for in _FOR.items()
+    ),
+    *(
+        Check(
+            f"a cancel at every checkpoint, {name}",
+            partial(check_a_cancel_at_every_checkpoint, name),
+            is_for,
+            cancels=True,
+        )
+        for name, is_for in _FOR.items()
+    ),
+)

@@ -1,0 +1,194 @@
+"""What a URL of the scheme gives: by `fetch`, `stream`, `save`, `entries` and `info`, and as values."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import traceback
+from pathlib import Path
+
+import pytest
+
+import resolver
+from protocols.contract import Entry, Kind
+from protocols.errors import Declined, Refused, ResolveError
+from resolver.events import Event
+from resolver.loops import running
+from resolver.plan import Plan
+from resolver.policy import Policy
+from resolver.retrieval.response import Response, Saved
+from resolver.testing.contract.check import Check, anything, listing
+from resolver.testing.contract.setting import WAYS, Setting, entries, save
+from resolver.testing.contract.values import check_value, members_of
+
+
+async def check_fetch(setting: Setting, folder: Path) -> None:
+    case, url = setting.case, setting.url(setting.case.document)
+    async with setting.resolver() as session:
+        response = await session.fetch(url)
+    shown = resolver.parse(url).shown
+    assert response.content == case.content
+    assert (response.kind, response.url, response.requested_url) == (case.kind, shown, shown)
+    assert (response.entries, response.chain) == (None, ())
+    assert response.size in (None, len(case.content))
+    assert response.text is None or response.text.encode() == case.content
+    assert response.headers == response.meta
+    assert response.peer == (None if setting.server is None else "127.0.0.1")
+    check_value(response, RESPONSE)
+
+
+#: `raw` is not shown, for it can be as large as the content; the text is.
+RESPONSE = members_of(Response) - {"raw"} | {"text"}
+
+
+async def check_stream(setting: Setting, folder: Path) -> None:
+    """Two at once; what has ended stays ended, and gives nothing more once the reply was left."""
+    case, url = setting.case, setting.url(setting.case.document)
+    async with setting.resolver() as session:
+        async with session.stream(url) as unread, session.stream(url) as reply:
+            assert reply.kind is case.kind
+            assert b"".join([octets async for octets in reply.body]) == case.content
+            assert [octets async for octets in reply.body] == []
+        for left in (unread, reply):
+            with pytest.raises(running().closed):
+                await anext(left.body)
+
+
+async def check_save(setting: Setting, folder: Path) -> None:
+    """A service has no octets to keep: it only leads elsewhere (S10)."""
+    case, url, path = setting.case, setting.url(setting.case.document), folder / "saved"
+    async with setting.resolver() as session:
+        if case.kind is Kind.SERVICE:
+            with pytest.raises(Refused) as caught:
+                await session.save(url, path)
+            assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
+            assert os.listdir(folder) == []
+            return
+        saved = await session.save(url, path, digest=True)
+    assert path.read_bytes() == case.content
+    assert os.listdir(folder) == ["saved"]
+    assert (saved.path, saved.bytes, saved.resumed_from) == (str(path), len(case.content), 0)
+    assert saved.digest == f"sha256:{hashlib.sha256(case.content).hexdigest()}"
+    assert (saved.attempts, saved.skipped, saved.kind) == (1, False, case.kind)
+    check_value(saved, members_of(Saved))
+
+
+async def check_explain_and_check(setting: Setting, folder: Path) -> None:
+    """Neither sends anything, and they agree with one another and with a retrieval."""
+    url = setting.url(setting.case.document)
+    before = setting.connections
+    plan = resolver.explain(url, policy=setting.policy)
+    verdict = resolver.check(url, policy=setting.policy)
+    assert (plan.url, plan.scheme) == (resolver.parse(url).shown, setting.case.scheme)
+    assert (plan.verdict, plan.error, verdict.error()) == (verdict.action, None, None)
+    assert set(verdict.findings) <= set(plan.findings)
+    assert {step["action"] for step in plan.steps} <= {"connect", "send", "receive", "open", "note"}
+    assert setting.connections == before
+    check_value(plan, members_of(Plan) - {"error"})
+
+
+async def check_parse(setting: Setting, folder: Path) -> None:
+    """What is read is written the same, and its components say it all."""
+    for template in (setting.case.document, setting.case.listing, setting.case.missing):
+        if template is not None:
+            parsed = resolver.parse(setting.url(template))
+            assert resolver.parse(resolver.build(parsed)) == parsed
+            assert parsed.components()["scheme"] == parsed.scheme == setting.case.scheme
+
+
+async def check_entries(setting: Setting, folder: Path) -> None:
+    case, url = setting.case, setting.url(setting.case.listing)
+    async with setting.resolver() as session:
+        async with session.entries(url) as stream:
+            found = [entry async for entry in stream]
+        response = await session.fetch(url)
+    assert [entry.name for entry in found if is_child(entry, setting)] == list(case.names)
+    for entry in found:
+        assert (entry.origin, entry.referrer) == ("derived", (resolver.parse(url).shown, response.peer))
+        assert entry.raw is not None
+        check_value(entry, members_of(Entry))
+    assert (response.kind, response.entries) == (case.listing_kind, tuple(found))
+    check_value(response, RESPONSE)
+
+
+def is_child(entry: Entry, setting: Setting) -> bool:
+    """Can this be had from the row's own server?"""
+    places = [f"//{setting.at}/"] if setting.at else [str(setting.folder)]
+    if setting.case.by_setting:
+        places.append(f"{setting.case.scheme}:")
+    return entry.url is not None and any(place in entry.url for place in places)
+
+
+async def check_children_of_a_listing(setting: Setting, folder: Path) -> None:
+    """What a listing names is parsed, judged as what was found there, and can be fetched."""
+    case = setting.case
+    async with setting.resolver() as session:
+        async with session.entries(setting.url(case.listing)) as stream:
+            children = [entry async for entry in stream if is_child(entry, setting)]
+        for child in children:
+            assert child.url is not None
+            assert resolver.parse(child.url).text == child.url
+            origin, referrer = child.origin, child.referrer
+            verdict = resolver.check(child.url, policy=setting.policy, origin=origin, referrer=referrer)
+            assert verdict.action == "allow"
+            try:
+                response = await session.fetch(child.url, origin=origin, referrer=referrer)
+            except Declined:
+                assert child.name in case.barred
+            else:
+                assert child.name not in case.barred
+                assert child.kind in (response.kind, Kind.UNKNOWN) or child.name in case.asking
+
+
+async def check_what_lists_nothing_says_so(setting: Setting, folder: Path) -> None:
+    async with setting.resolver() as session:
+        with pytest.raises(Declined) as caught:
+            async with session.entries(setting.url(setting.case.document)):
+                raise AssertionError("there is nothing to list")
+    assert (caught.value.exit_code, caught.value.code) == (8, None)
+
+
+async def check_what_is_missing(setting: Setting, folder: Path) -> None:
+    """However it is asked for, the same is raised; it says of which URL and how a command ends."""
+    url = setting.url(setting.case.missing)
+    async with setting.resolver() as session:
+        for way in WAYS.values():
+            with pytest.raises(setting.case.error) as caught:
+                await way(session, url, folder / "missing")
+            assert (caught.value.url, caught.value.exit_code, caught.value.retryable) == (url, 8, False)
+    assert os.listdir(folder) == []
+
+
+async def check_no_password_is_shown(setting: Setting, folder: Path) -> None:
+    """Not by a value, an event, an error or a plan; only the server has it."""
+    case, url = setting.case, setting.url(setting.case.login)
+    events: list[Event] = []
+    shown: list[object] = [resolver.parse(url), resolver.check(url)]
+    for policy in (setting.policy, Policy.cautious()):
+        plan = resolver.explain(url, policy=policy)
+        shown += [plan, plan.as_json(), plan.error, str(plan.error)]
+    async with setting.resolver(on_event=events.append) as session:
+        response = await session.fetch(url)
+        shown += [session, response, response.as_json(), await session.info(url)]
+        for way in (save, entries):
+            try:
+                shown.append(await way(session, url, folder / "saved"))
+            except ResolveError as error:
+                shown += [error, error.url, traceback.format_exception(error)]
+    assert case.secret not in "".join(map(repr, [*shown, *events]))
+    assert setting.server is None or case.spoken in setting.heard()
+
+
+#: The checks, and which rows each is for.
+CHECKS: tuple[Check, ...] = (
+    Check("fetch", check_fetch, anything),
+    Check("stream", check_stream, anything),
+    Check("save", check_save, anything),
+    Check("explain and check", check_explain_and_check, anything),
+    Check("parse", check_parse, anything),
+    Check("entries", check_entries, listing),
+    Check("children of a listing", check_children_of_a_listing, listing),
+    Check("what lists nothing says so", check_what_lists_nothing_says_so, lambda case: case.listing is None),
+    Check("what is missing", check_what_is_missing, lambda case: case.missing is not None),
+    Check("no password is shown", check_no_password_is_shown, lambda case: case.login is not None),
+)

@@ -1,0 +1,60 @@
+"""The rows and the checks as a test: each check with its row's server running, in a loop of its own."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import trio
+
+from resolver.gate.race import bare
+from resolver.testing.contract.case import Case
+from resolver.testing.contract.check import Check
+from resolver.testing.contract.checks import CHECKS
+from resolver.testing.contract.setting import start
+
+
+class Contract:
+    """A class of tests: `cases` are its rows, and `checks` what is done with each of them. `run` runs a
+    function that is awaited to its end."""
+
+    cases: ClassVar[tuple[Case, ...]] = ()
+    checks: ClassVar[tuple[Check, ...]] = CHECKS
+    run: Callable[[Callable[[], Awaitable[None]]], None] = staticmethod(trio.run)
+
+    @classmethod
+    def rows(cls) -> list[tuple[Check, Case]]:
+        """Each check with the rows that it is for."""
+        return [(check, case) for check in cls.checks for case in cls.cases if check.is_for(case)]
+
+    def test_contract(
+        self, contract_row: tuple[Check, Case], contract_tls: ssl.SSLContext, tmp_path: Path
+    ) -> None:
+        check, case = contract_row
+        self.run(partial(perform, check, case, contract_tls, tmp_path))
+
+
+async def perform(check: Check, case: Case, tls: ssl.SSLContext, folder: Path) -> None:
+    """One check with one row, whose server is there as long."""
+    files, saved = folder / "tree", folder / "saved"
+    saved.mkdir()
+    if case.furnish is not None:
+        case.furnish(files)
+    problem: BaseException | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            await check.function(await start(case, nursery, tls, files), saved)
+            nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        problem = bare(group)
+    if problem is not None:
+        raise problem
+
+
+def names(row: Any) -> str:
+    """What a test is called."""
+    check, case = row
+    return f"{case}: {check}"

@@ -1,0 +1,90 @@
+"""A server made of transcripts: it says to every connection what the server of that transcript says whose
+client says the same."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import trio
+
+from resolver.testing.contract.case import Server
+from resolver.testing.replay import Peer, end_of
+from resolver.testing.transcript import Connection, Transcript, Turn
+
+
+def answering(*transcripts: Transcript, tls: bool = False) -> Callable[..., Awaitable[Server]]:
+    """What starts such a server, for the row of a scheme.
+
+    Args:
+        transcripts: conversations that begin alike up to where their clients ask for different things.
+        tls: inside TLS, from the first octet.
+    """
+    connections = tuple(each for transcript in transcripts for each in transcript.connections)
+
+    async def start(nursery: trio.Nursery, context: ssl.SSLContext) -> Server:
+        server = Answering(connections, context if tls else None)
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        server.port = listeners[0].socket.getsockname()[1]
+        nursery.start_soon(partial(trio.serve_listeners, server.attend, listeners))
+        return server
+
+    return start
+
+
+class Answering:
+    """`heard` are the octets of each connection, `strange` what no transcript has."""
+
+    def __init__(self, connections: tuple[Connection, ...], tls: ssl.SSLContext | None) -> None:
+        self.port = 0
+        self.heard: list[bytearray] = []
+        self.strange: list[bytes] = []
+        self._connections = connections
+        self._tls = tls
+
+    async def attend(self, raw: trio.SocketStream) -> None:
+        peer: Peer = raw if self._tls is None else trio.SSLStream(raw, self._tls, server_side=True)
+        heard = bytearray()
+        self.heard.append(heard)
+        try:
+            found = await self._converse(peer, heard)
+            if found is not None:
+                await end_of(peer, raw, found)
+        except trio.BrokenResourceError:
+            pass  # a client may leave at any time
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(raw)
+
+    async def _converse(self, peer: Peer, heard: bytearray) -> Connection | None:
+        """Up to the end of the one that it turned out to be; None where it is none of them."""
+        alike, at = list(self._connections), 0
+        while at < max(len(each.turns) for each in alike):
+            going = [each for each in alike if at < len(each.turns)]
+            turn = going[0].turns[at]
+            if turn.speaker == "S":
+                await peer.send_all(turn.octets)
+            else:
+                said = await self._hear(peer, heard, [each.turns[at] for each in going])
+                if said is None:
+                    return None
+                turn = said
+            alike, at = [each for each in going if each.turns[at] == turn], at + 1
+        return alike[0]
+
+    async def _hear(self, peer: Peer, heard: bytearray, turns: list[Turn]) -> Turn | None:
+        """Which of these the client says; None where it leaves, or says something else."""
+        octets = b""
+        while turns:
+            for turn in turns:
+                if turn.octets == octets:
+                    return turn
+            received = bytes(await peer.receive_some())
+            if not received:
+                return None
+            octets += received
+            heard += received
+            turns = [turn for turn in turns if turn.speaker == "C" and turn.octets.startswith(octets)]
+        self.strange.append(octets)
+        return None

@@ -1,0 +1,370 @@
+"""The one player of dialogues: it performs the steps of any scheme's dialogue against a peer, without I/O and
+without a loop.
+
+A peer is a script or a transcript (`scripts`): it takes what is said to it, and says what comes next on each
+connection. Whatever does not fit fails the test, in the middle and at the end: words that nobody waits for, a
+wait for words that do not come, and what is left unsaid or unread when the dialogue is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Generator
+from typing import Generic, TypeVar
+
+from protocols.contract import Finding, Line, PipelineState
+from protocols.errors import Disconnected, ProtocolError, ResolveError, TimedOut, Truncated
+from protocols.reply import Reply
+from protocols.step import (
+    Acquire,
+    AwaitData,
+    Begin,
+    Begun,
+    CloseData,
+    Connect,
+    Dialogue,
+    EndResponse,
+    Give,
+    Hear,
+    Joined,
+    JoinPipeline,
+    Keep,
+    Note,
+    OpenData,
+    Pace,
+    Pass,
+    Passed,
+    Peek,
+    RequestAgreed,
+    RequestCredentials,
+    RequestEnd,
+    RequestPeer,
+    Say,
+    Skim,
+    StartPacking,
+    StartRequest,
+    StartResponse,
+    StartTimer,
+    StartTls,
+    Step,
+    Upload,
+)
+from protocols.wire import REST, Buffer, Reader, Rest
+from resolver.testing.peer import UNSCRIPTED, Opening, Peer, Spoken
+
+R = TypeVar("R")
+
+
+class Player(Generic[R]):
+    """One dialogue and its peer. `steps` are all that were yielded, `sent` and `shown` have one element a
+    `Say`, `heard` is what readers gave. `body` is what came behind the `Begin`, as far as it came."""
+
+    def __init__(self, dialogue: Dialogue[R], peer: Peer) -> None:
+        self.steps: list[Step] = []
+        self.sent: list[bytes] = []
+        self.shown: list[bytes] = []
+        self.heard: list[object] = []
+        self.begun: Reply | None = None
+        self.body = b""
+        self.result: R | None = None
+        self.over = False
+        self.peer = peer
+        self._dialogue = dialogue
+        self._answer: object = None
+        self._error: ResolveError | None = None
+        self.buffer = Buffer()
+        self._waiting: Generator[Rest | None, None, object] | None = None
+        self._data: list[Spoken] = []
+        self._data_over = False
+        self._unread = b""
+        self._pending: Step | None = None
+        self._state: PipelineState | None = None
+        self._response_ended = False
+
+    @property
+    def reply(self) -> Reply:
+        assert self.begun is not None, "nothing ever began"
+        return self.begun
+
+    @property
+    def verified(self) -> set[str]:
+        return self.reply.verified
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.reply.findings
+
+    def play(self, surplus: bytes | None = b"") -> Reply:
+        """To the end of the dialogue; its reply. `surplus` is what the peer says and nobody is to read;
+        with None the caller looks at what is `unread`.
+
+        Raises what the dialogue raises; what the peer would have said then is not looked at.
+        """
+        try:
+            self.advance()
+        except ResolveError:
+            self._end()
+            raise
+        self._end()
+        assert surplus is None or self.unread == surplus, f"never read: {self.unread!r}"
+        return self.reply
+
+    def advance(self, *until: type) -> Step | None:
+        """Perform steps up to one of these kinds, which is left to be performed by the next call; None at the
+        end of the dialogue."""
+        if self._pending is not None:
+            self._perform_one(self._pending)
+        while (step := self._next()) is not None:
+            self.steps.append(step)
+            if isinstance(step, until):
+                self._pending = step
+                return step
+            self._perform_one(step)
+        return None
+
+    @property
+    def unread(self) -> bytes:
+        """What the peer has said, or has to say, that nobody took."""
+        data = b"".join(spoken.octets for spoken in self._data)
+        return self._unread + self.buffer.peek(len(self.buffer)) + data + self.peer.unread
+
+    def _next(self) -> Step | None:
+        answer, error = self._answer, self._error
+        self._answer, self._error = None, None
+        try:
+            return self._dialogue.send(answer) if error is None else self._dialogue.throw(error)
+        except StopIteration as done:
+            self.result, self.over = done.value, True
+            return None
+
+    def _perform_one(self, step: Step) -> None:
+        self._pending = None
+        try:
+            answer = self.peer.answer(step)
+            self._answer = self.perform(step) if answer is UNSCRIPTED else answer
+        except ResolveError as error:
+            self._error = error
+        if isinstance(step, Hear | Peek) and self._error is None:
+            self.heard.append(self._answer)
+
+    def perform(self, step: Step) -> object:
+        match step:
+            case Connect() | Acquire() | JoinPipeline():
+                return self._connect(step)
+            case Say(lines=lines):
+                self._say(lines)
+            case Upload():
+                self._upload(step)
+            case Hear(reader=reader):
+                return self._hear(reader)
+            case Peek(reader=reader):
+                return self._peek(reader)
+            case Skim(reader=reader):
+                return self._skim(reader)
+            case StartTls():
+                if self.buffer:
+                    raise ProtocolError("octets in the clear")
+            case StartPacking():
+                if self.buffer:
+                    raise ProtocolError("octets as they are")
+            case OpenData():
+                self._data.clear()
+                self._data_over = False
+                self.peer.open_data(step)
+            case AwaitData():
+                return self._await_data(step)
+            case Begin(reply=reply):
+                assert self.begun is None, "a body begins once"
+                self.begun = reply
+            case Give(octets=octets):
+                self._take(octets)
+            case Pass():
+                return self._pass(step)
+            case RequestPeer():
+                return self.peer.address
+            case RequestAgreed() | RequestEnd():
+                return None
+            case RequestCredentials(user=user):
+                return self.peer.credentials(user)
+            case CloseData():
+                self._data_over = False
+            case EndResponse():
+                self._response_ended = True
+            case Note() | Keep() | StartTimer() | StartRequest() | StartResponse() | Rest():
+                pass
+            case _:
+                raise AssertionError(f"no player performs {step!r}: its peer has to answer it")
+        return None
+
+    def _connect(self, step: Opening) -> object:
+        self._leave()
+        self._unread = self.unread
+        self.buffer, self._waiting = Buffer(), None
+        answer = self.peer.connect(step)
+        if isinstance(answer, Joined):
+            assert isinstance(answer.state.buffer, Buffer)
+            self._state, self.buffer = answer.state, answer.state.buffer
+        return answer
+
+    def _end(self) -> None:
+        self._leave()
+        assert self.peer.unmet == 0, f"{self.peer.unmet} connections were never made"
+
+    def _leave(self) -> None:
+        """As the gate does: a pipeline that nobody waits in is left with a farewell."""
+        if self._state is not None and self._response_ended and self._state.idle:
+            self.peer.hear(b"".join(line.octets for line in self._state.farewell))
+        self._state, self._response_ended = None, False
+        assert self.peer.unsaid == b"", f"never said: {self.peer.unsaid!r}"
+
+    def _take(self, octets: bytes) -> None:
+        assert self.begun is not None, "a part of a body before it begins"
+        self.body += octets
+
+    # -- what is said
+
+    def _say(self, lines: tuple[Line, ...]) -> None:
+        self.sent.append(b"".join(line.octets for line in lines))
+        self.shown.append(b"".join(line.shown for line in lines))
+        self.peer.hear(self.sent[-1])
+
+    def _upload(self, step: Upload) -> None:
+        lines = step.lines
+        while piece := _at_once(step.source()):
+            self._say((*lines, step.encode(piece)))
+            lines = ()
+        self._say((*lines, step.encode(b"")))
+
+    # -- what is heard
+
+    def _hear(self, reader: Reader[object]) -> object:
+        if self._waiting is None:
+            self._waiting = reader(self.buffer)
+        while True:
+            try:
+                needs = next(self._waiting)
+            except StopIteration as done:
+                self._waiting = None
+                return done.value
+            except ResolveError:
+                self._waiting = None
+                raise
+            if needs is not REST:
+                self.receive()
+
+    def _peek(self, reader: Reader[object]) -> object:
+        looking = reader(self.buffer)
+        while True:
+            try:
+                needs = next(looking)
+            except StopIteration as done:
+                return done.value
+            assert needs is REST or not self.buffer.is_all, "a reader looks for more behind all that comes"
+            try:
+                if needs is not REST:
+                    self.receive()
+            except (Disconnected, TimedOut) as error:
+                self.buffer.broken = error
+
+    def _skim(self, reader: Reader[object]) -> object:
+        try:
+            next(reader(self.buffer))
+        except StopIteration as done:
+            return done.value
+        return None
+
+    def receive(self) -> Spoken:
+        """The next octets of the connection; those of its data connection are put aside."""
+        assert not self.buffer.at_end, "a reader asks for more after the end"
+        if self.buffer.broken is not None:
+            raise self.buffer.broken
+        assert not self._data_over, "what follows is said once the data connection is closed"
+        while (spoken := self.peer.speak()).on == "data":
+            self._data.append(spoken)
+        if spoken.broken is not None:
+            raise spoken.broken
+        self.buffer.feed(spoken.octets)
+        return spoken
+
+    # -- what is passed
+
+    def _await_data(self, step: AwaitData[object]) -> Begun[object]:
+        values: list[object] = []
+        while True:
+            while self.buffer or self.buffer.at_end:
+                values.append(self._hear(step.reader))
+                self.heard.append(values[-1])
+                if step.weigh(values) is Pace.OVER:
+                    return Begun(tuple(values), 0)
+            spoken = self.peer.speak()
+            if spoken.on == "data":
+                self._data.append(spoken)
+                self._data_over = not spoken.octets
+                return Begun(tuple(values), len(spoken.octets), spoken.broken, spoken.close_notify)
+            if spoken.broken is not None:
+                raise spoken.broken
+            self.buffer.feed(spoken.octets)
+
+    def _pass(self, step: Pass) -> Passed:
+        came = 0
+        while step.count is None or came < step.count:
+            try:
+                spoken = self._next_data() if step.source == "data" else self._next_octets(step, came)
+            except Disconnected as error:
+                if not came:
+                    raise
+                raise self._truncated(step, came) from error
+            came += len(spoken.octets)
+            if not spoken.octets:
+                break
+            self._filter(step, spoken.octets)
+        if step.count is not None and came < step.count:
+            raise self._truncated(step, came) if came else Disconnected("nothing came")
+        self._finish_filter(step)
+        return Passed(came, spoken.close_notify if step.count is None else False)
+
+    def _truncated(self, step: Pass, came: int) -> Truncated:
+        expected = step.count if step.expected is None else step.expected
+        return Truncated("cut", received=came, expected=expected)
+
+    def _next_data(self) -> Spoken:
+        """What was put aside first. What is said meanwhile on the other connection can be heard later."""
+        while not self._data:
+            spoken = self.peer.speak()
+            if spoken.on == "data":
+                self._data.append(spoken)
+            else:
+                self.buffer.feed(spoken.octets)
+        spoken = self._data.pop(0)
+        self._data_over = not spoken.octets
+        if spoken.broken is not None:
+            raise spoken.broken
+        return spoken
+
+    def _next_octets(self, step: Pass, came: int) -> Spoken:
+        assert step.source == "connection", f"no player passes a {step.source}"
+        if not self.buffer:
+            spoken = Spoken() if self.buffer.at_end else self.receive()
+            if not self.buffer:
+                return spoken
+        left = len(self.buffer) if step.count is None else step.count - came
+        return Spoken(self.buffer.take(min(left, len(self.buffer))))
+
+    def _filter(self, step: Pass, octets: bytes) -> None:
+        for piece in (octets,) if step.filter is None else step.filter.feed(octets):
+            if piece:
+                self._take(piece)
+
+    def _finish_filter(self, step: Pass) -> None:
+        for piece in () if step.filter is None else step.filter.finish():
+            if piece:
+                self._take(piece)
+
+
+def _at_once(giving: Awaitable[bytes]) -> bytes:
+    """What a source gives that waits for nothing."""
+    try:
+        next(giving.__await__())
+    except StopIteration as done:
+        octets: bytes = done.value
+        return octets
+    raise AssertionError("a source that waits: no player waits for anything")

@@ -1,0 +1,37 @@
+"""The plug-in for pytest: `pytest_plugins = ["resolver.testing.plugin"]` in a test module, or `-p` of that
+name."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from resolver.testing.certificates import server_tls
+from resolver.testing.contract.running import Contract, names
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The rows of a class of the contract."""
+    if metafunc.cls is not None and issubclass(metafunc.cls, Contract):
+        metafunc.parametrize("contract_row", metafunc.cls.rows(), ids=names)
+
+
+@pytest.fixture(scope="session")
+def contract_authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, Path]:
+    """The servers' side of TLS, and the file of the one authority that vouches for them."""
+    return server_tls(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture
+def contract_tls(
+    contract_authority: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch
+) -> ssl.SSLContext:
+    """The servers' side of TLS; clients trust that authority and no other, and have met nobody before but in
+    these tests."""
+    context, cafile = contract_authority
+    monkeypatch.setenv("SSL_CERT_FILE", str(cafile))
+    monkeypatch.setenv("SSL_CERT_DIR", str(cafile.parent))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(cafile.parent))
+    return context

@@ -1,0 +1,158 @@
+"""A mock server that says what a transcript says, on a socket, and minds what it hears."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+import trio
+
+from resolver.testing.transcript import Connection, Transcript, Turn
+
+Peer: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
+
+
+@dataclass
+class Replay:
+    """The server of one transcript. `complaints` say where a client did not keep to it; `served` counts
+    the connections that went as written."""
+
+    transcript: Transcript
+    port: int = 0
+    served: int = 0
+    complaints: list[str] = field(default_factory=list)
+
+
+async def serve_transcript(
+    nursery: trio.Nursery, transcript: Transcript, ssl_context: ssl.SSLContext | None = None
+) -> Replay:
+    """Serve it at a free port of 127.0.0.1 until the nursery is cancelled; one connection of the
+    transcript after the other. With a context, inside TLS from the first octet."""
+    replay = Replay(transcript)
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    replay.port = listeners[0].socket.getsockname()[1]
+    player = _Player(replay, ssl_context)
+    nursery.start_soon(partial(trio.serve_listeners, player.play, listeners))
+    return replay
+
+
+class _Player:
+    def __init__(self, replay: Replay, ssl_context: ssl.SSLContext | None) -> None:
+        self._replay = replay
+        self._scripts = list(replay.transcript.connections)
+        self._ssl_context = ssl_context
+        self._data = _DataLine()
+
+    async def play(self, raw: trio.SocketStream) -> None:
+        if not self._scripts:
+            self._complain("a connection too many")
+            return
+        script = self._scripts.pop(0)
+        peer: Peer = raw
+        if self._ssl_context is not None:
+            peer = trio.SSLStream(raw, self._ssl_context, server_side=True)
+        try:
+            for turn in script.turns:
+                await self._take(peer, turn)
+            if octets := await end_of(peer, raw, script):
+                self._complain(f"heard {octets!r}, and nobody waited for it")
+        except trio.BrokenResourceError:
+            self._complain("the client went away early")
+            return
+        finally:
+            await self._data.aclose()
+        self._replay.served += 1
+
+    async def _take(self, peer: Peer, turn: Turn) -> None:
+        match turn.speaker:
+            case "S":
+                await peer.send_all(await self._data.announce(turn.octets))
+            case "C":
+                await self._hear(peer, turn)
+            case "D":
+                await self._data.send(turn.octets)
+            case "Z":
+                await self._data.end(turn.octets)
+
+    async def _hear(self, peer: Peer, turn: Turn) -> None:
+        heard = b""
+        while len(heard) < len(turn.octets):
+            octets = await peer.receive_some(len(turn.octets) - len(heard))
+            if not octets:
+                break
+            heard += octets
+        if heard != turn.octets:
+            self._complain(f"heard {heard!r}, not {turn.octets!r}")
+
+    def _complain(self, what: str) -> None:
+        self._replay.complaints.append(f"{self._replay.transcript.name}: {what}")
+
+
+class _DataLine:
+    """FTP's data connections, one after the other. The port that a transcript tells becomes a real one."""
+
+    def __init__(self) -> None:
+        self._listener: trio.SocketListener | None = None
+        self._stream: trio.SocketStream | None = None
+
+    async def announce(self, octets: bytes) -> bytes:
+        """What is said on the control connection, with a true port in it; that port is listened at."""
+        if not any(mark in octets for mark in (b"|40001|", b",156,65")):
+            return octets
+        await self.aclose()
+        (self._listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = self._listener.socket.getsockname()[1]
+        octets = octets.replace(b"|40001|", b"|%d|" % port)
+        return octets.replace(b",156,65", b",%d,%d" % (port >> 8, port & 255))
+
+    async def _connected(self) -> trio.SocketStream:
+        assert self._listener is not None, "the transcript sends data and told no port"
+        if self._stream is None:
+            self._stream = await self._listener.accept()
+        return self._stream
+
+    async def send(self, octets: bytes) -> None:
+        await (await self._connected()).send_all(octets)
+
+    async def end(self, how: bytes) -> None:
+        stream = await self._connected()
+        if how == b"reset":
+            await reset(stream)
+            return
+        await stream.send_eof()
+        with suppress(trio.BrokenResourceError):
+            while await stream.receive_some(4096):
+                pass
+        await stream.aclose()
+
+    async def aclose(self) -> None:
+        for part in (self._stream, self._listener):
+            if part is not None:
+                await part.aclose()
+        self._stream = self._listener = None
+
+
+async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
+    """End it as it says; what the client says that is to say nothing any more."""
+    match script.end:
+        case "close":
+            await peer.aclose()
+        case "cut":
+            await raw.aclose()
+        case "reset":
+            await reset(raw)
+        case "quiet" | "left":
+            with suppress(trio.BrokenResourceError):  # a client that leaves with octets unread
+                return bytes(await peer.receive_some(4096))
+    return b""
+
+
+async def reset(raw: trio.SocketStream) -> None:
+    """End a connection so that the client sees a reset."""
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await raw.aclose()

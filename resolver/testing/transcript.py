@@ -1,0 +1,211 @@
+"""Transcripts: what both sides of a conversation say, octet for octet, and what comes of it.
+
+One file drives a dialogue alone, a handler on in-memory streams, and a mock server on a socket. A file is
+lines of a letter, a colon and a blank; its first line is `#` and where the conversation came from.
+
+    U: the URL
+    C: octets the client sends             S: octets the server sends
+    E: how the connection ends, by the server's doing:
+       close (orderly)   reset   quiet (it stays open and silent)   cut (TLS without close_notify)
+       left (the client has what it wants and goes)
+    A `C:` or `S:` behind an `E:` is a further connection.
+    D: octets the server sends on FTP's data connection, whose port is told as 40001 (156,65)
+    Z: how that connection ends: close or reset; what follows is said once the client has closed it too
+
+    What comes of it, all optional:
+    K: kind    M: media type, - for none    B: octets of the body (several lines are joined)
+    V: what was verified, words in sorted order    F: a finding, by its rule    X: an error, by its class
+    L: an entry: kind, URL or -, name    T: the target of a link or service
+
+Octets are printable ASCII; anything else is written `\\r \\n \\t \\\\ \\xNN`. Nothing is implicit: no line
+end but a written one, no blank at the end of a line. Lines that are empty or begin with `#` say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast
+
+Speaker: TypeAlias = Literal["C", "S", "D", "Z"]
+End: TypeAlias = Literal["close", "reset", "quiet", "cut", "left"]
+
+_ENDS = ("close", "reset", "quiet", "cut", "left")
+_LINE = re.compile(r"([A-Z]):(?: (.*))?")
+_ESCAPE = re.compile(r"\\(r|n|t|\\|x[0-9a-fA-F]{2})?")
+_NAMED = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
+
+
+class BadTranscript(ValueError):
+    """The file is no transcript; the message begins with its name and the number of the line."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Octets of one side, up to where the other one speaks. `D` and `Z` are FTP's data connection: its
+    octets, and the word for its end."""
+
+    speaker: Speaker
+    octets: bytes
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One connection from its first octet to its end."""
+
+    turns: tuple[Turn, ...]
+    end: End
+
+    def said_by(self, speaker: Speaker) -> bytes:
+        return b"".join(turn.octets for turn in self.turns if turn.speaker == speaker)
+
+
+@dataclass
+class Outcome:
+    """What comes of it, as far as the file says. None and empty: it does not say."""
+
+    kind: str | None = None
+    media_type: str | None = None
+    body: bytes | None = None
+    verified: tuple[str, ...] | None = None
+    findings: list[str] = field(default_factory=list)
+    error: str | None = None
+    entries: list[tuple[str, str | None, str]] = field(default_factory=list)
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A whole file. `name` is its path from the folder of transcripts on, without the suffix."""
+
+    name: str
+    origin: str
+    url: str
+    connections: tuple[Connection, ...]
+    outcome: Outcome
+
+
+def parse_transcript(text: str, name: str) -> Transcript:
+    """A transcript of its text, whose lines the head of this page describes.
+
+    Args:
+        text: all of it.
+        name: what messages call it.
+
+    Raises:
+        BadTranscript: with the number of the line.
+
+    Examples:
+        >>> from resolver.testing import parse_transcript
+        >>> parse_transcript("# made up\\nU: x://h/\\nS: hello\\nE: close\\n", "x").connections[0].end
+        'close'
+    """
+    reader = _Reader(name)
+    for number, line in enumerate(text.split("\n"), 1):
+        reader.read(number, line)
+    return reader.transcript()
+
+
+class _Reader:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._number = 0
+        self._origin: str | None = None
+        self._url: str | None = None
+        self._turns: list[Turn] = []
+        self._connections: list[Connection] = []
+        self._outcome = Outcome()
+
+    def transcript(self) -> Transcript:
+        if self._turns:
+            raise self._bad("the last connection has no end (E:)")
+        if self._origin is None or self._url is None:
+            raise self._bad("no URL (U:)")
+        return Transcript(self._name, self._origin, self._url, tuple(self._connections), self._outcome)
+
+    def read(self, number: int, line: str) -> None:
+        self._number = number
+        if self._origin is None:
+            if not line.startswith("# "):
+                raise self._bad("the first line is '# ' and where this came from")
+            self._origin = line[2:]
+            return
+        if line == "" or line.startswith("#"):
+            return
+        if not (line.isascii() and line.isprintable()):
+            raise self._bad(r"an octet that is not printable ASCII; write \xNN")
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise self._bad("no letter, colon and blank")
+        if line.endswith(" "):
+            raise self._bad(r"a blank at the end; write \x20")
+        self._take(found[1], found[2] or "")
+
+    def _take(self, letter: str, rest: str) -> None:
+        match letter:
+            case "U" if self._url is None and rest:
+                self._url = rest
+            case "C" | "S" | "D":
+                self._say(letter, self._octets(rest))
+            case "Z" if rest in ("close", "reset") and self._turns:
+                self._turns.append(Turn("Z", rest.encode("ascii")))
+            case "E" if rest in _ENDS and self._turns:
+                self._connections.append(Connection(tuple(self._turns), cast(End, rest)))
+                self._turns = []
+            case _:
+                self._expect(letter, rest)
+
+    def _say(self, letter: str, octets: bytes) -> None:
+        if self._turns and self._turns[-1].speaker == letter:
+            octets = self._turns.pop().octets + octets
+        self._turns.append(Turn(cast(Speaker, letter), octets))
+
+    def _expect(self, letter: str, rest: str) -> None:
+        outcome = self._outcome
+        match letter:
+            case "K" if outcome.kind is None and rest:
+                outcome.kind = rest
+            case "M" if outcome.media_type is None and rest:
+                outcome.media_type = rest
+            case "B":
+                outcome.body = (outcome.body or b"") + self._octets(rest)
+            case "V" if outcome.verified is None and rest.split() == sorted(rest.split()):
+                outcome.verified = tuple(rest.split())
+            case "F" if rest:
+                outcome.findings.append(rest)
+            case "X" if outcome.error is None and rest:
+                outcome.error = rest
+            case "T" if outcome.target is None and rest:
+                outcome.target = rest
+            case "L" if rest.count(" ") >= 1:
+                kind, url, *name = rest.split(" ", 2)
+                shown = self._octets("".join(name)).decode("utf-8", "surrogateescape")
+                outcome.entries.append((kind, None if url == "-" else url, shown))
+            case _:
+                raise self._bad(f"{letter}: is unknown, said twice, or wrong here")
+
+    def _octets(self, written: str) -> bytes:
+        return b"".join(self._pieces(written))
+
+    def _pieces(self, written: str) -> Iterator[bytes]:
+        end = 0
+        for found in _ESCAPE.finditer(written):
+            yield written[end : found.start()].encode("ascii")
+            end = found.end()
+            if found[1] is None:
+                raise self._bad(rf"a backslash that begins no escape: {written[found.start() :][:4]!r}")
+            yield _NAMED.get(found[1]) or bytes((int(found[1][1:], 16),))
+        yield written[end:].encode("ascii")
+
+    def _bad(self, what: str) -> BadTranscript:
+        return BadTranscript(f"{self._name}:{self._number}: {what}")
+
+
+def write_octets(octets: bytes) -> str:
+    """Octets as a transcript has them."""
+    names = {octet: f"\\{letter}" for letter, octet in (("r", 13), ("n", 10), ("t", 9), ("\\", 92))}
+    written = "".join(
+        names.get(octet) or (chr(octet) if 0x20 <= octet <= 0x7E else f"\\x{octet:02x}") for octet in octets
+    )
+    return written[:-1] + "\\x20" if written.endswith(" ") else written
