@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from functools import cache
 
 from protocols.errors import LocalError
 
@@ -18,6 +19,18 @@ _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 #: What a file system says that has no second name for a file (FAT, some network ones).
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+#: What a system says that has no files without a name: the kernel, or the file system, or what is under it.
+_NO_NAMELESS = frozenset(
+    {errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS}
+)
+
+
+@cache
+def _has_nameless() -> bool:
+    """Can a file without a name get one? It is named by way of its descriptor."""
+    return hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 
 
 #: Search permission is enough; elsewhere than on Linux it must be readable.
@@ -39,14 +52,19 @@ class Directory:
         """Open it, and make it before if that was asked for. Raises `LocalError` for a link on the way from
         `below`."""
         top = self._path if self._below is None else self._below or "."
-        if self._make:
+        try:
+            self.fd = os.open(top, _HELD)
+        except FileNotFoundError:
+            if not self._make:
+                raise
             os.makedirs(top, exist_ok=True)
-        self.fd = os.open(top, _HELD)
+            self.fd = os.open(top, _HELD)
         if self._below is not None:
             self._go_down(self._below)
 
     def _go_down(self, below: str) -> None:
-        inside = self._shown.removeprefix(below) if self._shown.startswith(below) else f"../{self._shown}"
+        is_inside = os.path.join(self._shown, "").startswith(below)
+        inside = self._shown[len(below) :] if is_inside else f"../{self._shown}"
         try:
             for name in filter(None, inside.split(os.sep)):
                 self._enter(name)
@@ -57,11 +75,8 @@ class Directory:
     def _enter(self, name: str) -> None:
         if name in (os.curdir, os.pardir):
             raise LocalError(f"{self._shown!r} leads out of {self._below!r}")
-        if self._make:
-            with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=self.fd)
         try:
-            inner = os.open(name, _HELD | os.O_NOFOLLOW, dir_fd=self.fd)
+            inner = self._open_inner(name)
         except OSError:
             found = self.status_of(name)
             if found is None or not stat.S_ISLNK(found.st_mode):
@@ -73,10 +88,26 @@ class Directory:
         os.close(self.fd)
         self.fd = inner
 
+    def _open_inner(self, name: str) -> int:
+        flags = _HELD | os.O_NOFOLLOW
+        try:
+            return os.open(name, flags, dir_fd=self.fd)
+        except FileNotFoundError:
+            if not self._make:
+                raise
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self.fd)
+            return os.open(name, flags, dir_fd=self.fd)
+
     def close(self) -> None:
         if self.fd != -1:
             os.close(self.fd)
         self.fd = -1
+
+    @property
+    def may_be_written(self) -> bool:
+        """May files be made in it, as far as permissions tell?"""
+        return os.access(".", os.W_OK | os.X_OK, dir_fd=self.fd)
 
     def status_of(self, name: str) -> os.stat_result | None:
         """Of what has the name, be it a link; None where nothing has."""
@@ -93,6 +124,29 @@ class Directory:
     def create(self, name: str, mode: int = 0o666) -> int:
         """A new file, open; `FileExistsError` where something has the name."""
         return os.open(name, _FLAGS | os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, dir_fd=self.fd)
+
+    def create_nameless(self) -> int | None:
+        """A new file, open, that has no name yet, and is gone with its descriptor if it gets none; None where
+        there is no such thing. Nobody else can open it."""
+        if not _has_nameless():
+            return None
+        try:
+            return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=self.fd)
+        except OSError as error:
+            if error.errno not in _NO_NAMELESS:
+                raise
+            return None
+
+    def give_name(self, fd: int, name: str) -> bool:
+        """The name of a file that has none; `FileExistsError` where something has it. False where the system
+        gives none after all."""
+        try:
+            os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=self.fd, follow_symlinks=True)
+        except OSError as error:
+            if error.errno not in _NO_LINKS | _NO_NAMELESS:
+                raise
+            return False
+        return True
 
     def open(self, name: str, access: int = os.O_RDWR) -> int:
         """The file of that name, for reading too: a digest is taken from the file itself."""

@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from heapq import merge
 
 from protocols.contract import FileStatus, Kind, Sink
 from protocols.errors import ResolveError, TimedOut
+from protocols.values import replace
 from resolver.disk.faults import object_fault
 from resolver.disk.rooted import Root, Walk
 from resolver.loops import Loop, running

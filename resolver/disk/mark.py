@@ -11,7 +11,8 @@ import os
 import secrets
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
+
+from protocols.values import dataclass
 
 #: Write permission for anybody but the owner.
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

@@ -86,6 +86,36 @@ def taken(path: str) -> LocalError:
     return LocalError(f"{path!r} exists already and is left as it is (--exists chooses otherwise)")
 
 
+def busy(path: str) -> LocalError:
+    """What is said where somebody else is writing the part of this file."""
+    return LocalError(f"{path + '.part'!r} is being written by another transfer")
+
+
+def replaced(path: str) -> LocalError:
+    """What is said where the part is another file now."""
+    return LocalError(f"{path + '.part'!r} was removed or replaced while it was written")
+
+
+def irregular(path: str) -> LocalError:
+    """What is said of a device or a pipe that has the name."""
+    return LocalError(f"{path!r} is no regular file and is left as it is; choose another name")
+
+
+def shared(path: str) -> LocalError:
+    """What is said of a file that cannot be gone on with."""
+    return LocalError(
+        f"{path!r} is somebody else's or has several names, and is not gone on with "
+        "(--exists replace takes its place)"
+    )
+
+
+def check_replaceable(there: os.stat_result | None, path: str) -> None:
+    """A file may be replaced, and a link to one. A device or a pipe is no file that somebody saved: with
+    enough rights, replacing `/dev/null` would be possible. Raises `LocalError`."""
+    if there is not None and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
+        raise irregular(path)
+
+
 def state_of(path: str) -> Validators | None:
     """Size and time of the regular file; None where there is none, or where a link leads nowhere."""
     try:

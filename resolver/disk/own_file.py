@@ -11,9 +11,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from protocols.errors import LocalError, NotConfigured
+from protocols.values import NamedTuple
 
 #: What is raised where there is none.
 MISSING = (FileNotFoundError, NotADirectoryError)
@@ -71,6 +71,15 @@ def _read(path: str, what: str, fd: int, most: int) -> bytes:
     if len(octets) > most:
         raise NotConfigured(f"{path}: a {what} has at most {most} octets")
     return octets
+
+
+def keep_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]) -> None:
+    """As `update_own`, of a file in a directory that may have to be made first, for its owner alone."""
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    except OSError as error:
+        raise LocalError(f"cannot make a directory for the {what} {path}: {error.strerror}") from error
+    update_own(path, what, most, change)
 
 
 def update_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]) -> None:

@@ -13,7 +13,6 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from datetime import datetime
 from typing import Literal, TypeAlias
 
 from protocols.contract import Validators
@@ -21,10 +20,11 @@ from protocols.errors import LocalError
 from resolver.disk.directory import Directory
 from resolver.disk.lock import lock
 from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded, is_own, put_mark, wipe
-from resolver.disk.names import check_name, taken
-from resolver.disk.part_state import PartState, forget_state, read_state, write_state
+from resolver.disk.names import busy, check_name, check_replaceable, irregular, replaced, shared, taken
+from resolver.disk.part_state import PartState, forget_state, fresh, read_state, write_state
 from resolver.disk.ranges import Ranges, within
 from resolver.disk.sidecar import Sidecar
+from resolver.disk.writing import write_all
 
 #: What to do about a file that has the name already: `fail` before anything is fetched, or `replace`.
 Existing: TypeAlias = Literal["fail", "replace"]
@@ -62,32 +62,67 @@ class Part:
         self.finished = False
         self.complete = False
         self.whole: Ranges | None = None
-        self._path = path
+        self.path = path
         self._exists = exists
         self._source = source
         self._adopt = adopt
         self._mark: Mark | None = None
         self._withheld = 0
-        self._directory = Directory(os.path.dirname(path), make=make_directory, below=below)
-        self._name = os.path.basename(path)
-        self._part = f"{self._name}.part"
-        self._state = f"{self._name}.part-state"
-        self._sidecar = Sidecar(self._name, self._directory)
+        self.directory = Directory(os.path.dirname(path), make=make_directory, below=below)
+        self.name = os.path.basename(path)
+        self._part = f"{self.name}.part"
+        self._state = f"{self.name}.part-state"
+        self._sidecar = Sidecar(self.name, self.directory)
         self._has_sidecar = meta
+
+    @property
+    def is_waiting(self) -> bool:
+        """Was it looked at, and nothing more?"""
+        return self.fd == -1 and self.directory.fd != -1
 
     @property
     def position(self) -> int:
         """Octets in the file so far, those moved in bulk included."""
         return os.lseek(self.fd, 0, os.SEEK_CUR)
 
-    def open(self) -> None:
-        """Create it, or take up what an earlier run left for the same source."""
-        check_name(self._path)
-        self._directory.hold()
+    def look(self) -> bool:
+        """Can it wait until all of it is there? Where nothing has any of its names but what it replaces, and
+        files may be made there, as far as that can be told. Raises what tells that there will be none."""
+        self._hold()
+        status_of = self.directory.status_of
+        there = status_of(self.name)
+        if there is not None:
+            if self._exists == "fail" or self._adopt:
+                return False
+            check_replaceable(there, self.path)
+        if any(status_of(name) is not None for name in (self._part, self._state, fresh(self._state))):
+            return False
+        self._adopt = False
+        return self.directory.may_be_written
+
+    @property
+    def is_free(self) -> bool:
+        """Has nothing its name, and is nobody writing to it?"""
+        status_of = self.directory.status_of
+        return status_of(self._part) is None and status_of(self.name) is None
+
+    @property
+    def replaces(self) -> bool:
+        """Does it take the place of a file that has its name?"""
+        return self._exists == "replace"
+
+    def _hold(self) -> None:
+        check_name(self.path)
+        self.directory.hold()
         if self._has_sidecar:
             self._sidecar.check()
-        state = read_state(self._state, self._directory)
-        there = self._directory.status_of(self._name)
+
+    def open(self) -> None:
+        """Create it, or take up what an earlier run left for the same source."""
+        if self.directory.fd == -1:
+            self._hold()
+        state = read_state(self._state, self.directory)
+        there = self.directory.status_of(self.name)
         if there is None:
             return self._take(state)
         if self._was_killed_behind(there, state):
@@ -98,9 +133,25 @@ class Part:
         if self.finished:
             return None
         if self._exists == "fail":
-            raise self._taken()
-        self._check_replaceable(there)
+            raise taken(self.path)
+        check_replaceable(there, self.path)
         return self._take(state)
+
+    def begin_with(self, octets: bytes | bytearray) -> None:
+        """Open it for octets that were held until now, and write them, if there are any."""
+        known = self.known
+        try:
+            self.open()
+            if self.finished:
+                raise taken(self.path)
+        except BaseException:
+            self._close_file()  # it may be somebody's
+            raise
+        self.restart()
+        self.known = known
+        if octets:
+            self.note(known, complete=False)
+            write_all(self.fd, octets, self.path)
 
     # -- what is there
 
@@ -108,9 +159,9 @@ class Part:
         """Is the file that has the final name ours, of a run that was killed at the very end?"""
         if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
             return False
-        if self._directory.names(self._part, there):
-            self._directory.forget(self._part)
-        fd = self._directory.open(self._name, os.O_RDONLY)
+        if self.directory.names(self._part, there):
+            self.directory.forget(self._part)
+        fd = self.directory.open(self.name, os.O_RDONLY)
         try:
             if not (is_own(os.fstat(fd)) and state.mark.is_on(fd)):
                 return False
@@ -121,27 +172,21 @@ class Part:
             os.close(fd)
         return True
 
-    def _check_replaceable(self, there: os.stat_result | None) -> None:
-        """A file may be replaced, and a link to one. A device or a pipe is no file that somebody saved: with
-        enough rights, replacing `/dev/null` would be possible."""
-        if there is not None and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
-            raise self._irregular()
-
     def _begin_with(self, there: os.stat_result, state: PartState | None) -> None:
         """The file of the final name becomes NAME.part, once the state says that it is ours. Where something
         was begun in its place already, that is gone on with."""
         if not stat.S_ISREG(there.st_mode):
-            raise self._irregular()
-        if self._directory.names(self._part, there):  # a run was killed between two steps
-            self._directory.forget(self._part)
-        elif self._directory.status_of(self._part) is not None:
+            raise irregular(self.path)
+        if self.directory.names(self._part, there):  # a run was killed between two steps
+            self.directory.forget(self._part)
+        elif self.directory.status_of(self._part) is not None:
             self._exists = "replace"
             return self._take_up(state)
-        self.fd = self._directory.open(self._name)
-        self._lock(self._name)
+        self.fd = self.directory.open(self.name)
+        self._lock(self.name)
         found = os.fstat(self.fd)
         if not is_own(found):
-            raise self._shared()
+            raise shared(self.path)
         self._withheld = found.st_mode & OTHERS_WRITE
         if state is not None and state.mark.names(found):  # that run had withheld it already
             self._withheld |= state.withheld
@@ -150,7 +195,7 @@ class Part:
         if self._withheld:
             with suppress(OSError):
                 os.fchmod(self.fd, stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
-        self._directory.replace(self._name, self._part)
+        self.directory.replace(self.name, self._part)
         self.adopted = os.lseek(self.fd, 0, os.SEEK_END)
         return None
 
@@ -165,19 +210,19 @@ class Part:
     def _create(self) -> None:
         """A new file. Whoever else may write to it once it is done has to wait until then: one that was open
         to others for a moment is made again."""
-        self.fd = self._directory.create(self._part)
+        self.fd = self.directory.create(self._part)
         self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
         if self._withheld:
-            self._directory.forget(self._part)
+            self.directory.forget(self._part)
             os.close(self.fd)
-            self.fd = self._directory.create(self._part, 0o666 & ~OTHERS_WRITE)
+            self.fd = self.directory.create(self._part, 0o666 & ~OTHERS_WRITE)
         self._lock(self._part)
 
     def _check_free(self) -> None:
         """Whoever had NAME.part a moment ago may have given it its name since that was looked for."""
-        if self._exists == "fail" and self._directory.status_of(self._name) is not None:
-            self._directory.forget(self._part)
-            raise self._taken()
+        if self._exists == "fail" and self.directory.status_of(self.name) is not None:
+            self.directory.forget(self._part)
+            raise taken(self.path)
 
     def _take_up(self, state: PartState | None) -> None:
         """Go on with a file of an earlier run, or say whose it is not."""
@@ -185,14 +230,14 @@ class Part:
         if not os.fstat(self.fd).st_size:
             return self._create_again()
         if state is None or not is_guarded(os.fstat(self.fd)):
-            raise self._directory.foreign(self._part)
+            raise self.directory.foreign(self._part)
         if state.mark.is_on(self.fd):
             self._go_on(state)
         elif state.mark.is_copied_to(self.fd):
             self.dropped = "what was there is a copy of what was begun"
             self.restart()
         else:
-            raise self._directory.foreign(self._part)
+            raise self.directory.foreign(self._part)
 
     def _go_on(self, state: PartState) -> None:
         self._mark, self._withheld = state.mark, state.withheld
@@ -207,36 +252,36 @@ class Part:
 
     def _open_own(self) -> int:
         """What has the name of NAME.part, if it is ours and nobody else is writing to it."""
-        found = self._directory.status_of(self._part)
+        found = self.directory.status_of(self._part)
         if found is None:
-            raise self._busy()
+            raise busy(self.path)
         if not (stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()):
-            raise self._directory.foreign(self._part)
+            raise self.directory.foreign(self._part)
         try:
-            self.fd = self._directory.open(self._part)
+            self.fd = self.directory.open(self._part)
         except OSError as error:
             if error.errno not in _NO_FILE:
                 raise
-            raise self._directory.foreign(self._part) from error
+            raise self.directory.foreign(self._part) from error
         self._lock(self._part)
         if not is_own(os.fstat(self.fd)):  # only now: the last step of another transfer is two names
-            raise self._directory.foreign(self._part)
+            raise self.directory.foreign(self._part)
         return self.fd
 
     def _create_again(self) -> None:
         """In place of an empty one, which others may have been able to open."""
-        self._directory.forget(self._part)
+        self.directory.forget(self._part)
         os.close(self.fd)
         try:
             self._create()
         except FileExistsError as error:
-            raise self._busy() from error
+            raise busy(self.path) from error
         self._check_free()
 
     def _lock(self, name: str) -> None:
         """Keep others out. Whoever had the file before may have given it another name meanwhile."""
-        if not lock(self.fd) or not self._directory.names(name, os.fstat(self.fd)):
-            raise self._busy()
+        if not lock(self.fd) or not self.directory.names(name, os.fstat(self.fd)):
+            raise busy(self.path)
 
     # -- what becomes of it
 
@@ -252,7 +297,7 @@ class Part:
         assert self._mark is not None
         whole = None if complete else self.whole
         state = PartState(self._source, self.known, self._mark, self._withheld, complete, whole)
-        return write_state(self._state, self._directory, state)
+        return write_state(self._state, self.directory, state)
 
     def restart(self) -> None:
         """Begin again at octet 0. What had the final name before has it again, until the new file takes its
@@ -270,10 +315,10 @@ class Part:
 
     def open_again(self) -> int:
         """The same file, with a place of its own where octets go next."""
-        fd = self._directory.open(self._part)
+        fd = self.directory.open(self._part)
         if not os.path.samestat(os.fstat(fd), os.fstat(self.fd)):
             os.close(fd)
-            raise self._replaced()
+            raise replaced(self.path)
         return fd
 
     def _put_back(self) -> None:
@@ -291,21 +336,15 @@ class Part:
         self.adopted = None
         self._conclude(self.fd, self._withheld)
 
-    def sync(self, modified: datetime | None) -> None:
-        """Set its time, bring it to the disk."""
-        if modified is not None:
-            with suppress(OSError, OverflowError, ValueError):  # a time that the file system cannot hold
-                os.utime(self.fd, (modified.timestamp(), modified.timestamp()))
-        os.fsync(self.fd)
-
-    def settle(self, meta: bytes | None) -> None:
-        """Give it its name, once it is on the disk; and `meta` that of its sidecar."""
+    def settle(self, meta: bytes | None, *, durable: bool = False) -> None:
+        """Give it its name, once it is on the disk; and `meta` that of its sidecar. If it is to be `durable`
+        the name is on the disk then, too."""
         self._check_part()
         try:
-            self._prepare_sidecar(meta)
+            self._sidecar.make_way(meta)
             if self._exists == "replace":
-                self._check_replaceable(self._directory.status_of(self._name))
-                self._directory.replace(self._part, self._name)
+                check_replaceable(self.directory.status_of(self.name), self.path)
+                self.directory.replace(self._part, self.name)
             else:
                 self._name_it()
         except BaseException:
@@ -314,28 +353,20 @@ class Part:
         if meta is not None:
             self._sidecar.settle()
         self._conclude(self.fd, self._withheld)
+        if durable:
+            self.directory.sync()
         self.close()
-
-    def _prepare_sidecar(self, meta: bytes | None) -> None:
-        """What was beside the file before was of another one, also where nobody wants a new one."""
-        if meta is not None:
-            self._sidecar.prepare(meta)
-            self._sidecar.forget()
-        else:
-            self._sidecar.drop()
-            with suppress(OSError, LocalError):  # somebody else's
-                self._sidecar.forget()
 
     def _check_part(self) -> None:
         """Is NAME.part still the file that we wrote? Others may be able to write to the directory."""
-        if not self._directory.names(self._part, os.fstat(self.fd)):
-            raise self._replaced()
+        if not self.directory.names(self._part, os.fstat(self.fd)):
+            raise replaced(self.path)
 
     def _name_it(self) -> None:
         try:
-            self._directory.rename(self._part, self._name)
+            self.directory.rename(self._part, self.name)
         except FileExistsError as error:
-            raise self._taken() from error
+            raise taken(self.path) from error
 
     def _conclude(self, fd: int, withheld: int) -> None:
         """The file has its name: from now on it is like any other. The token goes last, for until then it
@@ -348,39 +379,22 @@ class Part:
 
     def _forget_state(self) -> None:
         with suppress(OSError, LocalError):  # somebody else's by now
-            forget_state(self._state, self._directory)
+            forget_state(self._state, self.directory)
 
     def discard(self) -> None:
         """Remove it, and close; harmless after `close`."""
         if self.fd != -1:
             with suppress(OSError, LocalError):
                 self._check_part()
-                self._directory.forget(self._part)
+                self.directory.forget(self._part)
             self._forget_state()
         self.close()
 
     def close(self) -> None:
+        self._close_file()
+        self.directory.close()
+
+    def _close_file(self) -> None:
         if self.fd != -1:
             os.close(self.fd)
         self.fd = -1
-        self._directory.close()
-
-    # -- what is wrong with it
-
-    def _replaced(self) -> LocalError:
-        return LocalError(f"{self._path + '.part'!r} was removed or replaced while it was written")
-
-    def _busy(self) -> LocalError:
-        return LocalError(f"{self._path + '.part'!r} is being written by another transfer")
-
-    def _taken(self) -> LocalError:
-        return taken(self._path)
-
-    def _irregular(self) -> LocalError:
-        return LocalError(f"{self._path!r} is no regular file and is left as it is; choose another name")
-
-    def _shared(self) -> LocalError:
-        return LocalError(
-            f"{self._path!r} is somebody else's or has several names, and is not gone on with "
-            "(--exists replace takes its place)"
-        )

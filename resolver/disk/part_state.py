@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
+from protocols.values import dataclass
 from resolver.disk.directory import Directory
 from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded
 from resolver.disk.ranges import Ranges, parse_ranges
@@ -48,7 +48,7 @@ class PartState:
 def read_state(name: str, directory: Directory) -> PartState | None:
     """The state in the file `name`, or None where there is none that makes sense. Raises `LocalError` where
     that, or what it is written as first, is none of ours."""
-    _read_own(_fresh(name), directory)
+    _read_own(fresh(name), directory)
     octets = _read_own(name, directory)
     if octets is None:
         return None
@@ -61,31 +61,32 @@ def read_state(name: str, directory: Directory) -> PartState | None:
 def write_state(name: str, directory: Directory, state: PartState) -> bool:
     """Put the state into the file `name`, in one step; False where the file system keeps no file for its
     owner, and so could not keep it. Raises `OSError`, and `LocalError` as `read_state`."""
-    fresh = _fresh(name)
-    _forget(fresh, directory)  # of a run that was killed
-    fd = directory.create(fresh, _FOR_THE_OWNER)
+    first = fresh(name)
+    _forget(first, directory)  # of a run that was killed
+    fd = directory.create(first, _FOR_THE_OWNER)
     try:
         with open(fd, "wb") as file:
             guarded = is_guarded(os.fstat(fd))
             file.write(json.dumps(_record(state)).encode())
         _read_own(name, directory)
         if guarded:
-            directory.replace(fresh, name)
+            directory.replace(first, name)
         else:
-            directory.forget(fresh)
+            directory.forget(first)
     except BaseException:
-        directory.forget(fresh)
+        directory.forget(first)
         raise
     return guarded
 
 
 def forget_state(name: str, directory: Directory) -> None:
     """Remove the state, if it is there and ours. Raises `OSError`, and `LocalError` as `read_state`."""
-    _forget(_fresh(name), directory)
+    _forget(fresh(name), directory)
     _forget(name, directory)
 
 
-def _fresh(name: str) -> str:
+def fresh(name: str) -> str:
+    """What it is written as first."""
     return f"{name}.new"
 
 

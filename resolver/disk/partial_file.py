@@ -1,28 +1,32 @@
 """Files that we write: the only place where a peer's octets become a file of ours (S14).
 
 A body grows in NAME.part beside its final name, created exclusively and through no link, and gets its
-name in one step once it is whole and on the disk. The directory is held open meanwhile, so that
+name in one step once it is whole and on the disk. A small one, of which nothing is there yet, is held in
+memory until it is whole. The directory is held open meanwhile, so that
 renaming it cannot send the file elsewhere. Nothing is ever made executable. What becomes of the names is
-`part`'s; here are the octets, the waiting and the words for what the system refuses.
+`part`'s and `landing`'s; here are the octets, the waiting and the words for what the system refuses.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from protocols.contract import Sink as AnySink
 from protocols.contract import Validators
-from protocols.errors import LocalError, ProtocolError
+from protocols.errors import LocalError
+from resolver.disk.durable import set_going
 from resolver.disk.faults import writing_fault
+from resolver.disk.group_commit import GroupCommit, Ready
+from resolver.disk.landing import Grown, Held
 from resolver.disk.part import Existing, Part
 from resolver.disk.ranges import Ranges, octets_of, prefix_of
+from resolver.disk.segment import Segment
+from resolver.disk.writing import write_all
 from resolver.loops import is_cancel, running
 
 if TYPE_CHECKING:
@@ -30,62 +34,11 @@ if TYPE_CHECKING:
 
 _PIECE = 1_048_576
 
+#: Seconds between two beginnings of writing what has come: some 100 MB from this machine itself.
+_SET_GOING_EVERY = 0.1
+
 #: Octets hashed without a look at whether anybody still wants the digest: some 0.1 s.
 _HASHED_AT_ONCE = 67_108_864
-
-
-def position_of(sink: AnySink) -> int | None:
-    """Octets in a file so far, those moved in bulk included; None for what has no position."""
-    try:
-        return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
-    except OSError:
-        return None
-
-
-def write_all(fd: int, octets: bytes | memoryview, path: str) -> None:
-    """Raises `LocalError`, which names the path."""
-    left = memoryview(octets)
-    try:
-        while left:
-            left = left[os.write(fd, left) :]
-    except OSError as error:
-        raise writing_fault(error, path) from error
-
-
-class Segment:
-    """A piece of a file that grows: a sink of its own, which takes no octet beyond its end. A context
-    manager."""
-
-    def __init__(self, fd: int, path: str, begin: int, end: int) -> None:
-        self._fd = fd
-        self._path = path
-        self.begin = begin
-        self.end = end
-        os.lseek(fd, begin, os.SEEK_SET)
-        self._closed_at = begin
-
-    def __enter__(self) -> Segment:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closed_at = self.position
-        os.close(self._fd)
-        self._fd = -1
-
-    @property
-    def position(self) -> int:
-        """The octet of the file that comes next."""
-        return self._closed_at if self._fd == -1 else os.lseek(self._fd, 0, os.SEEK_CUR)
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def write(self, octets: bytes | memoryview) -> None:
-        if self.position + len(octets) > self.end:
-            raise ProtocolError(f"more octets came than the {self.end - self.begin} that were asked for")
-        write_all(self._fd, octets, self._path)
 
 
 class PartialFile:
@@ -102,7 +55,8 @@ class PartialFile:
     With `adopt`, a file that has the final name already counts as begun, if nothing was begun beside it; it
     gets that name back when nothing comes of it. With `make_directory` the directory is made first; with
     `below`, how the path begins, nothing behind that may be a link. With `meta` it is said on entering
-    whether a sidecar can be written.
+    whether a sidecar can be written. As many octets as it `holds` are in memory until the file is whole,
+    where nothing has a name that it needs; `commits` is the company in which it gets to the disk.
     """
 
     final = False
@@ -117,9 +71,14 @@ class PartialFile:
         make_directory: bool = False,
         below: str | None = None,
         meta: bool = False,
+        holds: int = 0,
+        commits: GroupCommit | None = None,
     ) -> None:
         self.path = path
         self.left = 0
+        self._holds = holds
+        self._held: bytearray | None = None
+        self._commits = commits or GroupCommit()
         self._part = Part(
             path,
             exists=exists,
@@ -133,7 +92,10 @@ class PartialFile:
     async def __aenter__(self) -> PartialFile:
         self._loop = running()
         try:
-            self._part.open()
+            if self._holds and self._part.look():
+                self._held = bytearray()
+            else:
+                self._part.open()
         except OSError as error:
             self._part.close()
             raise writing_fault(error, self.path) from error
@@ -146,7 +108,9 @@ class PartialFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         part = self._part
-        if part.fd == -1:
+        if self._held is not None:
+            self._leave_held(kind)
+        elif part.fd == -1:
             part.close()
         elif part.adopted is not None and self.position == part.adopted:
             with suppress(OSError, LocalError):
@@ -162,6 +126,34 @@ class PartialFile:
         interrupted = kind is not None and is_cancel(kind)
         return self.position > 0 and self._part.kept and (self.known != Validators() or interrupted)
 
+    def _leave_held(self, kind: type[BaseException] | None) -> None:
+        """What is in memory is put where a later run finds it, if it could go on with that."""
+        interrupted = kind is not None and is_cancel(kind)
+        if self._held and (self.known != Validators() or interrupted):
+            with suppress(OSError, LocalError):
+                self._open()
+                if self._part.kept:
+                    self.keep()
+        self.discard()
+
+    @property
+    def is_held(self) -> bool:
+        """Is it in memory alone?"""
+        return self._held is not None
+
+    def grow(self) -> None:
+        """From now on it grows in NAME.part, which is of what is `known`."""
+        try:
+            self._open()
+            self._part.note(self.known, complete=False)
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
+
+    def _open(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._part.begin_with(held)
+
     @property
     def known(self) -> Validators:
         """What the octets in the file are of."""
@@ -176,18 +168,25 @@ class PartialFile:
         return self._part.dropped
 
     async def remember(self, known: Validators) -> None:
-        """Write down what the octets that follow are of, before the first of them is written."""
-        await self._note(known, complete=False)
-
-    async def _note(self, known: Validators, *, complete: bool) -> None:
+        """Write down what the octets that follow are of, before the first of them is written. Those of an
+        object that is too large to be held go to NAME.part from now on."""
+        if self._held is not None:
+            self._part.known = known
+            if known.size is not None and known.size > self._holds:
+                await self._loop.in_thread(self.grow)
+            return
         try:
-            await self._loop.in_thread(partial(self._part.note, known, complete=complete))
+            await self._loop.in_thread(partial(self._part.note, known, complete=False))
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
     def restart(self) -> None:
         """Begin again at octet 0: what was there is of another state of the object. What had the final
         name before has it again, until the new file takes its place."""
+        if self._held is not None:
+            self._held.clear()
+            self._part.known = Validators()
+            return
         try:
             self._part.restart()
         except OSError as error:
@@ -195,21 +194,22 @@ class PartialFile:
 
     def tail(self, count: int) -> bytes:
         """The last `count` octets."""
+        if self._held is not None:
+            return bytes(self._held[-count:]) if count else b""
         return os.pread(self._part.fd, count, max(0, self.position - count))
 
     def fileno(self) -> int:
+        if self._held is not None:
+            self.grow()
         return self._part.fd
 
     @property
     def position(self) -> int:
         """Octets in the file so far, those moved in bulk included."""
+        if self._held is not None:
+            return len(self._held)
         whole = self._part.whole
         return self._part.position if whole is None else octets_of(whole)
-
-    @property
-    def inode(self) -> int:
-        """By which it is known under its final name, too."""
-        return os.fstat(self._part.fd).st_ino
 
     @property
     def has_gaps(self) -> bool:
@@ -224,12 +224,16 @@ class PartialFile:
     @property
     def whole(self) -> Ranges:
         """The octets that are there."""
-        whole, position = self._part.whole, self._part.position
+        whole, position = self._part.whole, self.position
         return whole if whole is not None else ((0, position),) if position else ()
 
     async def spread(self, known: Validators, whole: Ranges) -> None:
         """From now on octets come in pieces, to where they belong. What is there of an object in this state
         is written down before, and again each time that more is."""
+        try:
+            self._open()
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
         self._part.whole = whole
         await self.remember(known)
 
@@ -271,11 +275,29 @@ class PartialFile:
             raise writing_fault(error, self.path) from error
 
     def write(self, octets: bytes | memoryview) -> None:
+        if self._held is not None:
+            if len(self._held) + len(octets) <= self._holds:
+                self._held += octets
+                return
+            self.grow()
         write_all(self._part.fd, octets, self.path)
+
+    async def write_back(self) -> None:
+        """Until it is cancelled: what has come since is set going to the disk, so that little is left to do
+        in the end. What is dropped before that is written in vain."""
+        begin = self.position
+        while True:
+            await self._loop.sleep(_SET_GOING_EVERY)
+            end = self.position
+            if end > begin:
+                await self._loop.in_thread(set_going, self._part.fd, begin, end)
+                begin = end
 
     async def digest(self, algorithm: str) -> str:
         """The digest of what is in the file, in hex. It is read in a worker thread, piece by piece, so that
         a cancellation is heeded soon."""
+        if self._held is not None:
+            return hashlib.new(algorithm, self._held).hexdigest()
         digest = hashlib.new(algorithm)
         offset = 0
         while count := await self._loop.in_thread(self._add_to, digest, offset):
@@ -297,28 +319,26 @@ class PartialFile:
         self,
         modified: datetime | None = None,
         meta: bytes | None = None,
-        ready: Callable[[], Awaitable[None]] | None = None,
+        ready: Ready | None = None,
     ) -> None:
         """Bring the file to the disk, set its time, give it its name, and `meta` that of its sidecar. In a
-        worker thread, for a disk may take seconds; not to be cancelled half way. `ready` is awaited when it
-        is on the disk, before it gets its name."""
-        await self._note(self.known, complete=True)
+        worker thread, for a disk may take seconds, and together with others; not to be cancelled half way.
+        `ready` is awaited, with its inode, when it is on the disk, before it gets its name."""
+        held = self._held
+        part = self._part
+        landing = Grown(part, modified, meta) if held is None else Held(part, held, modified, meta)
         try:
-            if ready is None:
-                await self._loop.in_thread(self._settle, modified, meta)
-                return
-            await self._loop.in_thread(self._part.sync, modified)
-            await ready()
-            await self._loop.in_thread(self._part.settle, meta)
+            await self._commits.finish(landing, ready)
         except OSError as error:
             raise writing_fault(error, self.path) from error
-
-    def _settle(self, modified: datetime | None, meta: bytes | None) -> None:
-        self._part.sync(modified)
-        self._part.settle(meta)
+        finally:
+            if not part.is_waiting:
+                self._held = None
 
     def keep(self) -> None:
         """Close, and leave NAME.part where it is: what arrived can be continued."""
+        if self._held is not None:
+            self.grow()
         self.left = self.position
         if self._part.whole is not None:
             with suppress(OSError, LocalError):  # what was written down last is true, too
@@ -327,4 +347,5 @@ class PartialFile:
 
     def discard(self) -> None:
         """Close, and remove NAME.part; harmless after `commit` and `keep`."""
+        self._held = None
         self._part.discard()

@@ -77,6 +77,17 @@ class Sidecar:
             self._directory.forget(self._fresh)
             raise
 
+    def make_way(self, octets: bytes | None) -> None:
+        """The file is about to get its name. What was beside it before was of another one, also where nobody
+        wants a new one."""
+        if octets is not None:
+            self.prepare(octets)
+            self.forget()
+        else:
+            self.drop()
+            with suppress(OSError, LocalError):  # somebody else's
+                self.forget()
+
     def forget(self) -> None:
         """The file beside it is about to be another one."""
         if self._forget(self._name):

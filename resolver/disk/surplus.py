@@ -11,9 +11,9 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from protocols.errors import LocalError
+from protocols.values import NamedTuple
 from resolver.disk.faults import writing_fault
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -53,6 +53,19 @@ class Below:
         except OSError:
             return None
         return [each for each in found if each is not None]
+
+    def head(self, parts: Sequence[str], most: int) -> bytes:
+        """The first octets of the regular file of that name; none where there is no such thing."""
+        *above, name = parts
+        try:
+            with self._opened(above) as fd:
+                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+                try:
+                    return os.read(file, most) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+                finally:
+                    os.close(file)
+        except OSError:
+            return b""
 
     def drop(self, parts: Sequence[str], device: int, inode: int) -> bool:
         """Remove the file, or the directory if nothing is in it, that has these numbers; False where

@@ -31,22 +31,23 @@ def sync_directories(paths: Iterable[str]) -> None:
                 os.close(fd)
 
 
-def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool) -> bool:
+def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, below: str | None = None) -> bool:
     """Has the file of that inode and size this name, or could it be given it? Then nothing is left of the
-    steps that lead there. `source` is what it came from. With a `sidecar`
-    it gets no name here: what stands there has to be found once more."""
-    part = Part(path, exists="fail", source=source, adopt=False, make_directory=False)
+    steps that lead there. `source` is what it came from, `below` a directory from which no link leads there.
+    With a `sidecar` it gets no name here: what stands there has to be found once more."""
+    part = Part(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
     try:
         if os.path.lexists(path):
-            return _is(path, inode, size) and _conclude(part)
-        return not sidecar and _is(f"{path}.part", inode, size) and _name(part)
+            return is_that(path, inode, size) and _conclude(part)
+        return not sidecar and is_that(f"{path}.part", inode, size) and _name(part)
     except (OSError, LocalError):
         return False
     finally:
         part.close()
 
 
-def _is(path: str, inode: int, size: int) -> bool:
+def is_that(path: str, inode: int, size: int) -> bool:
+    """Is it the file of that inode and size, and no link?"""
     try:
         found = os.lstat(path)
     except (OSError, ValueError):

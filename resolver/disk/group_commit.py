@@ -1,0 +1,132 @@
+"""When files get to the disk: those that end together are brought there together, before any of them gets its
+name.
+
+While one group is on its way, the next one gathers: nobody waits for company, and who is alone is a group of
+one. A group takes one hop to a thread, however many it is. What may be said once a file has its name:
+
+- `always`: its octets and its name are on the disk, before anybody hears that it is saved;
+- `group`: its octets are on the disk; its name follows when the system writes it, and never without them;
+- `never`: nothing: a loss of power may leave an empty file, or one that is cut, under its name. The end of
+  the process cannot, whatever ends it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Literal, TypeAlias, get_args
+
+from protocols.errors import LocalError
+from resolver.disk.durable import bring
+from resolver.disk.landing import Landing
+from resolver.loops import Background, running
+
+Sync: TypeAlias = Literal["always", "group", "never"]
+
+#: Is told the inode of a file that is on the disk, before it gets its name.
+Ready: TypeAlias = Callable[[int], Awaitable[None]]
+
+
+class GroupCommit:
+    """Of one `Resolver`. To be used in one run of a loop at a time. Raises `ValueError` for another word."""
+
+    def __init__(self, sync: Sync = "group") -> None:
+        if sync not in get_args(Sync):
+            raise ValueError(f"sync is {', '.join(get_args(Sync))}, not {sync!r}")
+        self._sync: Sync = sync
+        self._run: object = None
+        self._gathering: _Group | None = None
+
+    async def finish(self, landing: Landing, ready: Ready | None = None) -> None:
+        """Complete the file, bring it to the disk, wait for `ready`, give it its name. Not to be cancelled
+        half way: a cancel is heard of behind that. Raises what the landing raises, and `ready`."""
+        try:
+            if ready is None:
+                await self._take(_Step(landing, completes=True, settles=True))
+                return
+            step = _Step(landing, completes=True, settles=False)
+            await self._take(step)
+            await ready(step.inode)
+            await self._take(_Step(landing, completes=False, settles=True))
+        finally:
+            landing.close()
+
+    async def _take(self, step: _Step) -> None:
+        loop = running()
+        if self._sync == "always":
+            await loop.in_thread(_perform, [step], "always")
+        else:
+            if self._run is not (run := loop.run()):
+                self._run, self._turn, self._gathering = run, loop.lock(), None
+            group = self._gathering
+            if group is None:
+                group = self._gathering = _Group()
+                group.work = loop.in_background(partial(self._work, group))
+            group.steps.append(step)
+            await group.work.wait()
+            if not group.is_over:
+                raise LocalError("the loop has ended before the file was on the disk")
+        if step.error is not None:
+            raise step.error
+
+    async def _work(self, group: _Group) -> None:
+        async with self._turn:
+            self._gathering = None
+            await running().in_thread(_perform, group.steps, self._sync)
+            group.is_over = True
+
+
+class _Group:
+    """Steps that are done together."""
+
+    work: Background
+
+    def __init__(self) -> None:
+        self.steps: list[_Step] = []
+        self.is_over = False
+
+
+class _Step:
+    """Of one file. `error` is what went wrong."""
+
+    __slots__ = ("_landing", "completes", "error", "fd", "inode", "settles")
+
+    def __init__(self, landing: Landing, *, completes: bool, settles: bool) -> None:
+        self._landing = landing
+        self.completes = completes
+        self.settles = settles
+        self.error: BaseException | None = None
+        self.fd = -1
+        self.inode = 0
+
+    def complete(self) -> None:
+        try:
+            self.fd = self._landing.complete()
+            if not self.settles:
+                self.inode = os.fstat(self.fd).st_ino
+        except BaseException as error:
+            self.error = error
+
+    def settle(self, *, durable: bool) -> None:
+        try:
+            self._landing.settle(durable=durable)
+        except BaseException as error:
+            self.error = error
+
+
+def _perform(steps: Sequence[_Step], sync: Sync) -> None:
+    """In a worker thread: a disk may take seconds."""
+    completed = []
+    for step in steps:
+        if step.completes:
+            step.complete()
+            if step.error is None:
+                completed.append(step)
+    if completed and sync != "never":
+        failed = bring([step.fd for step in completed])
+        for step in completed:
+            step.error = failed.get(step.fd)
+    for step in steps:
+        if step.settles and step.error is None:
+            step.settle(durable=sync == "always")
