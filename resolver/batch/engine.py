@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import ResolveError, TryLater
+from protocols.values import dataclass
 from resolver.batch.hosts import Hosts, Waiting
 from resolver.batch.turn import GiveWay, Turn, enter
 from resolver.loops import Loop, Nursery, running
@@ -24,6 +24,10 @@ T_co = TypeVar("T_co", covariant=True)
 #: How many tasks are read ahead, at most. More of one host than that in a row keep those behind them from
 #: their turn.
 WINDOW = 1_000
+
+#: How many tasks may well wait for a disk, besides those under way: what one call brings there costs hardly
+#: more for 64 files than for one. Each may hold a small file in memory, and two descriptors.
+AT_REST = 64
 
 
 class Task(Protocol[T_co]):
@@ -61,6 +65,10 @@ class Bench(Generic[T]):
     hosts: Hosts[Task[T]]
     waiting: Waiting[Task[T]]
     now: Callable[[], float]
+    at_rest: Callable[[], None]
+
+    def rest(self) -> None:
+        self.at_rest()
 
     @property
     def is_alone(self) -> bool:
@@ -81,16 +89,22 @@ class Bench(Generic[T]):
 
 
 class Batch(Generic[T]):
-    """One batch. `concurrency` tasks are under way at most, `window` more were read."""
+    """One batch. `concurrency` tasks are under way at most, `window` more were read. Of what is under way at
+    hosts that are silent so many do not count: twice as many may have begun, and no more. What only waits for
+    a disk does not count either, up to `resting` of them."""
 
-    def __init__(self, hosts: Hosts[Task[T]], *, concurrency: int, window: int = WINDOW) -> None:
+    def __init__(
+        self, hosts: Hosts[Task[T]], *, concurrency: int, window: int = WINDOW, resting: int = 0
+    ) -> None:
         self._hosts = hosts
         self._concurrency = concurrency
         self._window = window
+        self._resting = resting
         self._under_way = 0
         self._ended = False
         self._error: BaseException | None = None
         self._turns: dict[Waiting[Task[T]], Turn] = {}
+        self._at_rest: set[Waiting[Task[T]]] = set()
 
     async def run(self, source: AsyncIterator[Task[T]], take: Take[T]) -> None:
         """All tasks of the source, until the last result was taken. What source, tasks or `take` raise but
@@ -137,7 +151,7 @@ class Batch(Generic[T]):
 
     async def _start_what_may(self, nursery: Nursery, take: Take[T]) -> None:
         """One after the other: what begins in one turn of a loop, begins in any order."""
-        while self._under_way < self._concurrency:
+        while self._has_room:
             waiting = self._hosts.take(self._loop.current_time())
             if waiting is None:
                 return
@@ -147,12 +161,28 @@ class Batch(Generic[T]):
                 self._read_on.set()
             await self._loop.checkpoint()
 
+    @property
+    def _has_room(self) -> bool:
+        busy, most = self._busy, self._concurrency
+        return busy < most or busy - min(self._hosts.lent, most) < most
+
+    @property
+    def _busy(self) -> int:
+        """How many are under way that do not only wait for a disk."""
+        return self._under_way - len(self._at_rest)
+
     async def _wait_for_change(self) -> None:
-        ready = self._hosts.ready_at() if self._under_way < self._concurrency else None
+        until = self._hosts.ready_at() if self._has_room else None
+        until = float("inf") if until is None else until
+        looks = self._hosts.waiting and (self._busy >= self._concurrency or self._hosts.lent)
+        look = self._hosts.look_at(self._loop.current_time()) if looks else float("inf")
         if not self._changed.is_set():
-            with self._loop.move_on_at(float("inf") if ready is None else ready):
+            with self._loop.move_on_at(min(until, look)):
                 await self._changed.wait()
         self._changed = self._loop.event()
+        now = self._loop.current_time()
+        if now >= look:
+            self._hosts.look(now, [task for task, turn in self._turns.items() if turn.has_moved()])
 
     async def _work(self, waiting: Waiting[Task[T]], take: Take[T]) -> None:
         try:
@@ -182,12 +212,22 @@ class Batch(Generic[T]):
 
     def _end(self, waiting: Waiting[Task[T]], *, succeeded: bool) -> None:
         self._turns.pop(waiting, None)
-        self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
+        if waiting in self._at_rest:
+            self._at_rest.discard(waiting)
+        else:
+            self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
         self._changed.set()
+
+    def _rest(self, waiting: Waiting[Task[T]]) -> None:
+        if waiting not in self._at_rest and len(self._at_rest) < self._resting:
+            self._hosts.end(waiting, self._loop.current_time(), succeeded=True)
+            self._at_rest.add(waiting)
+            self._changed.set()
 
     def _turn(self, waiting: Waiting[Task[T]]) -> Turn:
         turn = self._turns.get(waiting)
         if turn is None:
             now = self._loop.current_time
-            turn = self._turns[waiting] = Turn(Bench(self._hosts, waiting, now), now)
+            bench = Bench(self._hosts, waiting, now, partial(self._rest, waiting))
+            turn = self._turns[waiting] = Turn(bench, now)
         return turn

@@ -1,29 +1,40 @@
 """Which task may start when: a machine without I/O, which is given the time.
 
-Those of one host start in the order in which they came, so many at once as its cap says, and no sooner than
-it wants to be asked again. Of the hosts that may start one, that has its turn which has the fewest under way,
-and of several the one whose last turn is longest ago: one that is slow holds no other.
+Those of one host start in the order in which they came, but for lanes (`line`), so many at once as its cap
+says, and no sooner than it wants to be asked again. Of the hosts that may start one, that has its turn which
+has the fewest under way, and of several the one whose last turn is longest ago: one that is slow holds no
+other.
 
 The cap is that of the task's scheme, and that of the host where it is lower: a host that pushes back has it
 halved, and what succeeds there raises it by one now and then, the more rarely the more often it did so. What
 was under way when it was lowered says nothing new: of a burst all are pushed back at once.
+
+Caps alone do not keep hosts that hang from holding every place of a batch until they time out: two of ftp
+hold four. Nor could places that are kept for hosts that answered: those that hang would hold the others, and
+who has not answered yet may be about to. Only time tells. So where others wait, whoever has the tasks looks
+now and then whether they move: a host of which none moved and none ended since `SILENCE` is silent. It starts
+nothing more until it is heard again, and what it has under way is `lent`: others may start in these places.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 from protocols.errors import TryLater
+from protocols.values import dataclass, field
+from resolver.batch.line import Line
 
 T = TypeVar("T")
 
 #: What has to succeed before the cap is raised by one: at first, and at most.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
+
+#: Seconds after which a host is silent of which nothing came. Longer than a login takes, or a second try;
+#: much shorter than a time limit.
+SILENCE = 5.0
 
 #: How many tasks of a scheme one host may have under way; None: as many as there may be at all.
 CapOf = Callable[[str], int | None]
@@ -32,10 +43,11 @@ CapOf = Callable[[str], int | None]
 @dataclass(slots=True, eq=False)
 class Place:
     """What is known of one host. `ready` is the time before which nothing starts there;
-    where it is `closed`, all that starts is told the same until then."""
+    where it is `closed`, all that starts is told the same until then. `heard` is when something moved there
+    last, or began where nothing was under way."""
 
     name: str
-    queue: deque[Waiting[object]] = field(default_factory=deque)
+    queue: Line[Waiting[object]] = field(default_factory=Line)
     under_way: int = 0
     cap: int | None = None
     successes: int = 0
@@ -46,6 +58,8 @@ class Place:
     offer: int = 0
     closed: tuple[float, TryLater] | None = None
     pause: float = 0.0
+    heard: float = float("-inf")
+    silent: bool = False
 
     @property
     def is_forgotten(self) -> bool:
@@ -62,20 +76,30 @@ class Waiting(Generic[T]):
     scheme: str
     task: T
     number: int
+    lane: Hashable = None
     begun: int = 0
 
 
 class Hosts(Generic[T]):
     """`rate` is how many tasks start a second at each host, if that is bounded. A host without a name, which
-    is this machine, has no bounds."""
+    is this machine, has no bounds. `lane_of` says of a task which others it best comes behind."""
 
-    def __init__(self, cap_of: CapOf, *, rate: float | None = None) -> None:
+    def __init__(
+        self,
+        cap_of: CapOf,
+        *,
+        rate: float | None = None,
+        lane_of: Callable[[T], Hashable] | None = None,
+    ) -> None:
+        self._lane_of = lane_of
         self._cap_of = cap_of
         self._pause = 0.0 if rate is None else 1 / rate
         self._places: dict[str, Place] = {}
         self._offers: list[tuple[int, int, int, Place]] = []
         self._paused: list[tuple[float, int, Place]] = []
         self._serial = itertools.count(1)
+        self._busy: set[Place] = set()
+        self._looked = float("-inf")
         self.waiting = 0
 
     def add(self, host: str, scheme: str, task: T) -> None:
@@ -83,7 +107,8 @@ class Hosts(Generic[T]):
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = Place(host)
-        place.queue.append(Waiting(place, scheme, task, next(self._serial)))
+        lane = None if self._lane_of is None else self._lane_of(task)
+        place.queue.add(Waiting(place, scheme, task, next(self._serial), lane))
         self.waiting += 1
         if len(place.queue) == 1:
             self._offer(place)
@@ -100,6 +125,24 @@ class Hosts(Generic[T]):
                 continue
             return self._start(place, now)
         return None
+
+    @property
+    def lent(self) -> int:
+        """How many are under way at hosts that are silent."""
+        return sum(place.under_way for place in self._busy if place.silent)
+
+    def look_at(self, now: float) -> float:
+        """When it is to be looked again whether they move."""
+        self._looked = max(self._looked, now - SILENCE)
+        return self._looked + SILENCE
+
+    def look(self, now: float, moved: Iterable[Waiting[T]]) -> None:
+        """These moved since the last look, of all that are under way."""
+        self._looked = now
+        for task in moved:
+            self._hear(task.place, now)
+        for place in self._busy:
+            place.silent = now - place.heard >= SILENCE
 
     def ready_at(self) -> float | None:
         """When the next one may start that waits for nothing but time; None where none does."""
@@ -145,20 +188,21 @@ class Hosts(Generic[T]):
         place = task.place
         if succeeded and place.cap is not None:
             self._raise(place, task.scheme)
-        self._leave(place, now)
+        self._leave(task, now)
 
     def put_back(self, task: Waiting[T], now: float) -> None:
         """It waits once more, where it was in the order of its host."""
-        queue: deque[Waiting[T]] = task.place.queue  # type: ignore[assignment]
-        behind = sum(1 for _ in itertools.takewhile(lambda each: each.number < task.number, queue))
-        queue.insert(behind, task)
+        task.place.queue.put_back(task)  # type: ignore[arg-type]
         self.waiting += 1
-        self._leave(task.place, now)
+        self._leave(task, now)
 
     def _start(self, place: Place, now: float) -> Waiting[T]:
-        task: Waiting[T] = place.queue.popleft()  # type: ignore[assignment]
+        task: Waiting[T] = place.queue.take()  # type: ignore[assignment]
         self.waiting -= 1
         task.begun = place.last_turn = next(self._serial)
+        if place.name and not place.under_way:
+            self._busy.add(place)
+            place.heard = now
         place.under_way += 1
         pause = max(self._pause, place.pause)
         if place.name and pause:
@@ -166,13 +210,24 @@ class Hosts(Generic[T]):
         self._offer(place)
         return task
 
-    def _leave(self, place: Place, now: float) -> None:
+    def _leave(self, task: Waiting[T], now: float) -> None:
+        place = task.place
+        place.queue.leave(task)  # type: ignore[arg-type]
         place.under_way -= 1
+        if not place.under_way:
+            self._busy.discard(place)
+        place.heard, place.silent = now, False
         if place.is_forgotten and place.ready <= now:
             self._forget(place)
         elif place.is_forgotten:
             heapq.heappush(self._paused, (place.ready, next(self._serial), place))
         self._offer(place)
+
+    def _hear(self, place: Place, now: float) -> None:
+        place.heard = now
+        if place.silent:
+            place.silent = False
+            self._offer(place)
 
     def _wake(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
@@ -192,7 +247,9 @@ class Hosts(Generic[T]):
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))
 
     def _is_full(self, place: Place) -> bool:
-        cap = self._cap(place, place.queue[0].scheme)
+        if place.silent:
+            return True
+        cap = self._cap(place, place.queue.first.scheme)
         return cap is not None and place.under_way >= cap
 
     def _cap(self, place: Place, scheme: str) -> int | None:

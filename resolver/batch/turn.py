@@ -8,6 +8,7 @@ it is begun again when its host may have it. What it then has to know of itself 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -39,6 +40,8 @@ class Bench(Protocol):
 
     def push_back(self, pause: float) -> None: ...
 
+    def rest(self) -> None: ...
+
     def close(self, until: float, error: TryLater) -> None: ...
 
     def closed(self) -> tuple[float, TryLater] | None: ...
@@ -52,12 +55,31 @@ class Turn:
         self._bench = bench
         self._now = now
         self._gave_way = 0
+        self._position: Callable[[], int] | None = None
+        self._seen: tuple[Callable[[], int] | None, int | None] = None, None
         self.memory: dict[str, tuple[int, int, int]] = {}
 
     @property
     def room(self) -> int | None:
         """How many connections its host may have besides those that work; None: as many as there are."""
         return self._bench.room
+
+    def follow(self, position: Callable[[], int]) -> None:
+        """By this it can be told from now on whether anything comes."""
+        self._position = position
+
+    def has_moved(self) -> bool:
+        """Has anything come since this was asked last?"""
+        before, position = self._seen, self._position
+        reached = None
+        with suppress(OSError):  # a file that is closed has none
+            reached = None if position is None else position()
+        self._seen = position, reached
+        return self._seen != before
+
+    def rest(self) -> None:
+        """It asks its host for nothing more, and only waits for a disk: others may begin in its place."""
+        self._bench.rest()
 
     def counts(self) -> bool:
         """Is it this task's own doing where its host pushes back, as nobody else is there?"""
@@ -85,9 +107,8 @@ class Turn:
 _TURN: ContextVar[Turn | None] = ContextVar("resolver.batch", default=None)
 
 
-def current() -> Turn | None:
-    """Of the task that this is done for, if it is one of a batch."""
-    return _TURN.get()
+#: The turn of the task that this is done for, if it is one of a batch.
+current: Callable[[], Turn | None] = _TURN.get
 
 
 def enter(turn: Turn) -> None:

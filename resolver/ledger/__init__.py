@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from datetime import datetime
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
+from protocols.values import NamedTuple
 
 
 class LedgerFault(LocalError):
@@ -37,12 +39,28 @@ class Row(Protocol):
         `LedgerFault`."""
         ...
 
+    def etag_of(self, path: str, modified: datetime | None) -> str | None:
+        """The entity tag of the file at this path, which has that time; None where it is not the one that was
+        saved."""
+        ...
+
 
 #: The row of what this task saves; None where no ledger is kept.
 current: ContextVar[Row | None] = ContextVar("current", default=None)
 
 
-def noting(facts: Whole) -> Callable[[], Awaitable[None]] | None:
-    """What has to be done before that file gets its name, if anything."""
+def etag_of_row(path: str, held: Validators) -> str | None:
+    """The entity tag of the file that is there, as the ledger has it, if one is kept."""
     row = current.get()
-    return None if row is None else partial(row.whole, facts)
+    return None if row is None else row.etag_of(path, held.modified)
+
+
+def noting(facts: Callable[[int], Whole]) -> Callable[[int], Awaitable[None]] | None:
+    """What has to be done before that file gets its name, if anything: it is told the inode, of which `facts`
+    makes the rest."""
+    row = current.get()
+    return None if row is None else partial(_note, row, facts)
+
+
+async def _note(row: Row, facts: Callable[[int], Whole], inode: int) -> None:
+    await row.whole(facts(inode))

@@ -29,13 +29,23 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from protocols.errors import ResolveError
+from protocols.values import NamedTuple
 from resolver.disk.ledger_file import LedgerFile
-from resolver.disk.whole import finish, has_size, sync_directories
+from resolver.disk.whole import finish, has_size, is_that, sync_directories
 from resolver.ledger import LedgerFault, Whole
-from resolver.ledger.database import TABLES, check_is_ours, connect, faults_of, kept, shown
+from resolver.ledger.database import (
+    TABLES,
+    add_columns,
+    check_is_ours,
+    connect,
+    faults_of,
+    kept,
+    number_of,
+    shown,
+)
 from resolver.loops import Loop, running
 
 #: Rows that wait at most until they are written.
@@ -59,6 +69,8 @@ class Asked(NamedTuple):
     referrer: tuple[str, str | None] | None = None
     without_password: bool = False
     more: str | None = None
+    how: str | None = None
+    below: str | None = None
 
     @property
     def key(self) -> bytes:
@@ -66,14 +78,47 @@ class Asked(NamedTuple):
         return hashlib.blake2b(text, digest_size=16).digest()
 
 
+class Stored(NamedTuple):
+    """A row as it is in the file."""
+
+    number: int
+    key: bytes
+    url: str
+    status: str
+    how: str | None
+    path: str
+    size: int
+    digest: str | None
+
+
+class Tag(NamedTuple):
+    """By what a file that was saved is known again."""
+
+    etag: str | None = None
+    inode: int | None = None
+    modified: float | None = None
+
+
+NO_TAG = Tag()
+
+
 class Entry:
     """A `Row`, as long as somebody works on it. `is_done`: an earlier run had it, and its file is there."""
 
     def __init__(
-        self, ledger: Ledger, number: int, path: str, size: int, digest: str | None, *, is_done: bool
+        self,
+        ledger: Ledger,
+        number: int,
+        path: str = "",
+        size: int = 0,
+        digest: str | None = None,
+        tag: Tag = NO_TAG,
+        *,
+        is_done: bool = False,
     ):
         self._ledger = ledger
-        self._number = number
+        self._tag = tag
+        self.number = number
         self.path = path
         self.size = size
         self.digest = digest
@@ -87,8 +132,15 @@ class Entry:
             "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, exit=NULL, error=NULL"
         )
         await self._ledger.write(
-            _Change(f"{change}, message=NULL", (*values, kept(facts.known.etag), modified), self._number)
+            _Change(f"{change}, message=NULL", (*values, kept(facts.known.etag), modified), self.number)
         )
+
+    def etag_of(self, path: str, modified: datetime | None) -> str | None:
+        """See `Row`."""
+        tag, saved = self._tag, self._tag.modified
+        at = None if modified is None else int(modified.timestamp())
+        same = tag.inode is not None and _place(path) == self.path and (saved is None or int(saved) == at)
+        return tag.etag if same and is_that(path, tag.inode or 0, self.size) else None
 
     async def done(self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool) -> None:
         """It has its name; or a file that was there stays. Raises `LedgerFault`."""
@@ -98,7 +150,11 @@ class Entry:
         where = None if path is None else _place(path)
         status = "skipped" if skipped else "done"
         values = (status, kept(where), size, brought, attempts, _now())
-        await self._ledger.write_later(_Change(f"{change}, message=NULL", values, self._number, where))
+        await self._ledger.write_later(_Change(f"{change}, message=NULL", values, self.number, where))
+
+    async def forget(self) -> None:
+        """It is nothing that anybody waits for. Raises `LedgerFault`."""
+        await self._ledger.forget(self.number)
 
     async def failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
         """Nothing came of it. Raises `LedgerFault`."""
@@ -106,7 +162,7 @@ class Entry:
         status, message = "refused" if refused else "failed", error.message[:_MOST_MESSAGE]
         attempts = 0 if refused else error.attempts
         values = (status, attempts, _now(), error.exit_code, kind, kept(message))
-        await self._ledger.write_later(_Change(change, values, self._number))
+        await self._ledger.write_later(_Change(change, values, self.number))
 
 
 class _Change(NamedTuple):
@@ -163,6 +219,7 @@ class Ledger:
         try:
             if not check_is_ours(self._connection, self._file.path):
                 self._connection.executescript(TABLES)
+            add_columns(self._connection)
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             begin = "INSERT INTO run(begun, ended) VALUES (?, ?)"
@@ -183,22 +240,43 @@ class Ledger:
             key = (Asked(url, place, url).key,)
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
 
+    def rows_behind(self, number: int, most: int) -> list[Stored]:
+        """So many rows, in the order in which they were asked for. Raises `LedgerFault`."""
+        select = (
+            "SELECT id, key, url, status, how, path, size, digest FROM object WHERE id>? ORDER BY id LIMIT ?"
+        )
+        with self._mutex, faults_of(self._file.path):
+            rows = self._connection.execute(select, (number, most)).fetchall()
+        return [
+            Stored(
+                each, key, shown(url) or "", status, how, shown(path) or "", number_of(size), shown(digest)
+            )
+            for each, key, url, status, how, path, size, digest in rows
+        ]
+
     def _admitted(self, asked: Asked) -> Entry:
-        select = "SELECT id, status, path, size, digest, inode FROM object WHERE key=?"
+        columns = "id, status, path, size, digest, how, etag, inode, modified"
+        select = f"SELECT {columns} FROM object WHERE key=?"
         row = self._connection.execute(select, (asked.key,)).fetchone()
         if row is None:
-            return Entry(self, self._insert(asked), "", 0, None, is_done=False)
-        number, status, stored, size, digest, inode = row
+            return Entry(self, self._insert(asked))
+        number, status, stored, size, digest, how, etag, inode, modified = row
+        if how is None and asked.how is not None:
+            self._connection.execute("UPDATE object SET how=? WHERE id=?", (asked.how, number))
         path = shown(stored) or ""
+        size, inode = number_of(size), number_of(inode)
         is_done = status == "done" and has_size(path, size)
-        if status == "whole" and finish(path, asked.url, inode=inode, size=size, sidecar=self._sidecars):
+        if status == "whole" and finish(
+            path, asked.url, inode=inode, size=size, sidecar=self._sidecars, below=asked.below
+        ):
             change = (
                 "UPDATE object SET status='done', attempts=attempts+1, brought=brought+size, ended=?, exit=0"
             )
             sync_directories([path])
             self._connection.execute(f"{change} WHERE id=?", (_now(), number))
             is_done = True
-        return Entry(self, number, path, size or 0, digest, is_done=is_done)
+        tag = Tag(shown(etag), inode or None, modified if isinstance(modified, float) else None)
+        return Entry(self, number, path, size, shown(digest), tag, is_done=is_done)
 
     def _insert(self, asked: Asked) -> int:
         referrer = None if asked.referrer is None else json.dumps(asked.referrer)
@@ -210,12 +288,21 @@ class Ledger:
             asked.without_password,
             _now(),
             asked.more,
+            asked.how,
         )
-        columns = "key, url, origin, referrer, without_password, asked, more, status"
-        insert = f"INSERT INTO object({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued')"
+        columns = "key, url, origin, referrer, without_password, asked, more, how, status"
+        insert = f"INSERT INTO object({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')"
         number = self._connection.execute(insert, values).lastrowid
         assert number is not None
         return number
+
+    async def forget(self, number: int) -> None:
+        """There is no such row."""
+        await self._loop.in_thread(self._forget, number)
+
+    def _forget(self, number: int) -> None:
+        with self._transaction():
+            self._connection.execute("DELETE FROM object WHERE id=?", (number,))
 
     async def write(self, change: _Change) -> None:
         """Together with all that waits; it is on the disk when this returns."""

@@ -13,6 +13,8 @@ from resolver.ledger import LedgerFault
 _OURS = 0x72736C76
 _VERSION = 1
 
+#: Octets of a file that tell a ledger.
+HEAD = 72
 
 TABLES = f"""
 BEGIN;
@@ -20,7 +22,7 @@ CREATE TABLE object (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, url NOT NULL, origin TEXT NOT NULL, referrer, more,
     without_password INTEGER NOT NULL, status TEXT NOT NULL, path, size INTEGER, digest TEXT, inode INTEGER,
     etag, modified REAL, brought INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
-    exit INTEGER, error TEXT, message, asked REAL NOT NULL, ended REAL);
+    exit INTEGER, error TEXT, message, asked REAL NOT NULL, ended REAL, how TEXT);
 CREATE TABLE run (id INTEGER PRIMARY KEY, begun REAL NOT NULL, ended REAL NOT NULL);
 PRAGMA application_id = {_OURS};
 PRAGMA user_version = {_VERSION};
@@ -28,11 +30,15 @@ COMMIT;
 """
 
 
+#: Seconds to wait for another program that has it locked.
+PATIENCE = 5.0
+
+
 def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
     """A connection that begins and ends its transactions where it is told to."""
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return sqlite3.connect(
-        f"file:{quoted}?{how}", uri=True, isolation_level=None, check_same_thread=False, timeout=5
+        f"file:{quoted}?{how}", uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE
     )
 
 
@@ -51,6 +57,18 @@ def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
             f"{path!r} is a database of another program, and is left as it is: name another file"
         )
     return False
+
+
+def is_ledger(head: bytes) -> bool:
+    """Is the file one that begins with these octets? (SQLite's file format, 1.3: the text, and the mark at
+    octet 68.)"""
+    return head.startswith(b"SQLite format 3\0") and head[68:HEAD] == _OURS.to_bytes(4, "big")
+
+
+def add_columns(connection: sqlite3.Connection) -> None:
+    """A ledger that is older than these gets them."""
+    if not any(name == "how" for _, name, *_ in connection.execute("PRAGMA table_info(object)")):
+        connection.execute("ALTER TABLE object ADD COLUMN how TEXT")
 
 
 @contextmanager
@@ -99,5 +117,21 @@ def kept(text: str | None) -> str | bytes | None:
     return text
 
 
-def shown(kept: str | bytes | None) -> str | None:
-    return kept.decode("utf-8", "surrogatepass") if isinstance(kept, bytes) else kept
+def shown(kept: object) -> str | None:
+    """The text of a column; None also for what nobody here has written."""
+    if isinstance(kept, bytes):
+        return kept.decode("utf-8", "surrogatepass") if _is_text(kept) else None
+    return kept if isinstance(kept, str) else None
+
+
+def _is_text(octets: bytes) -> bool:
+    try:
+        octets.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def number_of(kept: object) -> int:
+    """The number of a column; 0 as above."""
+    return kept if isinstance(kept, int) and kept >= 0 else 0

@@ -6,12 +6,13 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from protocols.location import JsonValue
+from protocols.values import NamedTuple
 from resolver.disk.ledger_file import LedgerFile, how_to_read
 from resolver.ledger import LedgerFault
-from resolver.ledger.database import check_is_ours, connect, faults_of, shown
+from resolver.ledger.database import check_is_ours, connect, faults_of, number_of, shown
 
 _NOT_DONE = "status NOT IN ('done', 'skipped')"
 
@@ -65,8 +66,11 @@ def read(path: str) -> Report:
     """What became of all. Raises `LedgerFault`."""
     with _reading(path) as connection:
         count = dict(connection.execute("SELECT status, count(*) FROM object GROUP BY status"))
-        size = "coalesce(sum(size) FILTER (WHERE status IN ('done', 'skipped')), 0)"
-        sums = f"SELECT {size}, coalesce(sum(brought), 0), coalesce(sum(attempts), 0) FROM object"
+        of_files = "sum(size) FILTER (WHERE status IN ('done', 'skipped'))"
+        whole = [
+            f"CAST(coalesce({each}, 0) AS INTEGER)" for each in (of_files, "sum(brought)", "sum(attempts)")
+        ]
+        sums = f"SELECT {', '.join(whole)} FROM object"
         size, brought, attempts = connection.execute(sums).fetchone()
         runs, elapsed = connection.execute(
             "SELECT count(*), coalesce(sum(ended-begun), 0.0) FROM run"
@@ -85,7 +89,9 @@ def read(path: str) -> Report:
             attempts=attempts,
             runs=runs,
             elapsed=max(0.0, elapsed),
-            failures=tuple(Failure(*row) for row in failures),
+            failures=tuple(
+                Failure(shown(error) or "", number_of(status), count) for error, status, count in failures
+            ),
         )
 
 
@@ -95,14 +101,36 @@ def left(path: str) -> Iterator[Left]:
     with _reading(path) as connection:
         columns = "url, origin, referrer, without_password, error, exit, message, attempts, more"
         for row in connection.execute(f"SELECT {columns} FROM object WHERE {_NOT_DONE} ORDER BY id"):
-            url, origin, referrer, without, error, status, message, attempts, more = row
-            led = None if referrer is None else json.loads(referrer)
-            referrer = None if led is None else (led[0], led[1])
-            said = shown(message)
-            listed = {} if more is None else json.loads(more)
-            yield Left(
-                shown(url) or "", origin, referrer, bool(without), error, status, said, attempts, listed
-            )
+            try:
+                yield _left(*row)
+            except (ValueError, TypeError, LookupError) as error:
+                raise LedgerFault(f"the ledger {path!r} has what no run wrote: {error}") from error
+
+
+def _left(
+    url: object,
+    origin: object,
+    referrer: str | None,
+    without: int,
+    error: object,
+    status: object,
+    message: object,
+    attempts: object,
+    more: str | None,
+) -> Left:
+    """Raises `ValueError`, `TypeError`, `LookupError`."""
+    led = None if referrer is None else json.loads(referrer)
+    return Left(
+        url=shown(url) or "",
+        origin=shown(origin) or "",
+        referrer=None if led is None else (led[0], led[1]),
+        without_password=bool(without),
+        error=shown(error),
+        exit=None if status is None else number_of(status),
+        message=shown(message),
+        attempts=number_of(attempts),
+        more={} if more is None else dict(json.loads(more)),
+    )
 
 
 def again(path: str, kind: str) -> int:

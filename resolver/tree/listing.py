@@ -7,11 +7,11 @@ all of the directory, what it had comes out all the same, and the directory has 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, Refused, ResolveError
+from protocols.values import dataclass
 from resolver import registry
 from resolver.disk.names import make_directory
 from resolver.loops import running
@@ -206,7 +206,7 @@ class DirectoryListing:
             return None
         names = names_of(url)
         leads_back = names == self._names[: len(names)]
-        if leads_back or not self._place.scope.covers(url):
+        if leads_back or not self._place.scope.covers(url, names):
             return None
         role = self._role(entry, names[-1])
         if role is None or leads_up(entry, self._names):

@@ -3,7 +3,7 @@
 Nothing follows from what was not listed. Only of directories whose listing was whole, and not empty, anything
 goes, for an empty one is also what servers give of a directory that they may not read. And what no listing
 can be believed about stays: names that begin with a dot, which servers leave out; what the person's patterns
-leave out; links, and all that is no regular file; what is kept beside files that are not complete.
+leave out; links, and all that is no regular file; what is kept beside files that are not complete; ledgers.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
-from typing import NamedTuple
 
+from protocols.values import NamedTuple
 from resolver.disk.surplus import Below, Found
+from resolver.ledger.database import HEAD, is_ledger
 from resolver.policy import is_kept_beside
 from resolver.tree.spool import faults
 
@@ -27,6 +28,9 @@ CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT N
 
 #: How a file is called that is beside another one and says something of it.
 _BESIDE = ".meta.json"
+
+#: What the names of files end in that SQLite has beside a database.
+_OF_SQLITE = ("-wal", "-shm", "-journal")
 
 
 class Surplus(NamedTuple):
@@ -132,6 +136,8 @@ class Pruner:
         """A thing that the source has not, and all in it. Does all of it go?"""
         if self._inventory.has(self._here(*parts)) or self._stays(parts, found, url):
             return False  # another tree of the run may be in this one
+        if found.is_file and self._is_account(below, parts):
+            return False
         goes = True
         if found.is_directory:
             inside = below.names(parts)
@@ -143,6 +149,12 @@ class Pruner:
         if goes:
             yield Surplus(parts, found.is_directory, certain, found.device, found.inode)
         return goes
+
+    def _is_account(self, below: Below, parts: tuple[str, ...]) -> bool:
+        """Is it a ledger, or what SQLite keeps beside one?"""
+        *above, name = parts
+        stem = next((name.removesuffix(each) for each in _OF_SQLITE if name.endswith(each)), name)
+        return is_ledger(below.head((*above, stem), HEAD))
 
     def _stays(self, parts: tuple[str, ...], found: Found, url: str) -> bool:
         name = found.name

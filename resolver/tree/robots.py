@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from protocols.contract import Finding, Origin, Referrer, Url
 from protocols.errors import Declined, Refused, ResolveError, TryLater
+from protocols.values import dataclass
 from resolver.clock import Clock
 from resolver.loops import running
 from resolver.policy import host_key
 from resolver.retrieval.session import Resolver
 from resolver.retrieval.stores import MemoryStore
 from resolver.retrieval.streaming import StreamingResponse
-from resolver.tree.loops import mark_of
-from resolver.tree.scope import place_of
+from resolver.tree.scope import names_of, place_of
 from resolver.url import parse
 
 if TYPE_CHECKING:
@@ -36,6 +35,9 @@ MOST = 512_000
 
 #: Seconds for which what was read holds (2.4).
 _KEPT = 86_400.0
+
+#: The names that lead to it.
+_ITSELF = (b"robots.txt",)
 
 #: Seconds between two starts at a server, at most, however many it wants.
 LONGEST_DELAY = 60.0
@@ -111,16 +113,16 @@ class Robots:
     async def check(self, url: Url, origin: Origin, referrer: Referrer | None) -> Finding | None:
         """What is to be said of a URL that is not to be asked for; None where it may be. Raises `TryLater`
         where nobody knows. Whoever has that `origin` and `referrer` is the one who asks."""
-        place = place_of(url)
-        robots = parse(f"{place}/robots.txt", origin=origin)
-        if mark_of(url) == mark_of(robots):
+        if names_of(url) == _ITSELF:
             return None
+        place = place_of(url)
         server = self._servers.get(place)
         if server is None:
             server = self._servers[place] = _Server(self._loop.lock())
-        async with server.lock:
-            if server.asked is None or self._loop.current_time() - server.asked > _KEPT:
-                await self._ask(server, robots, origin, referrer)
+        if self._is_due(server):
+            async with server.lock:
+                if self._is_due(server):
+                    await self._ask(server, parse(f"{place}/robots.txt", origin=origin), origin, referrer)
         if server.failed is not None:
             words = f"/robots.txt of this server cannot be had: {server.failed.message}"
             raise TryLater(words, url=url.shown) from server.failed
@@ -129,6 +131,9 @@ class Robots:
         line = server.rules.line(url.text)
         detail = "/robots.txt asks not to fetch this" + ("" if line is None else f": {line}")
         return Finding("http:robots", "warn", detail)
+
+    def _is_due(self, server: _Server) -> bool:
+        return server.asked is None or self._loop.current_time() - server.asked > _KEPT
 
     async def _ask(self, server: _Server, url: Url, origin: Origin, referrer: Referrer | None) -> None:
         server.rules = server.failed = None

@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
+
+from protocols.values import dataclass
 
 
 @dataclass(frozen=True)

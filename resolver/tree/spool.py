@@ -9,13 +9,16 @@ that; a directory stays, for what is above it tells of loops.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from protocols.errors import LocalError
+from protocols.values import NamedTuple
 
 LISTED, READY, GIVEN = 0, 1, 2
+
+#: Names of one directory that are held in memory.
+_FEW = 1_000
 
 #: What an entry is to be asked for as: entered; entered when all of those are; entered then if that works;
 #: saved. In this order they are named.
@@ -41,6 +44,8 @@ CREATE TABLE taken (
 """
 
 _COLUMNS = "number, tree, parent, depth, role, raw, url, kind, referrer, address, mark, size, modified, path"
+
+_INSERT = f"INSERT INTO entry ({_COLUMNS}, state) VALUES ({', '.join('?' * (_COLUMNS.count(',') + 2))})"
 
 
 class Row(NamedTuple):
@@ -77,13 +82,10 @@ class Spool:
 
     def add(self, rows: Iterable[Row], state: int) -> int:
         """Put them down; the number of the last one."""
-        last = 0
         with self._together():
-            for row in rows:
-                values = (*row, state)
-                marks = ", ".join("?" * len(values))
-                statement = f"INSERT INTO entry ({_COLUMNS}, state) VALUES ({marks})"
-                last = self._database.execute(statement, values).lastrowid or 0
+            self._database.executemany(_INSERT, [(*row, state) for row in rows])
+        [(last,)] = self._do("SELECT last_insert_rowid()")
+        assert isinstance(last, int)
         return last
 
     def drop_listed(self, parent: int) -> None:
@@ -164,8 +166,11 @@ class Spool:
         found = self._do("SELECT last FROM taken WHERE parent = ? AND key = ?", parent, key)
         return int(str(found[0][0])) if found else 0
 
-    def take(self, parent: int, key: str, number: int) -> None:
-        self._do("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", parent, key, number)
+    def take(self, parent: int, numbers: Mapping[str, int]) -> None:
+        """The last number of each key."""
+        values = [(parent, key, number) for key, number in numbers.items()]
+        with self._together():
+            self._database.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", values)
 
     def forget_names(self, parent: int) -> None:
         self._do("DELETE FROM taken WHERE parent = ?", parent)
@@ -192,17 +197,24 @@ class Spool:
 
 
 class TakenHere:
-    """The names that are taken in one directory."""
+    """The names that are taken in one directory: in memory as long as they are few."""
 
     def __init__(self, spool: Spool, parent: int) -> None:
         self._spool = spool
         self._parent = parent
+        self._few: dict[str, int] = {}
+        self._is_few = True
 
     def last(self, key: str) -> int:
-        return self._spool.last(self._parent, key)
+        found = self._few.get(key, 0)
+        return found if found or self._is_few else self._spool.last(self._parent, key)
 
     def take(self, key: str, number: int) -> None:
-        self._spool.take(self._parent, key, number)
+        self._few[key] = number
+        if len(self._few) == _FEW:
+            self._spool.take(self._parent, self._few)
+            self._is_few = False
+            self._few = {}
 
 
 @contextmanager

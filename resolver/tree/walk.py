@@ -9,14 +9,14 @@ gave out is over: each may still bring something.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
 from protocols.contract import Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, Refused, TryLater
+from protocols.values import dataclass, field
 from resolver import registry
 from resolver.batch import GiveWay
 from resolver.disk.names import is_directory
@@ -69,11 +69,13 @@ class Tree:
     def __init__(self, session: Resolver, top: Top) -> None:
         self.top = top
         self.scope = Scope.of(top.url)
+        rules = tree_of(top.url)
+        self.stays = rules is not None and rules.stays
         self.left = 0
         self.session = Confined(session, top.url, leads=self._judge_file, lists=self._judge, below=top.below)
         self.session_of_top = (
             Confined(session, top.url, leads=self._judge, lists=self._judge, below=top.below)
-            if tree_of(top.url)
+            if rules
             else session
         )
 
@@ -104,6 +106,14 @@ class Item:
         self.scheme = self.url.scheme
 
     @property
+    def lane(self) -> Hashable:
+        """The directory in which a connection has to be for it, where there is such a thing."""
+        if not self.tree.stays:
+            return None
+        is_directory = isinstance(self, Directory)
+        return self.row.tree, self.row.number if is_directory or self.is_top else self.row.parent
+
+    @property
     def owner(self) -> object:
         return self.tree.top.owner
 
@@ -114,6 +124,10 @@ class Item:
     @property
     def origin(self) -> Origin:
         return self.tree.top.origin if self.is_top else "derived"
+
+    def close(self) -> None:
+        """Nothing is to be asked of it."""
+        self._walk.end(self)
 
     @contextmanager
     def _until_over(self) -> Iterator[None]:
@@ -181,7 +195,8 @@ class File(Item):
                 if (left := await self._left_alone()) is not None:
                     return left
                 if self._was_directory:
-                    raise NoDocument("S14", "there is a directory of its name")
+                    self._walk.enter(self)
+                    return None
                 return await save()
             except NoDocument as error:
                 if self.is_top or not (self._is_open or error.rule == "S10"):
@@ -196,8 +211,9 @@ class File(Item):
 
     @property
     def _was_directory(self) -> bool:
-        """Of what a listing left open an earlier run made a directory."""
-        return self._is_open and is_directory(self.path)
+        """Of what a listing left open an earlier run made a directory; or of what a redirect told then."""
+        is_certain = not (self._is_open or registry.is_of_the_web(self.scheme))
+        return not (self.is_top or is_certain) and is_directory(self.path)
 
 
 class Directory(Item):
@@ -295,6 +311,12 @@ class Walk:
             await self._changed.wait()
             self._changed = running().event()
         return found
+
+    def at_hand(self) -> list[File]:
+        """Files that would come next, without anything to wait for."""
+        files = [File(self, self._trees[row.tree], row) for row in self._files]
+        self._files.clear()
+        return files
 
     def _next(self) -> File | Directory | None:
         if not self._files:
