@@ -21,5 +21,6 @@ TELNET = Scheme(
     build=build,
     userinfo=True,
     converse="protocols.telnet.dialogue:converse",
+    tls="on request",
 )
 TELNETS = TELNET._replace(name="telnets", default_port=992, tls="always")

@@ -4,18 +4,31 @@ gets a transcript of it, bounded by a time, a prompt, or what he has to say."""
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from protocols.errors import Disconnected, LimitExceeded, TimedOut, Truncated
 from protocols.location import Finding, Kind
 from protocols.options import Limits, Options, Transcript
 from protocols.reply import Reply
-from protocols.step import Begin, Connect, Dialogue, Elapsed, Give, Note, Say, StartTimer, hear
+from protocols.step import (
+    Begin,
+    Connect,
+    Dialogue,
+    Elapsed,
+    Give,
+    Note,
+    RequestEnd,
+    Say,
+    StartTimer,
+    StartTls,
+    hear,
+)
 from protocols.telnet.url import TelnetUrl, build
+from protocols.values import NamedTuple, replace
 
 if TYPE_CHECKING:
     from protocols.connection import Line
+    from protocols.location import JsonValue
     from protocols.wire import Buffer
 
 #: Octets of text behind the last prompt in which the next one is looked for.
@@ -28,7 +41,7 @@ def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | No
     if wanted is None:
         yield from _announce(url)
     else:
-        yield from _Session(url, wanted, limits or Limits()).steps()
+        yield from _Session(url, wanted, options or Options(), limits or Limits()).steps()
 
 
 def _announce(url: TelnetUrl) -> Dialogue[None]:
@@ -112,18 +125,20 @@ class _Script:
 class _Session:
     """One transcript under way."""
 
-    def __init__(self, url: TelnetUrl, wanted: Transcript, limits: Limits) -> None:
+    def __init__(self, url: TelnetUrl, wanted: Transcript, options: Options, limits: Limits) -> None:
         from protocols.telnet.newlines import Text  # most URLs are announced
         from protocols.telnet.terminal import Terminal
 
         self._url = url
         self._wanted = wanted
         self._limits = limits
+        self._tls = "never" if url.scheme == "telnets" else options.tls
         self._script = _Script(wanted)
         self._terminal = Terminal()
         self._text = Text()
         self._reply = Reply(kind=Kind.DOCUMENT, media_type="text/plain")
-        self._received = 0
+        self._received = self._typed = 0
+        self._reason = ""
 
     def steps(self) -> Dialogue[None]:
         """Raises `TimedOut` where the time is over and the prompt has not come, `Truncated` where the server
@@ -132,20 +147,54 @@ class _Session:
         if self._wanted.seconds is not None:
             yield StartTimer(self._wanted.seconds)
         yield Note("options are answered as the server asks for them; nothing is asked of it")
+        before = b"" if self._tls == "never" else (yield from self._secure(self._tls))
         yield Begin(self._reply)
         try:
-            yield from self._listen()
+            yield from self._listen(before)
         except Elapsed as error:
+            self._reason = "for"
             if self._wanted.prompt is not None:
                 raise TimedOut(f"timed out: {self._script.prompt} has not come: {error.message}") from error
         except Disconnected as error:
+            self._reason = "reset"
             if not self._received:
                 raise
             raise self._truncated(error.message) from error
+        except (LimitExceeded, TimedOut):
+            self._reason = "limit"
+            raise
+        finally:
+            if self._reason:  # and nobody left it for reasons of his own
+                self._tell({"event": "end", "reason": self._reason})
 
-    def _listen(self) -> Dialogue[None]:
+    def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:
+        """Offer TLS before anything else. What came of a session that goes on in the clear."""
+        from protocols.telnet.start_tls import IN_CLEAR, WILLING, Offer, Outcome  # few ask for it
+
+        offer, rest = Offer(self._terminal, how), b""
+        while offer.outcome is Outcome.OPEN:
+            if lines := offer.lines():
+                yield Say(lines)
+            piece = yield from hear(_read_piece, "IAC DO START-TLS, and that TLS follows", _Piece(WILLING))
+            if piece.ended:
+                raise Disconnected("the service closed the connection where TLS was offered")
+            rest = offer.feed(piece.octets)
+        if lines := offer.lines():
+            yield Say(lines)
+        if offer.outcome is Outcome.AGREED:
+            yield StartTls()
+            self._terminal = self._terminal.anew()
+        else:
+            self._report(*IN_CLEAR)
+        return rest
+
+    def _listen(self, before: bytes) -> Dialogue[None]:
+        """`before` is what came already."""
         while not self._script.over:
-            piece = yield from hear(_read_piece, self._script.waits_for, _WILLING)
+            if before:
+                piece, before = _Piece(before), b""
+            else:
+                piece = yield from hear(_read_piece, self._script.waits_for, _WILLING)
             text = self._text.finish() if piece.ended else self._taken(piece.octets)
             lines = (*self._terminal.answers(), *self._said(text, prompts=piece.prompts))
             if lines:
@@ -156,34 +205,55 @@ class _Session:
             if self._received > self._limits.body:
                 raise LimitExceeded("body", f"more than {self._limits.body} octets of text (--limit body=N)")
             if piece.ended:
-                return self._end()
+                self._end((yield RequestEnd()))
+                return
             if piece.prompts and not self._script.has_more:
-                return None
+                return
         self._reply.verified.add("terminator")
-        return None
+        self._reason = "until"
 
     def _taken(self, octets: bytes) -> bytes:
-        from protocols.telnet.octets import Data, Odd
+        from protocols.telnet.octets import Data, Heard, Odd
 
         text = []
         for happening in self._terminal.feed(octets):
             match happening:
                 case Data(octets=data):
                     text.append(self._text.feed(data, binary=self._terminal.his_binary))
+                    self._tell({"event": "data", "octets": data.decode("latin-1")})
                 case Odd(rule=rule, detail=detail):
                     self._report(rule, detail)
+                case Heard(command=command):
+                    self._tell({"event": "command", "name": command.name})
+                case _:
+                    self._tell({"event": "option", **happening.as_json()})
         return b"".join(text)
+
+    def _tell(self, event: dict[str, JsonValue]) -> None:
+        if self._wanted.tell is not None:
+            self._wanted.tell(event)
 
     def _said(self, text: bytes, *, prompts: bool) -> Iterator[Line]:
         for each in self._script.hear(text, prompts=prompts):
-            yield self._terminal.entered(each)
+            line = self._terminal.entered(each)
+            self._typed += 1
+            self._tell({"event": "sent", "count": self._typed})
+            yield line
 
-    def _end(self) -> None:
-        """The server has closed the connection: that is the end where nothing was waited for."""
+    def _end(self, proved: object) -> None:
+        """The server has closed the connection: that is the end where nothing was waited for, unless TLS
+        should have proved it and did not."""
+        self._reason = "closed"
         if self._script.has_more:
             raise self._truncated("the server closed the connection before all that was waited for had come")
+        if self._terminal.inside or proved is False:
+            self._reason = "cut"
         if self._terminal.inside:
             raise self._truncated("the server closed the connection inside a command")
+        if proved is False:
+            raise self._truncated("the connection ended without TLS's close_notify")
+        if proved:
+            self._reply.verified.add("close-notify")
 
     def _truncated(self, why: str) -> Truncated:
         return Truncated(why, received=self._received)
@@ -191,4 +261,6 @@ class _Session:
     def _report(self, rule: str, detail: str) -> None:
         """Each oddity once: a server may have it in every line."""
         if all(finding.rule != rule for finding in self._reply.findings):
-            self._reply.findings.append(Finding(rule, "warn", detail))
+            finding = Finding(rule, "warn", detail)
+            self._reply.findings.append(finding)
+            self._tell({"event": "finding", **finding.as_json()})

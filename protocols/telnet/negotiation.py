@@ -7,7 +7,9 @@ request, and for nothing else.
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+
+from protocols.telnet.codes import option_name
+from protocols.values import NamedTuple
 
 
 class State(enum.Enum):
@@ -48,6 +50,11 @@ class Side:
     def on(self) -> list[int]:
         """All that are on, by number."""
         return sorted(option for option in self._states if self.is_on(option))
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that are on."""
+        return [option_name(option) for option in self.on]
 
     def hear(self, option: int, positive: bool, *, agree: bool) -> Turn:
         """WILL or DO (`positive`), WONT or DONT has come; `agree` says whether it may be on."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from protocols.errors import LimitExceeded
 from protocols.telnet.codes import IAC, Command, Verb
+from protocols.values import NamedTuple
 
 #: Octets of a subnegotiation that are kept: the longest that means anything here has some forty.
 LONGEST_KEPT = 1_024

@@ -7,14 +7,24 @@ that is asked for BINARY ends its lines without carriage returns), and a server 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.connection import Line
 from protocols.errors import LimitExceeded
 from protocols.telnet.codes import Option, Verb, option_name
 from protocols.telnet.negotiation import Side, Turn
 from protocols.telnet.octets import Data, Heard, Negotiation, Odd, Scanner, Subnegotiation
-from protocols.wire import encode_entered, encode_negotiation, encode_subnegotiation, encode_typed
+from protocols.values import NamedTuple
+from protocols.wire import (
+    encode_entered,
+    encode_keys,
+    encode_negotiation,
+    encode_subnegotiation,
+    encode_typed,
+)
+
+if TYPE_CHECKING:
+    from protocols.location import JsonValue
 
 #: What the server may have on, and what we have on if it asks. All else is refused (S18): names of users,
 #: displays and environments, speeds, and lines that the server does not show are nobody's business.
@@ -28,6 +38,7 @@ MOST_IN_A_ROW, MOST_IN_ALL = 1_000, 100_000
 MOST_TYPES = 64
 
 _SEND, _IS = b"\x01", b"\0"
+_TLS_FOLLOWS = b"\x01"
 _LARGEST = 9_999
 
 
@@ -49,8 +60,19 @@ class Changed(NamedTuple):
     server: bool
     on: bool
 
+    def as_json(self) -> dict[str, JsonValue]:
+        side = "server" if self.server else "client"
+        return {"option": option_name(self.option), "side": side, "on": self.on}
 
-Happening: TypeAlias = Data | Heard | Changed | Odd
+
+class Follows(NamedTuple):
+    """The service says that TLS follows (START_TLS)."""
+
+    def as_json(self) -> dict[str, JsonValue]:
+        return {"option": option_name(Option.START_TLS), "side": "client", "on": True}
+
+
+Happening: TypeAlias = Data | Heard | Changed | Follows | Odd
 
 
 class Terminal:
@@ -85,8 +107,13 @@ class Terminal:
 
     @property
     def by_characters(self) -> bool:
-        """Is each character sent as it is typed? Where the server echoes and needs no go-aheads."""
-        return self.echoing and self.his.is_on(Option.SGA)
+        """Is each character sent as it is typed, and the line not edited here? Where the server needs no
+        go-ahead (RFC 858)."""
+        return self.his.is_on(Option.SGA)
+
+    @property
+    def has_answers(self) -> bool:
+        return bool(self._answers)
 
     def answers(self) -> tuple[Line, ...]:
         """What is to be sent now, each whole; asked for once."""
@@ -109,6 +136,21 @@ class Terminal:
                 case _:
                     yield element
 
+    def end(self, *, whole: bool) -> Iterator[Odd]:
+        """The connection has ended; `whole`: nobody on the way can have made that end."""
+        if self.inside:
+            yield Odd("telnet:cut", "the connection ended inside a command")
+        if not whole:
+            yield Odd("telnet:close-notify", "TLS ended without the word that it ends with")
+
+    def offer(self, option: int) -> None:
+        """Say that we will, without being asked."""
+        self._say(self.ours.ask(option, True), option, of_server=False)
+
+    def anew(self) -> Terminal:
+        """The same terminal at the beginning of a session."""
+        return Terminal(self._kind, self._size)
+
     def resize(self, size: Size) -> None:
         """The window has another size: told where the server wants to know."""
         self._size = size
@@ -118,6 +160,10 @@ class Terminal:
     def typed(self, octets: bytes) -> Line:
         """Octets as they were typed."""
         return encode_typed(octets, binary=self.ours.is_on(Option.BINARY))
+
+    def keyed(self, octets: bytes) -> Line:
+        """Keys as they were pressed, by characters."""
+        return encode_keys(octets, binary=self.ours.is_on(Option.BINARY))
 
     def entered(self, text: bytes) -> Line:
         """A line, and its end. Raises `Refused` (S02) for one with an end in it."""
@@ -152,6 +198,8 @@ class Terminal:
 
     def _answer(self, option: int, said: bytes) -> Iterator[Happening]:
         """Only what is on is spoken of: a question about anything else is dropped."""
+        if option == Option.START_TLS and self.ours.is_on(option) and said == _TLS_FOLLOWS:
+            yield Follows()
         if option != Option.TERMINAL_TYPE or not self.ours.is_on(option) or said != _SEND:
             return
         self._types += 1

@@ -100,11 +100,14 @@ def _dispatch(command: Command) -> int:
         from resolver.cli import offline
 
         return offline.perform(command)
-    gc.enable()
     if command.verb == "mcp":
         from resolver.cli import agents  # brings the SDK
 
-        return agents.perform(command)
-    from resolver.cli import online  # brings trio
+        perform = agents.perform
+    else:
+        from resolver.cli import online  # brings trio
 
-    return online.perform(command)
+        perform = online.perform
+    gc.freeze()  # what was imported stays, and no search for cycles looks through it
+    gc.enable()
+    return perform(command)

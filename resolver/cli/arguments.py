@@ -8,8 +8,9 @@ acted on.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from protocols.values import NamedTuple
 from resolver.cli.nearest import nearest
 from resolver.cli.options import Found, Option, rows
 from resolver.cli.values import UsageError, pair
@@ -219,6 +220,10 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError("config takes one URL, for what holds there, or none")
     if verb == "ledger" and (found.lists or len(urls) > 1 or not (urls or found.ledger)):
         raise UsageError("ledger takes one file: that which get --ledger FILE has written")
+    if verb == "open" and (found.lists or len(urls) > 1):
+        raise UsageError("open takes one URL: a person sits at one")
+    if verb == "open" and (found.during is not None or found.until is not None or found.send):
+        raise UsageError("--for, --until and --send are for nobody at a terminal: cat takes them")
     if verb == "mcp" and (urls or found.lists):
         raise UsageError("mcp takes no URL: agents have them")
     if not urls and not found.lists and verb not in ("extract", "schemes", "mcp", "config", "ledger", "help"):
@@ -232,8 +237,8 @@ def _check_output(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError(f"-O FILE and -d DIR are for get; what {verb} gives is on standard output")
     if found.ledger is not None and (verb not in ("get", "ledger") or found.output == "-"):
         raise UsageError("--ledger keeps account of files: it is for get, and not with -O -")
-    if found.ledger is not None and found.recursive:
-        raise UsageError("--ledger keeps account of lists: with -r, --exists newer goes on with a tree")
+    if found.ledger is not None and found.format is not None:
+        raise UsageError("--ledger keeps account of files, and a mailbox is one that grows: leave it out")
     if found.ledger is not None and found.dry_run:
         raise UsageError("--ledger keeps account of what is done, and --dry-run does nothing")
     if to_file and len(urls) + len(found.lists) > 1:

@@ -18,6 +18,7 @@ _NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"  # a terminal may take a name for wider
 
 _drawn = ""  # what stands there now
 _held_back = 0  # how many want nothing there
+_returns = False  # does a line feed need a carriage return, for the terminal gives it none?
 
 
 def say(text: str) -> None:
@@ -39,6 +40,12 @@ def draw(lines: Sequence[str]) -> None:
 
 def clear() -> None:
     draw(())
+
+
+def ends_lines(does: bool) -> None:
+    """Does the terminal make the end of a line of a line feed? While a session has it, often not."""
+    global _returns
+    _returns = not does
 
 
 @contextmanager
@@ -74,7 +81,7 @@ def _write(text: str) -> None:
     if sys.stderr is None:  # as Python has it where the descriptor was closed
         return
     try:
-        sys.stderr.write(text)
+        sys.stderr.write(text.replace("\n", f"{_FIRST}\n") if _returns and is_terminal() else text)
         sys.stderr.flush()
     except OSError:
         pass  # there is nobody left to tell

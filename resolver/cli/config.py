@@ -11,14 +11,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from protocols.errors import NotConfigured
+from protocols.values import NamedTuple
 from resolver.cli.objections import check_prefix, check_row, check_value
 from resolver.cli.options import Option, rows
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
 from resolver.disk.own_file import MISSING, open_own
+from resolver.environment import own_folder
 
 _MOST = 1_048_576  # octets of a file that a person writes
 
@@ -106,11 +108,9 @@ def load(named: str | None) -> Configuration:
 
 
 def own_path() -> str | None:
-    """Where the user's file stands, if anywhere: a relative directory is none (XDG Base Directory)."""
-    home = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(home):
-        home = os.path.expanduser("~/.config")
-    return os.path.join(home, "resolve", "config.toml") if os.path.isabs(home) else None
+    """Where the user's file stands, if anywhere."""
+    folder = own_folder()
+    return None if folder is None else os.path.join(folder, "config.toml")
 
 
 class _File:

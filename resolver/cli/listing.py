@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from protocols.contract import Entry, JsonValue
 from protocols.errors import LimitExceeded, NotFound
 from protocols.instant import instant
 from protocols.location import Kind
+from protocols.values import dataclass
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.columns import ROOMY, fit, short_columns

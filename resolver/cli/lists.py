@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.errors import InvalidUrl, LocalError
+from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli.arguments import ONLINE
 from resolver.lists.listed import BadItem, Listed

@@ -23,7 +23,7 @@ def describe(error: ResolveError, text: str) -> list[str]:
     shown = redact(text)
     blamed = shown if error.url is None else error.url
     where = "" if blamed == shown else f"at {_cut(blamed)}: "
-    lines = [f"{_cut(shown)}: {where}{_label(error)}{error.message}{_way_out(error)}"]
+    lines = [f"{_cut(shown)}: {where}{_label(error)}{error.message}{_way_out(error, text)}"]
     position = getattr(error, "position", None)
     if position is not None and blamed and not (where and "****" in blamed):
         lines += _pointed(blamed, blamed, position) if where else _pointed(text, shown, position)
@@ -43,13 +43,22 @@ def _cut(shown: str) -> str:
     return shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "…"
 
 
-def _way_out(error: ResolveError) -> str:
+def _way_out(error: ResolveError, text: str) -> str:
     """What to do next, where the message does not say it."""
     if isinstance(error, LoginRequired):
         return " (--user NAME with --password-file FILE gives a login)"
+    if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
+        return "; resolve open URL opens a session at a terminal, resolve cat --for S URL writes one down"
     if isinstance(error, Refused) and error.flag is not None and error.flag not in error.message:
         return f"; {error.flag} would allow it"
     return ""
+
+
+def _is_service(text: str) -> bool:
+    """Is it a service that a person asked for?"""
+    from resolver.policy.schemes import rules_of  # few command lines are wrong in this way
+
+    return rules_of(text.partition(":")[0].lower()).session
 
 
 def _label(error: ResolveError) -> str:

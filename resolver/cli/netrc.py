@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from protocols.errors import NotConfigured
+from protocols.values import NamedTuple
 from resolver.cli.config import HostSection
 from resolver.cli.values import UsageError
 from resolver.disk.own_file import MISSING, OwnFile, open_own

@@ -30,8 +30,7 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _check_policy(name: str, value: Any) -> None:
-    from dataclasses import replace
-
+    from protocols.values import replace
     from resolver.policy import Policy
 
     said: dict[str, Any] = {name: frozenset(value) if isinstance(value, list) else value}

@@ -7,7 +7,7 @@ it without a word (141). Neither leaves anything under a final name.
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import aclosing, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,23 +15,24 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import LocalError, ResolveError
-from resolver.batch import Batch, Hosts, Result, Task
+from resolver.batch import AT_REST, Batch, Hosts, Result, Task
 from resolver.cli import INTERRUPTED, READER_GONE, messages, outcome, streams
-from resolver.cli.account import Supply, had_before, ledger_of, note_failure, note_saved
+from resolver.cli.account import Part, Passed, Supply, forget, had_before, ledger_of, note_failure, note_saved
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
-from resolver.cli.fetched import fetch_lists
 from resolver.cli.listing import follow
 from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.options import LISTED
 from resolver.cli.permissions import policy_of
 from resolver.cli.progress import display_of
+from resolver.cli.records import telling, told_to
 from resolver.cli.secrets import Secrets, password_of_key
 from resolver.cli.sections import hosts_of, mirrors_of
 from resolver.cli.summary import Tally
 from resolver.cli.targets import Target, status_of
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
+from resolver.events import OnEvent
 from resolver.ledger import LedgerFault, current
 from resolver.policy import at_once
 from resolver.retrieval.response import Saved
@@ -40,6 +41,7 @@ from resolver.retrieval.session import Resolver
 from resolver.url import redact
 
 if TYPE_CHECKING:
+    from resolver.cli.lists import Fetched
     from resolver.cli.trees import Trees
     from resolver.ledger.book import Entry, Ledger
 
@@ -108,6 +110,10 @@ class _Run:
         )
         self._secrets = _secrets(command)
         self._watcher = watcher
+        self._on_event: OnEvent = watcher.watch
+        if command.json and self._options_for.transcript is not None:
+            self._options_for = telling(self._options_for)
+            self._on_event = told_to(watcher.watch)
         self._statuses: set[int] = set()
         self._stopped: int | None = None
         self._scope = trio.CancelScope()
@@ -154,7 +160,7 @@ class _Run:
             password = await password_of_key(self._command.found.cert)
             async with ledger_of(self._command) as ledger, self._session(password) as session:
                 await (
-                    self._walk(session)
+                    self._walk(session, ledger)
                     if self._trees
                     else self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
                 )
@@ -169,7 +175,7 @@ class _Run:
             policy=self._policy,
             limits=self._limits,
             gateways=command.gateways,
-            on_event=self._watcher.watch,
+            on_event=self._on_event,
             cafile=command.cafile,
             certfile=command.found.cert,
             certfile_password=certfile_password,
@@ -186,25 +192,28 @@ class _Run:
             segments=command.found.segments,
             segments_per_host=command.found.per_host,
             patience=_retry_policy(command),
+            sync=command.found.sync,
         )
 
-    def _hosts(self) -> Hosts[Task[None]]:
+    def _hosts(self, lane_of: Callable[[Task[None]], Hashable] | None = None) -> Hosts[Task[None]]:
         found = self._command.found
-        return Hosts(partial(at_once, wanted=found.per_host), rate=found.host_rate)
+        return Hosts(partial(at_once, wanted=found.per_host), rate=found.host_rate, lane_of=lane_of)
 
     def _batch(self, hosts: Hosts[Task[None]]) -> Batch[None]:
         """What is shown is shown in the order of the list, one after the other."""
         command = self._command
         if command.verb == "get" and command.output != "-":
-            return Batch(hosts, concurrency=command.jobs)
+            resting = AT_REST if command.jobs > 1 else 0  # one after the other is also told so
+            return Batch(hosts, concurrency=command.jobs, resting=resting)
         return Batch(hosts, concurrency=1, window=1)
 
-    async def _walk(self, session: Resolver) -> None:
+    async def _walk(self, session: Resolver, ledger: Ledger | None) -> None:
         """What is found below the targets is done while the lists are read."""
-        from resolver.cli.trees import Trees  # few walk any
+        from resolver.cli.trees import Trees, lane_of  # few walk any
 
-        hosts = self._hosts()
-        with closing(Trees(self, session, self._command, self._tally, hosts.slow_down)) as trees:
+        hosts = self._hosts(lane_of)
+        trees_of = partial(Trees, self, session, self._command, self._tally, hosts.slow_down, ledger)
+        with closing(trees_of()) as trees:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._plant, session, trees)
                 await self._batch(hosts).run(trees.tasks(), _forget)
@@ -212,25 +221,32 @@ class _Run:
 
     async def _plant(self, session: Resolver, trees: Trees) -> None:
         async with aclosing(self._targets(session, None)) as found:
-            async for target, _ in found:
-                self._admit(target)
-                await trees.plant(target)
+            async for part in found:
+                assert not isinstance(part, Passed), "trees are walked again"
+                self._admit(part[0])
+                await trees.plant(part[0])
         trees.no_more()
 
     async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[Task[None]]:
         """What is to be done, as the lists are read."""
         async with aclosing(self._targets(session, ledger)) as found:
-            async for target, entry in found:
+            async for part in found:
+                if isinstance(part, Passed):
+                    self._pass_over_all(part)
+                    continue
+                target, entry = part
                 number = self._tally.begin(target)
                 if entry is not None and entry.is_done:
-                    await self._pass_over(number, target, entry)
+                    self.pass_over(number, had_before(target, entry, self._command), target.place[1])
                 else:
                     yield _Job(self, session, number, target, entry)
 
-    async def _targets(
-        self, session: Resolver, ledger: Ledger | None
-    ) -> AsyncGenerator[tuple[Target, Entry | None], None]:
-        fetched = await fetch_lists(session, self._command, self._secrets, self.report)
+    async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[Part, None]:
+        fetched: Mapping[str, Fetched] = {}
+        if self._command.lists:
+            from resolver.cli.fetched import fetch_lists  # few have a list
+
+            fetched = await fetch_lists(session, self._command, self._secrets, self.report)
         self._tally.fetched = fetched
         supply = Supply(self._command, self.report, ledger, fetched)
         try:
@@ -241,11 +257,17 @@ class _Run:
             self.report(error)
         self._tally.all_begun()
 
-    async def _pass_over(self, number: int, target: Target, entry: Entry) -> None:
+    def _pass_over_all(self, passed: Passed) -> None:
+        """The same of many."""
+        if passed.octets:
+            streams.write_output(passed.octets)
+        self._tally.pass_over(passed.number)
+        self._statuses.add(0)
+
+    def pass_over(self, number: int, saved: Saved, scheme: str) -> None:
         """An earlier run had it."""
-        saved = had_before(target, entry, self._command)
         if self._command.json:
-            streams.print_record(outcome.done(saved, target.place[1]))
+            streams.print_record(outcome.done(saved, scheme))
         self._tally.done(number, saved)
         self._statuses.add(0)
 
@@ -288,6 +310,7 @@ class _Run:
             streams.flush()
             await note_saved(entry, saved)
             if self._trees and saved is None:
+                await forget(entry)
                 self._tally.withdraw(number)
             else:
                 self._tally.done(number, saved)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
+from protocols.values import NamedTuple
 from resolver.cli.values import (
     checksum,
     count,
@@ -35,8 +36,8 @@ GET = "get"
 BODY = "get cat"
 LISTED = "get cat ls"
 FETCH = "get cat ls info"
-FETCHED = f"{FETCH} mcp"
-PLAN = f"{FETCH} explain"
+FETCHED = f"{FETCH} mcp open"
+PLAN = f"{FETCH} explain open"
 SERVED = f"{PLAN} mcp"
 READ = f"{PLAN} parse"
 TEXT = f"{READ} extract"
@@ -94,6 +95,7 @@ POLICIES = ("default", "cautious", "untrusted")
 PROGRESS = ("auto", "bar", "dot", "json", "none")
 SORT = ("name", "size", "date")
 MAILBOXES = ("mbox", "maildir")
+SYNC = ("group", "always", "never")
 EXISTS = ("fail", "resume", "skip", "newer", "replace", "rename")
 
 Group = Literal["options", "output", "limits", "proof", "safety", "access", "schemes"]
@@ -122,6 +124,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--failed",), "FILE", "list there what is left, for another run to take", LEFT, kind=path),
         Option(("--meta",), None, "write how it came to NAME.meta.json beside it", GET),
         Option(("--exists",), "HOW", "a file that is there", GET, choices=EXISTS),
+        Option(("--sync",), "HOW", "when files get to the disk", GET, choices=SYNC),
         Option(("-l", "--long"), None, "kind, size, date, types and number of each", "ls"),
         Option(("--raw",), None, "the octets as the server sent them, nothing undone", f"{BODY} explain"),
         Option(("--sort",), "KEY", "order: none is the server's", "ls", choices=SORT, unsaid=True),
@@ -131,8 +134,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-q", "--quiet"), None, "no messages and warnings, errors alone", QUIET, twice="silent"),
         Option(("-qq", "--silent"), None, "no errors either, the exit status alone", QUIET),
         Option(("--progress",), "HOW", "how far transfers are", FETCH, choices=PROGRESS),
-        Option(("-v", "--verbose"), None, "show the dialogue", FETCH),
-        Option(("--trace",), "FILE", "write the dialogue there, secrets as ****", FETCH, kind=path),
+        Option(("-v", "--verbose"), None, "show the dialogue", f"{FETCH} open"),
+        Option(("--trace",), "FILE", "write the dialogue there, secrets as ****", f"{FETCH} open", kind=path),
     ),
     "limits": (
         Option(("-j", "--jobs"), "N", "retrievals at once (4)", GET, kind=count, default=4),
@@ -186,7 +189,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--user-agent",), "TEXT", "who we say we are (http)", SERVED),
         Option(("--proxy",), "URL", "go through this proxy; none goes direct", SERVED, kind=proxy),
         Option(("--cacert",), "FILE", "trust the certificates in FILE", FETCHED, kind=path),
-        Option(("--cert",), "FILE", "our certificate and key, or CERT,KEY", FETCH, kind=path),
+        Option(("--cert",), "FILE", "our certificate and key, or CERT,KEY", f"{FETCH} open", kind=path),
         Option(("--cookies",), "FILE", "keep cookies there, as curl and wget do", FETCH, kind=path),
         Option(("--gateway",), "SCHEME=URL", "resolve SCHEME through URL", f"{SERVED} schemes", many=True),
         Option(("--config",), "FILE", "the configuration, or none", CONFIGURED, kind=path),
@@ -201,6 +204,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--for",), "S", "seconds of a session (telnet)", "cat explain", "during", kind=seconds),
         Option(("--until",), "REGEX", "a session up to where that comes (telnet)", "cat explain"),
         Option(("--send",), "TEXT", "a line to type when --until has come", "cat explain", many=True),
+        Option(("--plain",), None, "text alone, for a dumb terminal (telnet)", "open"),
         Option(("--entries",), "N", "newest N of a group, N hits of a search; 0 is all", kind=size),
     ),
 }  # fmt: skip

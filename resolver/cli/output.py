@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import nullcontext, suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from protocols.contract import Finding, Validators
 from protocols.errors import ChecksumMismatch, Refused, ResolveError
 from resolver.cli import below, streams
-from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.response import Saved, is_textual, looks_like_text
 from resolver.retrieval.retry import OVERLAP, Retrier
-from resolver.retrieval.saving import octets_to_keep
+from resolver.retrieval.stores import octets_to_keep
 from resolver.retrieval.streaming import StreamingResponse
 from resolver.terminal import TerminalText
+
+if TYPE_CHECKING:
+    from resolver.retrieval.checksum import Checksum
 
 #: Octets of a refusal's body that are shown: the pages of proxies have some thousands.
 _MOST_REFUSAL = 65_536

@@ -5,8 +5,7 @@ Apart from `bounds`, for a plan is judged and has no limits.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from protocols.values import replace
 from resolver.cli.options import Found
 from resolver.cli.values import UsageError
 from resolver.policy import Policy

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from protocols.errors import LocalError
 from resolver.cli import below
@@ -245,6 +245,15 @@ def read_first_line(name: str, most: int) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
+def read_file(name: str, most: int) -> bytes:
+    """A file of the person's, of at most `most` octets. Raises `LocalError`."""
+    with _reading(name, "") as fd, open(fd, "rb", closefd=False) as file:
+        octets = file.read(most + 1)
+    if len(octets) > most:
+        raise LocalError(f"{name}: a file of more than {most} octets")
+    return octets
+
+
 def read_text(name: str) -> str:
     """A whole text, for `extract`; any octets that are no UTF-8 stay distinguishable."""
     text = bytearray()
@@ -295,47 +304,46 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 async def request_secret(prompt: str) -> bytes | None:
-    """A line typed at the terminal without being shown; None where there is no terminal.
+    """A line typed at the terminal without being shown; None for none, and where there is no terminal."""
+    return await request_line(prompt, hidden=True) or None
 
-    The terminal is as it was before, however this ends.
-    """
-    import termios
 
+async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
+    """A line typed at the terminal, without its end; None where there is no terminal, and for an end of
+    input. One that is `hidden` is not shown; the terminal is as it was before, however this ends."""
     from trio.lowlevel import wait_readable
 
     terminal = _terminal()
     if terminal is None:
         return None
     try:
-        before = termios.tcgetattr(terminal)
-        silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-        try:
-            termios.tcsetattr(terminal, termios.TCSAFLUSH, silent)
+        with _silence(terminal) if hidden else nullcontext():
             os.write(terminal, escape_line(prompt).encode())
             await wait_readable(terminal)  # a terminal gives a whole line at once
             typed = os.read(terminal, _MOST_TYPED)
-        finally:
-            termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
-            os.write(terminal, b"\n")
     finally:
         os.close(terminal)
-    return typed.removesuffix(b"\n") or None
+    return typed.removesuffix(b"\n") if typed else None
+
+
+@contextmanager
+def _silence(terminal: int) -> Iterator[None]:
+    import termios
+
+    before = termios.tcgetattr(terminal)
+    try:
+        silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, silent)
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+        os.write(terminal, b"\n")
 
 
 async def ask(question: str) -> bool:
     """Does the person at the terminal say yes? Nothing else is one, and no terminal says none."""
-    from trio.lowlevel import wait_readable
-
-    terminal = _terminal()
-    if terminal is None:
-        return False
-    try:
-        os.write(terminal, escape_line(f"{question} [y/N] ").encode())
-        await wait_readable(terminal)
-        typed = os.read(terminal, _MOST_TYPED)
-    finally:
-        os.close(terminal)
-    return typed.strip().lower() in (b"y", b"yes")
+    typed = await request_line(f"{question} [y/N] ")
+    return typed is not None and typed.strip().lower() in (b"y", b"yes")
 
 
 def has_terminal() -> bool:

@@ -52,6 +52,13 @@ class Tally:
         self._read += not below
         return self._note(target)
 
+    def pass_over(self, count: int) -> None:
+        """So many are kept, and were never left to do."""
+        self._handed_out += count
+        self._read += count
+        self._numbers += count
+        self._counts["kept"] += count
+
     def plant(self, target: Target) -> int:
         """The number of a tree: it is left to do until it is over."""
         self._read += 1

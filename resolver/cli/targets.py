@@ -4,12 +4,13 @@ else a list says of it."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
 from protocols.location import Finding
+from protocols.values import NamedTuple
 from resolver import registry
 from resolver.cli import streams
 from resolver.cli.arguments import Command
@@ -47,6 +48,11 @@ class Target(NamedTuple):
     findings: tuple[Finding, ...] = ()
     file: File | None = None
     where: str = ""
+
+    @property
+    def is_bare(self) -> bool:
+        """Is there nothing but a URL?"""
+        return self.name is None and not self.mirrors and self.checksum is None and self.size is None
 
     def reserve(self, url: Url, command: Command, name: str | None = None, suffix: str = "") -> str:
         """The path of its file below the directory for files: of that `name`, or its own, and how it goes on.
@@ -92,20 +98,15 @@ class Target(NamedTuple):
 
 
 def targets(
-    command: Command,
-    report: Callable[[LocalError], None],
-    fetched: Mapping[str, Fetched] = _NOTHING,
-    ledger: Ledger | None = None,
+    command: Command, report: Callable[[LocalError], None], fetched: Mapping[str, Fetched] = _NOTHING
 ) -> Iterator[Target]:
-    """All targets, in order, with the names that they had by the `ledger`. `report` is told of a line that
-    can be no target; the others are taken all the same. `fetched` are the lists that are URLs, as they came.
-    Raises `LocalError` for a list that cannot be read, and for a second URL where there is one file."""
+    """All targets, in order. `report` is told of a line that can be no target; the others are taken all the
+    same. `fetched` are the lists that are URLs, as they came. Raises `LocalError` for a list that cannot be
+    read, and for a second URL where there is one file."""
     found = (_as_url(target, command) for target in _targets(command, report, fetched))
-    if command.verb != "get" or command.output == "-":
+    if command.verb != "get" or command.output in ("-", None):
         return found
-    if command.output is not None:
-        return _only_one(found, command.output)
-    return _with_names(found, command, ledger)
+    return _only_one(found, command.output)
 
 
 def targets_as_given(command: Command, fetched: Mapping[str, Fetched]) -> Iterator[Target]:
@@ -138,27 +139,58 @@ def _only_one(found: Iterator[Target], file: str) -> Iterator[Target]:
         yield target._replace(where=file)
 
 
-def _with_names(found: Iterator[Target], command: Command, ledger: Ledger | None) -> Iterator[Target]:
-    """Each takes its name here, in the order of the list, before anybody works on it. Where the server may
-    choose, names go to whom it tells them first."""
-    from resolver.disk.names import is_free
-    from resolver.retrieval.claims import Claim, Names  # what is not saved has no need of them
+class Naming:
+    """Each target takes its name here, in the order of the list, before anybody works on it: the one that it
+    had by the `ledger`. Where the server may choose, names go to whom it tells them first."""
 
-    renames = command.exists == "rename"
+    def __init__(self, command: Command, ledger: Ledger | None) -> None:
+        from resolver.retrieval.claims import Names  # what is not saved has no need of them
 
-    def may_have(path: str, url: str) -> bool:
-        path = os.path.join(command.directory or "", path)
-        had_it = ledger is not None and renames and ledger.has(url, os.path.abspath(path))
-        return not renames or had_it or is_free(path, url)
+        self._command = command
+        self._ledger = ledger
+        self._renames = command.exists == "rename"
+        self._names = Names(self._may_have)
+        self._number = 0
 
-    names = Names(may_have)
-    for number, target in enumerate(found, 1):
-        named = target._replace(claim=Claim(names, number))
-        by_url = not (command.found.allow_server_name or command.found.recursive)
-        if by_url and command.found.follow is None:
+    def _may_have(self, path: str, url: str) -> bool:
+        if not self._renames:
+            return True
+        from resolver.disk.names import is_free
+
+        path = os.path.join(self._command.directory or "", path)
+        had_it = self._ledger is not None and self._ledger.has(url, os.path.abspath(path))
+        return had_it or is_free(path, url)
+
+    @property
+    def how(self) -> str | None:
+        """How names are found, where the text of a URL and those that came before it tell; else None."""
+        command, found = self._command, self._command.found
+        if self._renames or command.url_options or not self._is_by_url:
+            return None
+        return (
+            f"{'host ' if found.host_directories else ''}{'' if found.cut_dirs is None else found.cut_dirs}"
+        )
+
+    @property
+    def _is_by_url(self) -> bool:
+        found = self._command.found
+        return not (found.allow_server_name or found.recursive) and found.follow is None
+
+    def again(self, paths: Sequence[str]) -> list[bool]:
+        """Targets that had these by the ledger, found in the same way: which of them have them now."""
+        taken = self._names.reserve_again(paths)
+        self._number += sum(taken)
+        return taken
+
+    def name(self, target: Target) -> Target:
+        from resolver.retrieval.claims import Claim
+
+        self._number += 1
+        named = target._replace(claim=Claim(self._names, self._number))
+        if self._is_by_url:
             with suppress(ResolveError):  # the verb meets it too, and says so
-                named = named._replace(where=named.reserve(named.parsed(command), command))
-        yield named
+                named = named._replace(where=named.reserve(named.parsed(self._command), self._command))
+        return named
 
 
 def _targets(

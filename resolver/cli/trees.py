@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from protocols.contract import Finding, Url
 from protocols.errors import NotConfigured, ResolveError
-from protocols.location import HostUrl
+from protocols.values import NamedTuple
 from resolver.batch import Task
 from resolver.cli import streams
+from resolver.cli.account import had
 from resolver.cli.arguments import Command
-from resolver.cli.options import Found
 from resolver.cli.summary import Tally
 from resolver.cli.targets import Target
 from resolver.cli.verbs import enter, get
-from resolver.policy import local_path
 from resolver.registry import is_of_the_web
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
 from resolver.tree.loops import DEEPEST
 from resolver.tree.mirror import Inventory
 from resolver.tree.robots import Robots
-from resolver.tree.scope import names_of, tree_of
+from resolver.tree.rows import with_rows
+from resolver.tree.scope import path_of_top, tree_of, walked_as
 from resolver.tree.selection import Selection
 from resolver.tree.walk import Directory, File, Top, Walk
+
+if TYPE_CHECKING:
+    from resolver.ledger.book import Entry, Ledger
 
 #: Trees that are walked at once.
 _MOST = 64
@@ -36,8 +39,14 @@ class Run(Protocol):
     """Who tells and counts what becomes of things."""
 
     async def conclude(
-        self, number: int, target: Target, perform: Callable[[], Awaitable[Saved | None]]
+        self,
+        number: int,
+        target: Target,
+        perform: Callable[[], Awaitable[Saved | None]],
+        entry: Entry | None = None,
     ) -> None: ...
+
+    def pass_over(self, number: int, saved: Saved, scheme: str) -> None: ...
 
     def report(self, error: ResolveError) -> None: ...
 
@@ -51,15 +60,23 @@ class Planted(NamedTuple):
 
 class Trees:
     """The trees of a run, and what comes out of them. Raises `NotConfigured` where something is wanted that
-    nobody can be asked about. `slow` is told of a host how many seconds it wants between two starts."""
+    nobody can be asked about. `slow` is told of a host how many seconds it wants between two starts; the
+    `ledger` has a row for each file."""
 
     def __init__(
-        self, run: Run, session: Resolver, command: Command, tally: Tally, slow: Callable[[str, float], None]
+        self,
+        run: Run,
+        session: Resolver,
+        command: Command,
+        tally: Tally,
+        slow: Callable[[str, float], None],
+        ledger: Ledger | None,
     ) -> None:
         self._run = run
         self._session = session
         self._command = command
         self._tally = tally
+        self._ledger = ledger
         found = command.found
         if found.delete and not (found.yes or found.dry_run or streams.has_terminal()):
             raise NotConfigured("--delete asks at a terminal, and there is none: --yes removes unasked")
@@ -74,7 +91,7 @@ class Trees:
         await self._walk.room(_MOST)
         number = self._tally.plant(target)
         try:
-            top = self._top(target, target.parsed(self._command), Planted(target, number))
+            top = self._top(target, walked_as(target.parsed(self._command)), Planted(target, number))
         except ResolveError as error:
             self._tally.uproot(number)
             number = self._tally.begin(target, below=True)
@@ -111,9 +128,11 @@ class Trees:
         """Raises `ResolveError` for what gives no name."""
         command, found = self._command, self._command.found
         assert target.claim is not None
-        path = (
-            target.claim.take(_path(url, found), url.shown) if tree_of(url) else target.reserve(url, command)
-        )
+        if tree_of(url) is None:
+            path = target.reserve(url, command)
+        else:
+            path = path_of_top(url, host=found.host_directories, cut=found.cut_dirs)
+            path = target.claim.take(path, url.shown)
         below = os.path.join(command.directory or "", "")
         return Top(
             url=url,
@@ -128,15 +147,20 @@ class Trees:
         )
 
     async def tasks(self) -> AsyncIterator[Task[None]]:
-        async for item in self._walk:
-            yield _Item(self, item)
+        async for item, entry in with_rows(self._walk, self._ledger):
+            number = self.begin(item)
+            if entry is not None and entry.is_done:
+                self._run.pass_over(number, had(item.url.shown, item.path, entry), item.scheme)
+                item.close()
+            else:
+                yield _Item(self, item, number, entry)
 
     def begin(self, item: File | Directory) -> int:
         """Its number."""
         assert isinstance(item.owner, Planted)
         return self._tally.begin(item.owner.target, below=True)
 
-    async def perform(self, number: int, item: File | Directory) -> None:
+    async def perform(self, number: int, item: File | Directory, entry: Entry | None) -> None:
         """Save it, or list it."""
         planted = item.owner
         assert isinstance(planted, Planted)
@@ -147,32 +171,28 @@ class Trees:
             perform = partial(get, self._session, target, self._command)
         else:
             perform = partial(enter, item, target, self._command, self._session.policy)
-        await self._run.conclude(number, target, perform)
+        await self._run.conclude(number, target, perform, entry)
 
 
 async def _fail(error: ResolveError) -> Saved | None:
     raise error
 
 
-def _path(url: Url, found: Found) -> str:
-    """Where the top of a tree goes below the directory for files: it is called by its last name, or by its
-    host if it has none."""
-    names = names_of(url)
-    host = [url.host.encode()] if isinstance(url, HostUrl) and url.host else []
-    if not names:
-        return local_path(host or [b"root"])
-    above = names[:-1][found.cut_dirs or 0 :] if found.host_directories or found.cut_dirs is not None else ()
-    return local_path([*(host if found.host_directories else ()), *above, names[-1]])
+def lane_of(task: Task[None]) -> Hashable:
+    """Which others it best comes behind."""
+    assert isinstance(task, _Item)
+    return task.lane
 
 
 class _Item:
     """A file or a directory as a task of the batch."""
 
-    def __init__(self, trees: Trees, item: File | Directory) -> None:
+    def __init__(self, trees: Trees, item: File | Directory, number: int, entry: Entry | None) -> None:
         self._trees = trees
         self._item = item
-        self._number = trees.begin(item)
-        self.host, self.scheme = item.host, item.scheme
+        self._number = number
+        self._entry = entry
+        self.host, self.scheme, self.lane = item.host, item.scheme, item.lane
 
     async def run(self) -> None:
-        await self._trees.perform(self._number, self._item)
+        await self._trees.perform(self._number, self._item, self._entry)

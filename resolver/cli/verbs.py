@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import trio
@@ -14,18 +13,16 @@ from protocols.contract import Entry, Finding, JsonValue, Url
 from protocols.errors import Refused, ResolveError
 from protocols.headers import without_cookie
 from protocols.instant import instant
+from protocols.values import replace
 from resolver.cli import messages, outcome, streams
+from resolver.cli.advice import advise
 from resolver.cli.arguments import Command
-from resolver.cli.devices import Device, check_no_directory, is_device
 from resolver.cli.facts import fact_lines
 from resolver.cli.listing import show
 from resolver.cli.output import Outlet, Output, put
 from resolver.cli.targets import Target
 from resolver.clock import Clock
-from resolver.plan import opens_anything
-from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.description import described
-from resolver.retrieval.proof import check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
 from resolver.retrieval.streaming import StreamingResponse
@@ -33,6 +30,7 @@ from resolver.url import parse
 
 if TYPE_CHECKING:
     from resolver.policy import Policy
+    from resolver.retrieval.checksum import Checksum
     from resolver.tree.walk import Directory
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
@@ -43,8 +41,11 @@ async def get(session: Resolver, target: Target, command: Command) -> Saved | No
     """Save the object under its own name, or where `-O` says; one outcome."""
     if command.output == "-":
         return await cat(session, target, command)
-    if command.output is not None and is_device(_given(command.output, command)):
-        return await _get_into(_given(command.output, command), session, target, command)
+    if command.output is not None:
+        from resolver.cli.devices import is_device  # few say where to
+
+        if is_device(_given(command.output, command)):
+            return await _get_into(_given(command.output, command), session, target, command)
     started = trio.current_time()
     try:
         saved = await (
@@ -100,7 +101,7 @@ async def _save_below(target: Target, command: Command) -> Saved | None:
             file.path,
             exists=command.exists,
             make_directory=True,
-            digest=command.json,
+            digest=command.json or command.found.ledger is not None,
             checksum=_checksum(target, command),
             size=target.size,
             meta=command.found.meta,
@@ -144,6 +145,8 @@ def _with_findings(saved: Saved, target: Target) -> Saved:
 
 async def _path(session: Resolver, url: Url, target: Target, command: Command) -> str:
     if command.output is not None:
+        from resolver.cli.devices import check_no_directory  # as above
+
         path = _given(command.output, command)
         check_no_directory(path, command.output)
         return path
@@ -164,6 +167,8 @@ def _reserve(url: Url, name: str | None, suffix: str, target: Target, command: C
     try:
         return target.reserve(url, command, name, suffix)
     except Refused:
+        from resolver.plan import opens_anything  # what is refused is rare
+
         if opens_anything(url) or target.claim is None:
             raise
     # What is no object at all is refused for that (S10), not for its name.
@@ -181,6 +186,8 @@ def _report_saved(saved: Saved, command: Command) -> None:
 
 async def _get_into(path: str, session: Resolver, target: Target, command: Command) -> Saved:
     """Into a device or a pipe."""
+    from resolver.cli.devices import Device
+
     async with Device(path) as device:
         saved = await _pour(session, target, command, _show, device)
     saved = replace(saved, path=path)
@@ -193,6 +200,8 @@ async def _get_into(path: str, session: Resolver, target: Target, command: Comma
 
 async def cat(session: Resolver, target: Target, command: Command) -> Saved | None:
     """The body to standard output; what is a listing, as its lines; the target of a link."""
+    if command.found.during is not None or command.found.until is not None:
+        advise(target.parsed(command), command)
     saved = await _pour(session, target, command, _note)
     if command.json:
         await _note(outcome.done(saved, target.parsed(command).scheme))
@@ -210,7 +219,10 @@ async def _pour(
         url = target.parsed(command)
         retrier = session.retrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
         reply = await retrier.retry(Clock(session.limits_of(url).total))
-        check_size(output.position, target.size, url.shown)
+        if target.size is not None:
+            from resolver.retrieval.proof import check_size  # a list said which
+
+            check_size(output.position, target.size, url.shown)
         saved = _with_findings(output.saved(reply, retrier), target)
     except ResolveError as error:
         if command.json:
@@ -249,6 +261,15 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
             facts = {**_facts(entry), **(_more_facts(reply) if command.verbose else {})}
             raw = session.policy.allow_raw
             await put(b"".join(streams.line_octets(line, raw=raw) for line in fact_lines(facts)))
+
+
+async def open_(session: Resolver, target: Target, command: Command) -> None:
+    """A person sits at what the URL names."""
+    from resolver.cli.opening import perform  # few sit at anything
+
+    async with _failures(target, command):
+        url = target.parsed(command)
+        _report_oddities(url.shown, await perform(session, url, target, command), command)
 
 
 def _facts(entry: Entry) -> dict[str, JsonValue]:
@@ -307,4 +328,4 @@ def _report_oddities(url: str, findings: tuple[Finding, ...], command: Command) 
             streams.complain(f"{url}: {finding.rule}: {finding.detail}")
 
 
-VERBS: dict[str, Verb] = {"get": get, "cat": cat, "ls": ls, "info": info}
+VERBS: dict[str, Verb] = {"get": get, "cat": cat, "ls": ls, "info": info, "open": open_}

@@ -5,7 +5,7 @@ What people are told of them is made of these rows: help, completion, the manual
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from protocols.values import NamedTuple
 
 
 class Verb(NamedTuple):
@@ -47,6 +47,13 @@ VERBS = (
         "URL...",
         "what would be sent and what the policy says; nothing is sent",
         "resolve explain 'ftp://me@ftp.example/%2Fetc/motd;type=a'",
+    ),
+    Verb(
+        "open",
+        "URL",
+        "sit at a telnet session, where ^] asks what to do; or fill in a form (gopher)",
+        "resolve open telnet://guest@bbs.example/",
+        online=True,
     ),
     Verb(
         "parse",

@@ -8,7 +8,7 @@ A `UrlGate` is the `Gate` that a dialogue is performed with: `admission` judges,
 that we write are made in `resolver.disk.partial_file`.
 """
 
-from resolver.gate.admission import Family
+from resolver.gate.admission import Admission, Family
 from resolver.gate.credentials import Given
 from resolver.gate.lookup import Lookup
 from resolver.gate.mask import Mask
@@ -16,4 +16,4 @@ from resolver.gate.network import Network
 from resolver.gate.trust import is_locked
 from resolver.gate.url_gate import UrlGate
 
-__all__ = ["Family", "Given", "Lookup", "Mask", "Network", "UrlGate", "is_locked"]
+__all__ = ["Admission", "Family", "Given", "Lookup", "Mask", "Network", "UrlGate", "is_locked"]

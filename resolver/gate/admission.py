@@ -4,39 +4,82 @@ lead."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
+from protocols.contract import Finding, HostUrl, Limits, Options, Origin, Referrer, Url
+from protocols.scheme import Scheme
+from protocols.values import NamedTuple, dataclass, field, replace
 from resolver import registry
 from resolver.events import OnEvent
-from resolver.gate.contact import Contacts
+from resolver.gate.contact import CAPACITY, Contacts
 from resolver.gate.credentials import CredentialSource
 from resolver.gate.lookup import LookupCache
 from resolver.gate.mask import Mask
+from resolver.gate.pins import Pins
 from resolver.gate.pipeline import Pipelines
 from resolver.gate.pool import Pool
 from resolver.gate.rate import Bucket
 from resolver.gate.trust import Trust
 from resolver.hosts import NOTHING, Host, Hosts
 from resolver.policy import (
+    Endpoint,
     Policy,
     Server,
     Verdict,
     endpoint_of,
     judge_credentials,
+    judge_in_place,
     judge_subject,
+    literal_addresses,
     no_place,
     sift_addresses,
     subject_of,
     variables_at,
 )
 from resolver.policy.credentials import may_go_unasked
+from resolver.policy.schemes import SchemeRules
+from resolver.policy.subject import Subject
 from resolver.policy.verdict import ALLOW
 from resolver.tunnels import Logins, Way, way_of
 
 #: `-4`, `-6`: the only IP version to use; None means both.
 Family: TypeAlias = Literal["4", "6"]
+
+
+#: A scheme, host and port, and who chose it.
+PlaceKey: TypeAlias = "tuple[str, str, int, Origin]"
+
+
+class Place(NamedTuple):
+    """What is known of a place where the policy had nothing to say of a URL. `addresses` are those of a host
+    that needs no look-up; None of any other."""
+
+    row: Scheme | None
+    rules: SchemeRules
+    endpoint: Endpoint
+    host: Host
+    addresses: tuple[str, ...] | None
+    public_only: bool
+
+
+class Places(dict[PlaceKey, Place]):
+    """Those of a run. What was warned of or refused is judged anew each time, and so is what there is of a
+    URL besides its place, what a link led to, and what goes through a proxy."""
+
+    def remember(self, key: PlaceKey, place: Place) -> None:
+        """Instead of the one that was remembered first, if there are too many."""
+        if len(self) >= CAPACITY:
+            del self[next(iter(self))]
+        self[key] = place
+
+
+def key_of(url: Url, origin: Origin) -> PlaceKey | None:
+    """None for a URL of which more is to be judged than its place. Behind an `@` a host could be mistaken."""
+    if not isinstance(url, HostUrl) or url.user is not None or url.password is not None:
+        return None
+    if url.zone is not None or "@" in url.text:
+        return None
+    return url.scheme, url.host, url.effective_port, origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +93,7 @@ class Shared:
     gateways: Mapping[str, str]
     lookups: LookupCache
     trust: Trust
+    pins: Pins
     family: Family | None
     report: OnEvent | None
     credentials: CredentialSource
@@ -58,6 +102,7 @@ class Shared:
     variables: Mapping[str, str]
     logins: Logins
     contacts: Contacts = field(default_factory=Contacts)
+    places: Places = field(default_factory=Places)
     hosts: Hosts | None = None
     bucket: Bucket | None = None
 
@@ -77,7 +122,6 @@ class Admission:
         self,
         shared: Shared,
         url: Url,
-        *,
         origin: Origin,
         referrer: Referrer | None,
         server: Server | None,
@@ -87,20 +131,39 @@ class Admission:
         mask: Mask | None = None,
     ) -> None:
         self.shared = shared
-        self.options = _options_under(shared.policy, options or Options())
+        self.options = options or Options()
+        if shared.policy.ftp_email is not None:
+            self.options = _options_under(shared.policy.ftp_email, self.options)
         self.url = url
-        self.host = NOTHING if shared.hosts is None else _host_of(url, server, shared.hosts)
+        is_plain = referrer is None and server is None and not shared.variables
+        key = key_of(url, origin) if is_plain else None
+        known = self._known = None if key is None else shared.places.get(key)
+        if known is None:
+            self.host = NOTHING if shared.hosts is None else _host_of(url, server, shared.hosts)
+            own = self.host.proxy
+            self._variables = shared.variables if own is None else variables_at(shared.variables, own)
+            self._subject = subject_of(url, shared.policy, origin, referrer, server, self._variables)
+        else:
+            self.host, self._variables = known.host, shared.variables
+            of_place = known.row, known.rules, shared.policy, origin, None, known.endpoint
+            self._subject = Subject(url, *of_place, shared.variables)
         self.limits = self.host.limits or shared.limits
-        own = self.host.proxy
-        self._variables = shared.variables if own is None else variables_at(shared.variables, own)
-        self._subject = subject_of(url, shared.policy, origin, referrer, server, self._variables)
+        self.row = self._subject.row
         self._is_hop = outer is not None
         self._in_clear = in_clear
         self.reported_in_clear = False
         self.mask: Mask = mask if mask is not None else Mask() if outer is None else outer.mask
-        self.shown = self.mask.hide_in_text(url.shown)  # a peer led here, unless nothing is hidden yet
+        self.shown = url.shown
+        if self.mask.watched:  # a peer led here
+            self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
-        self._heed(judge_subject(self._subject, shared.gateways))
+        if known is not None:
+            self._heed(judge_in_place(self._subject, public_only=known.public_only))
+        else:
+            verdict = judge_subject(self._subject, shared.gateways)
+            self._heed(verdict)
+            if key is not None and verdict is ALLOW:
+                self._remember(key)
         if self.options.tls == "require":
             registry.check_tls(url, self.options.tls)
         self.way = self._way() if self._variables else None
@@ -108,6 +171,23 @@ class Admission:
             shared.trust.context(certfile=self.host.certfile)  # one that cannot be used: nothing was sent
         if shared.trust.has_own and origin == "user" and self._subject.endpoint is not None:
             shared.trust.name(self.full_place)
+
+    def _remember(self, key: PlaceKey) -> None:
+        """What was found of the place, unless it is one behind a proxy, or of no scheme of ours."""
+        row, endpoint = self._subject.row, self._subject.endpoint
+        if endpoint is None or row is None or row.needs is not None or self._variables:
+            return
+        if not registry.is_ours(row):
+            return
+        addresses = None if ":" in endpoint.host else literal_addresses(endpoint.host)
+        rules, public_only = self._subject.rules, self.shared.policy.public_only
+        place = Place(row, rules, endpoint, self.host, addresses, public_only)
+        self.shared.places.remember(key, place)
+
+    def addresses_at(self, host: str) -> tuple[str, ...] | None:
+        """Those of the URL's own host, where that needs no look-up and all of them were allowed before."""
+        known = self._known
+        return None if known is None or known.endpoint.host != host else known.addresses
 
     def _way(self) -> Way | None:
         way = way_of(self.url, self._subject.endpoint, self._variables, self.shared.logins)
@@ -198,8 +278,6 @@ def _host_of(url: Url, server: Server | None, hosts: Hosts) -> Host:
     return NOTHING if place is None else hosts.at(place.host, place.port)
 
 
-def _options_under(policy: Policy, options: Options) -> Options:
+def _options_under(email: str, options: Options) -> Options:
     """What the person tells of themselves is the policy's to say (S17)."""
-    if policy.ftp_email is None:
-        return options
-    return replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
+    return replace(options, anonymous_password=email.encode("ascii"))

@@ -3,19 +3,18 @@ other host than the URL's."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from functools import cached_property
+from collections.abc import Callable, Hashable
+from functools import cached_property, partial
 
 from protocols.errors import NetworkError, TimedOut, Unreachable
-from resolver import registry
 from resolver.batch import current
-from resolver.events import Connected
+from resolver.events import Connected, OnEvent
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import Attempts
 from resolver.gate.pool import Kept
 from resolver.gate.rate import Throttle
 from resolver.gate.stream import Stream
-from resolver.gate.stream_settings import StreamSettings
+from resolver.gate.stream_settings import Bounds, StreamSettings
 from resolver.gate.zones import within_zone
 from resolver.loops import running
 
@@ -32,15 +31,26 @@ class Connector:
         self._shared = admission.shared
         self.first: Stream | None = None
         self.peer: str | None = None
+        self.bounds: Bounds | None = None
+        bucket = self._shared.bucket
+        #: By which all connections of this URL take their octets.
+        self.throttle = None if bucket is None else Throttle(bucket, running())
 
-    async def kept(self, key: Hashable, host: str, port: int) -> Kept | None:
+    def _until(self) -> float:
+        """When to have one at the latest, if that was begun now."""
+        until = self.settings.loop.current_time() + self._admission.limits.connect
+        return until if self.bounds is None else min(until, self.bounds.deadline("connect"))
+
+    async def kept(
+        self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
+    ) -> Kept | None:
         """A kept connection whose address may be connected to now (S09); None if there is none. Then others
         of the host that rest make room for a new one: their logins are some that it does not give us."""
         if not len(self._shared.pool):
             return None
-        with self.settings.loop.move_on_after(self._admission.limits.connect):
+        with self.settings.loop.move_on_at(self._until()):
             addresses = await self.addresses(host, port)
-            kept = await self._shared.pool.take(key, addresses)
+            kept = await self._shared.pool.take(key, addresses, suits)
             if kept is not None:
                 kept.stream.serve(self.settings)
                 self.note(kept.stream)
@@ -53,11 +63,19 @@ class Connector:
         """Look up, judge, connect and begin TLS, all within the one connect limit."""
         goal = self._goal(host, port)
         attempts = Attempts(goal)
-        limit = self._admission.limits.connect
-        with self.settings.loop.move_on_after(limit):
-            return await self._open(host, port, tls, attempts)
-        reported = f": {attempts.reported}" if attempts.failures else ""
-        raise TimedOut(f"timed out: no connection to {goal} within {limit:g} s (--connect-timeout){reported}")
+        limit, until, bounds = self._admission.limits.connect, self._until(), self.bounds
+        try:
+            with self.settings.loop.move_on_at(until):
+                return await self._open(host, port, tls, attempts)
+            if bounds is not None and until == bounds.deadline("connect"):
+                raise bounds.missed("connect")
+            within = f"within {limit:g} s (--connect-timeout)"
+            reported = f": {attempts.reported}" if attempts.failures else ""
+            raise TimedOut(f"timed out: no connection to {goal} {within}{reported}")
+        except TimedOut:
+            if bounds is not None:
+                bounds.late = "connect"
+            raise
 
     def _goal(self, host: str, port: int) -> str:
         return f"{host} port {port}"
@@ -72,7 +90,8 @@ class Connector:
         try:
             if tls:
                 await stream.handshake()
-            self._report(stream, port, tls)
+            if self._shared.report is not None:
+                self._report(self._shared.report, stream, port, tls)
         except BaseException:
             await stream.aclose()
             raise
@@ -83,10 +102,9 @@ class Connector:
         """This is the connection now."""
         self.peer = stream.peer
 
-    def _report(self, stream: Stream, port: int, tls: bool) -> None:
+    def _report(self, report: OnEvent, stream: Stream, port: int, tls: bool) -> None:
         """Whoever listens may raise what they like."""
-        if self._shared.report is not None:
-            self._shared.report(Connected(self._admission.shown, stream.address, port, tls))
+        report(Connected(self._admission.shown, stream.address, port, tls))
 
     async def connect_data(self, port: int) -> Stream:
         """A connection to another port of the host that the first one is with."""
@@ -105,6 +123,9 @@ class Connector:
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """The addresses of a host that may be connected to, in the zone of the URL. Raises `Refused`
         (S08), `Unreachable`."""
+        known = self._admission.addresses_at(host) if self._shared.family is None else None
+        if known is not None:
+            return known
         allowed = self._admission.check_addresses(await self.fitting(host, port))
         is_like_link_local = ":" in host and host[:2].lower() == "fe"  # few are, and each call counts
         return within_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
@@ -125,21 +146,17 @@ class Connector:
         return fitting
 
     @cached_property
-    def throttle(self) -> Throttle | None:
-        """By which all connections of this URL take their octets."""
-        bucket = self._shared.bucket
-        return None if bucket is None else Throttle(bucket, running())
-
-    @cached_property
     def settings(self) -> StreamSettings:
         """What holds for every connection made for this URL."""
         admission, limits = self._admission, self._admission.limits
-        row = registry.find(admission.url.scheme)
+        row = admission.row
         negotiates = row is not None and row.negotiates and row.tls == "always"
+        pinned = row is not None and row.certificates == "pin"
         trust = self._shared.trust
+        place = admission.place
         return StreamSettings(
             url=admission.shown,
-            host=admission.place[0],
+            host=place[0],
             idle=limits.idle,
             least=limits.min_rate,
             connect=limits.connect,
@@ -149,7 +166,9 @@ class Connector:
             offers=_OFFERS if negotiates and admission.options.http2 is not None else (),
             shows_certificate=trust.has_own and trust.shows(admission.full_place),
             certfile=admission.host.certfile,
+            check_certificate=partial(self._shared.pins.check, *place) if pinned else None,
             mask=admission.mask,
-            contact=self._shared.contacts[admission.place],
+            contact=self._shared.contacts[place],
             throttle=self.throttle,
+            bounds=self.bounds,
         )

@@ -56,22 +56,23 @@ class Secrets:
 
 
 class Mask:
-    """The secrets of all connections that one retrieval had, also those that go out later."""
+    """The secrets of all connections that one retrieval had, also those that go out later. `watched` is empty
+    until there was one."""
 
     def __init__(self) -> None:
-        self._watched: list[Secrets] = []
+        self.watched: list[Secrets] = []
 
     def watch(self, secrets: Secrets) -> None:
-        if secrets not in self._watched:
-            self._watched.append(secrets)
+        if secrets not in self.watched:
+            self.watched.append(secrets)
 
     def hide(self, octets: bytes) -> bytes:
-        for secrets in self._watched:
+        for secrets in self.watched:
             octets = secrets.hide(octets)
         return octets
 
     def hide_in_text(self, text: str) -> str:
-        for secrets in self._watched:
+        for secrets in self.watched:
             text = secrets.hide_in_text(text)
         return text
 

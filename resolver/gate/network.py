@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Protocol, TypeVar, Unpack
 
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
+from protocols.values import replace
 from resolver.environment import proxies_here
 from resolver.events import Event, Warned
 from resolver.gate.admission import Admission, Shared
 from resolver.gate.credentials import Keeper
 from resolver.gate.lookup import Lookup, LookupCache, look_up
 from resolver.gate.mask import Mask
+from resolver.gate.pins import Pins
 from resolver.gate.pipeline import Pipelines
 from resolver.gate.pool import Pool
 from resolver.gate.rate import Bucket, check_rate
@@ -80,6 +81,7 @@ class Network:
             gateways=dict(settings.get("gateways") or {}),
             lookups=LookupCache(lookup),
             trust=Trust(settings.get("cafile"), settings.get("certfile"), settings.get("certfile_password")),
+            pins=Pins(),
             family=settings.get("family"),
             report=self.listener,
             credentials=Keeper(settings.get("credentials")).request,
@@ -175,7 +177,31 @@ class Network:
         in_clear: bool = False,
         mask: Mask | None = None,
     ) -> UrlGate:
-        """Judge a URL; the gate is the one way to open what it names.
+        """Judge a URL; the gate is the one way to open what it names. See `judged`."""
+        return UrlGate(
+            self.judged(
+                url,
+                origin=origin,
+                referrer=referrer,
+                server=server,
+                options=options,
+                in_clear=in_clear,
+                mask=mask,
+            )
+        )
+
+    def judged(
+        self,
+        url: Url,
+        *,
+        origin: Origin = "user",
+        referrer: Referrer | None = None,
+        server: Server | None = None,
+        options: Options | None = None,
+        in_clear: bool = False,
+        mask: Mask | None = None,
+    ) -> Admission:
+        """A URL as it is judged, of which a gate is made.
 
         `server` is where to ask for a `news:` URL that names no server, if not the user's own; `options`
         is what the caller asks for beyond the URL; for `in_clear` and `mask` see `Admission`. Raises
@@ -183,17 +209,8 @@ class Network:
         that names no server where the user has none either.
         """
         self._check_run()
-        judged = partial(
-            Admission,
-            self._shared,
-            url,
-            origin=origin,
-            referrer=referrer,
-            options=options,
-            in_clear=in_clear,
-            mask=mask,
-        )
-        admission = judged(server=server)
-        if admission.needs_server:  # which is looked for once it is known not to be refused
-            admission = judged(server=server_of(find_setting(self._news_server), url.scheme))
-        return UrlGate(admission)
+        admission = Admission(self._shared, url, origin, referrer, server, options, None, in_clear, mask)
+        if admission.row is None or not admission.row.server or not admission.needs_server:
+            return admission
+        server = server_of(find_setting(self._news_server), url.scheme)  # known not to be refused by now
+        return Admission(self._shared, url, origin, referrer, server, options, None, in_clear, mask)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Hashable
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from protocols.contract import Line, PipelineState, Sink
+from protocols.contract import Line, Packing, PipelineState, Sink
 from protocols.errors import Disconnected, NetworkError, TimedOut
+from protocols.values import dataclass
 from resolver.gate.pool import Pool
 from resolver.gate.stream import Stream
 from resolver.gate.stream_settings import StreamSettings
@@ -109,6 +109,9 @@ class Slot:
 
     def end_response(self) -> None:
         self.ended = True
+
+    def start_packing(self, machine: Packing) -> None:
+        self._pipeline.stream.start_packing(machine)
 
     async def _sleep(self) -> None:
         self.woken = running().event()

@@ -1,20 +1,21 @@
 """Connections that are in order and wait for another retrieval to the same place.
 
 Found by key in constant time, the last one used first: it is the least likely to have been given up by
-the peer. A connection on which anything came meanwhile, were it only the end, is closed and never used.
-Whether its address is still allowed is for the caller to say (S09).
+the peer. Who says which suit him gets the last used of those. A connection on which anything came meanwhile,
+were it only the end, is closed and never used. Whether its address is still allowed is for the caller to say
+(S09).
 """
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Container, Hashable
+from collections.abc import Callable, Container, Hashable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 
 from protocols.contract import Line
 from protocols.errors import ResolveError
+from protocols.values import dataclass
 from resolver.gate.stream import Stream
 from resolver.loops import running
 
@@ -57,6 +58,14 @@ class PooledConnection:
         self.left = state
 
 
+def _choice(waiting: dict[int, Kept], suits: Callable[[object], bool] | None) -> int:
+    """The last one that was put there. Who says which suit him gets the last one of those, else the first of
+    all: the last one may suit who comes next."""
+    if suits is None:
+        return next(reversed(waiting))
+    return next((each for each in reversed(waiting) if suits(waiting[each].state)), next(iter(waiting)))
+
+
 class Pool:
     """Keeps nothing until it is opened: what nobody will close must not be kept."""
 
@@ -73,10 +82,13 @@ class Pool:
         """Keep connections from now on, until `aclose`."""
         self._open = True
 
-    async def take(self, key: Hashable, addresses: Container[str]) -> Kept | None:
-        """A connection for `key` to one of `addresses` that has been quiet, or None."""
+    async def take(
+        self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None
+    ) -> Kept | None:
+        """A connection for `key` to one of `addresses` that has been quiet, or None. One with a state that
+        `suits` comes before all others."""
         while (waiting := self._kept.get(key)) is not None:
-            kept = self._remove(next(reversed(waiting)))
+            kept = self._remove(_choice(waiting, suits))
             if kept.stream.quiet and kept.stream.peer in addresses and self._is_fresh(kept):
                 return kept
             await kept.aclose()

@@ -9,13 +9,13 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from protocols.errors import NetworkError, ResolveError, Unreachable
 from protocols.socks import AddressTypeRefused
 from protocols.step import Dialogue, Hear, Random, Say, Step
+from protocols.values import replace
 from protocols.wire import Buffer, Reader, Rest
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import Attempts
@@ -70,7 +70,8 @@ class ProxyConnector(Connector):
             stream.serve(self.settings)
             if tls:
                 await stream.handshake()
-            self._report(stream, self._proxy.port, tls)
+            if self._shared.report is not None:
+                self._report(self._shared.report, stream, self._proxy.port, tls)
         except BaseException:
             await stream.aclose()
             raise
@@ -115,6 +116,8 @@ class ProxyConnector(Connector):
             offers=_OFFERS,
             shows_certificate=False,
             certfile=None,
+            check_certificate=None,
+            bounds=None,
         )
 
     async def _open_tunnel(self, hosts: deque[str], port: int) -> Stream:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NoReturn, TypeVar
 
-from protocols.contract import Line, Sink
+from protocols.contract import Line, Packing, Sink
 from protocols.errors import Disconnected, ProtocolError, TimedOut
 from resolver.clock import AnswerPace
 from resolver.events import Received, Sent
@@ -24,7 +24,7 @@ from resolver.gate.bulk import COPY_SIZE, SPLICE_FROM, Pipe, spliceable
 from resolver.gate.faults import connection_fault, is_cut, tls_fault
 from resolver.gate.inner_tls import SECURED, InnerTls, Secured, wrap
 from resolver.gate.mask import Reported, Secrets
-from resolver.gate.stream_settings import StreamSettings
+from resolver.gate.stream_settings import Phase, StreamSettings, Waiting
 
 T = TypeVar("T")
 
@@ -39,8 +39,7 @@ _CALL = 4_096
 #: protocol waits for a request first, and leaves when none comes (nginx after 60 s).
 _LONG_SILENCE = 10.0
 
-# Nothing is wrong: there is only nothing yet.
-_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # there is only nothing yet
 
 # Linux: acknowledge at once while we wait. A server with Nagle's algorithm on holds the second half
 # of an answer back until then: 40 ms for each article (measured with INN). The kernel forgets it.
@@ -69,6 +68,7 @@ class Stream:
         self._held: OSError | None = None
         self._view = memoryview(bytearray(RECEIVE_SIZE))
         self._ahead = b""
+        self._packing: Packing | None = None
         self.address = peer
         self.beyond: str | None = None
         self.received = 0
@@ -102,6 +102,8 @@ class Stream:
         """Has nothing come that was not read, not even the end? Asked of a connection at rest."""
         if self._ahead or self._at_end or self._held is not None or self._sock.fileno() == -1:
             return False
+        if self._packing is not None and self._packing.has_more:
+            return False
         if isinstance(self._sock, SECURED) and self._sock.pending():
             return False
         sock = self._sock.outer if isinstance(self._sock, InnerTls) else self._sock
@@ -129,9 +131,11 @@ class Stream:
                 self._check_secret(line)
                 self._secrets.add(line.secrets)
             octets += line.octets
-        left = memoryview(octets)
+        left = memoryview(octets if self._packing is None else self._packing.pack(octets))
+        if (bounds := self._settings.bounds) is not None:
+            bounds.begin("write")
         while left:
-            count = await self._perform(partial(self._sock.send, left), self._wait_writable)
+            count = await self._perform(partial(self._sock.send, left), self._wait_writable, "write")
             left = left[count:]
         if self._pace is not None:
             self._pace.begin()
@@ -160,6 +164,20 @@ class Stream:
             octets, self._ahead = self._ahead, b""
             self.received += len(octets)
             return octets
+        if self._packing is not None:
+            await self.loop.checkpoint()  # few octets may become many
+            while not (octets := self._packing.read(RECEIVE_SIZE)) and (count := await self._receive()):
+                self._packing.feed(bytes(self._view[:count]))
+        else:
+            octets = bytes(self._view[: await self._receive()])
+        if self._settings.report is not None:
+            if octets:
+                self._reported.feed(octets)
+            else:
+                self._reported.flush()
+        return octets
+
+    async def _receive(self) -> int:
         if self._settings.throttle is not None:
             await self._settings.throttle.turn()
         since = self.loop.current_time()
@@ -169,17 +187,15 @@ class Stream:
             raise Disconnected(f"{self.peer} said nothing for {waited:.0f} s and left", lasting=True)
         if self._pace is not None:
             self._pace.hear(waited, count)
-        octets = bytes(self._view[:count])
-        if self._settings.report is not None:
-            if octets:
-                self._reported.feed(octets)
-            else:
-                self._reported.flush()
-        return octets
+        return count
 
     def has_only_data(self) -> None:
         """No word of the peer's comes on this connection: who listens is told so."""
         self._has_only_data = True
+
+    def wait_without_end(self) -> None:
+        """A person sits at the peer, and may be silent for as long as he likes: no idle limit."""
+        self._settings = self._settings.patient()
 
     def _report_received(self, octets: bytes) -> None:
         """What answers a secret may repeat it, and is told without (S17)."""
@@ -188,8 +204,7 @@ class Stream:
             self._settings.report(Received(self._settings.url, hidden, self._has_only_data))
 
     async def move(self, sink: Sink, count: int | None) -> int:
-        before = self.received
-        end = None if count is None else before + count
+        before, end = self.received, None if count is None else self.received + count
         large = count is None or count > SPLICE_FROM
         if large and not isinstance(self._sock, SECURED) and not self._ahead and spliceable(sink.fileno()):
             await self._splice(sink, end)
@@ -232,6 +247,10 @@ class Stream:
         if self._settings.throttle is not None:
             self._settings.throttle.took(count)
 
+    def start_packing(self, machine: Packing) -> None:
+        assert not self._ahead, "what came before has been read"
+        self._packing = machine
+
     async def start_tls(self) -> None:
         with self.loop.move_on_after(self._settings.connect) as scope:
             await self.handshake()
@@ -251,16 +270,15 @@ class Stream:
         except OSError as error:
             raise connection_fault(error, self.peer) from error
         self._sock = secure
-        await self._perform(secure.do_handshake, self._wait_readable)
+        await self._perform(secure.do_handshake, self._wait_readable, "connect")
+        if self._settings.check_certificate is not None:
+            await self._settings.check_certificate(secure.getpeercert(True) or b"")
         self.secured = True
 
     def _wrap(self) -> Secured:
-        settings = self._settings
-        context = settings.trust.context(
-            settings.offers, ours=settings.shows_certificate, certfile=settings.certfile
-        )
+        context = self._settings.context
         session = None if self._first is None else self._first.session_for(context)
-        return wrap(self._sock, context, settings.host, session)
+        return wrap(self._sock, context, self._settings.host, session)
 
     async def aclose(self) -> None:
         """Inside TLS a close_notify goes out first, if it can at once. Never waits, never fails."""
@@ -289,9 +307,11 @@ class Stream:
             await self.loop.checkpoint()
         else:
             await self.loop.checkpoint_if_cancelled()
-        waits = self._waits
-        take = self._take_records if isinstance(self._sock, SECURED) else self._take
-        count = await self._perform(partial(take, view[: self._share(len(view))]), self._wait_readable)
+        if (bounds := self._settings.bounds) is not None:
+            bounds.begin("read")
+        waits, take = self._waits, self._take_records if isinstance(self._sock, SECURED) else self._take
+        view = view if self._settings.throttle is None else view[: self._share(len(view))]
+        count = await self._perform(partial(take, view), self._wait_readable)
         self._take_in(count)
         if count:
             self._settings.contact.made = True
@@ -339,42 +359,40 @@ class Stream:
                 break
         return filled
 
-    async def _perform(self, operation: Callable[[], T], would_block: Callable[[], Awaitable[None]]) -> T:
+    async def _perform(self, operation: Callable[[], T], would_block: Waiting, phase: Phase = "read") -> T:
         """Try the operation until it goes through, waiting for what it needs."""
         while True:
             try:
                 return operation()
             except ssl.SSLWantReadError:
-                await self._wait_readable()
+                await self._wait_readable(phase)
             except ssl.SSLWantWriteError:
-                await self._wait_writable()
+                await self._wait_writable(phase)
             except BlockingIOError:
-                await would_block()
+                await would_block(phase)
             except ssl.SSLError as error:
                 raise tls_fault(error, self._settings.host) from error
             except OSError as error:
                 raise connection_fault(error, self.peer) from error
 
-    async def _wait_readable(self) -> None:
+    async def _wait_readable(self, phase: Phase) -> None:
         if _QUICKACK is not None:
             self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-        await self._wait(self.loop.wait_readable)
+        await self._wait(self.loop.wait_readable, phase)
 
-    async def _wait_writable(self) -> None:
-        await self._wait(self.loop.wait_writable)
+    async def _wait_writable(self, phase: Phase) -> None:
+        await self._wait(self.loop.wait_writable, phase)
 
-    async def _wait(self, wait: Callable[[int], Awaitable[None]]) -> None:
+    async def _wait(self, wait: Callable[[int], Awaitable[None]], phase: Phase) -> None:
         self._waits += 1
-        with self.loop.move_on_after(self._settings.idle) as scope:
+        bounds, silent = self._settings.bounds, self.loop.current_time() + self._settings.idle
+        with self.loop.move_on_at(silent if bounds is None else bounds.until(phase, silent)) as scope:
             try:
                 await wait(self._sock.fileno())
             except self.loop.closed as error:
                 raise Disconnected("the connection was closed on this side") from error
         if scope.cancelled_caught:
-            raise TimedOut(
-                f"timed out: nothing from {self.peer} for {self._settings.idle:g} s (--idle-timeout)",
-                lasting=self._is_mute,
-            )
+            raise self._settings.missed(phase, scope.deadline, self.peer, lasting=self._is_mute)
 
     @property
     def _is_mute(self) -> bool:

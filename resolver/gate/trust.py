@@ -46,7 +46,7 @@ class Trust:
         self._certfile = certfile
         self._password = password
         self.has_own = certfile is not None
-        self._contexts: dict[tuple[tuple[str, ...], str | None], ssl.SSLContext] = {}
+        self._contexts: dict[tuple[tuple[str, ...], str | None, bool], ssl.SSLContext] = {}
         self._named: set[Place] = set()
 
     def check(self) -> None:
@@ -63,22 +63,31 @@ class Trust:
         return place in self._named
 
     def context(
-        self, offers: tuple[str, ...] = (), *, ours: bool = True, certfile: str | None = None
+        self,
+        offers: tuple[str, ...] = (),
+        *,
+        ours: bool = True,
+        certfile: str | None = None,
+        pinned: bool = False,
     ) -> ssl.SSLContext:
-        """With our certificate, that of `certfile` if there is one, or without. Raises `NotConfigured` when a
-        file given cannot be used."""
-        key = (offers, certfile or (self._certfile if ours else None))
+        """With our certificate, that of `certfile` if there is one, or without. A `pinned` one trusts whoever
+        answers: who asks for it compares the certificate (`pins`), before anything is said. Raises
+        `NotConfigured` when a file given cannot be used."""
+        key = (offers, certfile or (self._certfile if ours else None), pinned)
         if key not in self._contexts:
             self._contexts[key] = self._load(*key)
         return self._contexts[key]
 
-    def _load(self, offers: tuple[str, ...], certfile: str | None) -> ssl.SSLContext:
-        context = ssl.create_default_context()
+    def _load(self, offers: tuple[str, ...], certfile: str | None, pinned: bool) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if pinned else ssl.create_default_context()
+        if pinned:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.sslsocket_class = WrappedSocket
         # Python asks OpenSSL to take a cut connection for a proper end; we want to know the difference.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
-        if self._cafile is not None:
+        if self._cafile is not None and not pinned:
             _load_file("--cacert", self._cafile, lambda path: context.load_verify_locations(cafile=path))
         if certfile is not None:
             option, password = "the certificate", None

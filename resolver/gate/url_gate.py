@@ -9,11 +9,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import NoReturn, TypeVar, cast
 
 from protocols.contract import Came, Credentials, Finding, HostUrl, Limits, Options, PipelineState
 from protocols.errors import TimedOut
+from protocols.scheme import Scheme
+from protocols.values import replace
 from resolver.disk.file import LocalFile, open_local
 from resolver.disk.rooted import Root
 from resolver.gate import race
@@ -40,18 +41,21 @@ B = TypeVar("B")
 
 class UrlGate:
     """See `protocols.contract.Gate`. `findings` and `reported_in_clear` are those of the admission; `peer` is
-    the address that was connected to last, None until then."""
+    the address that was connected to last, None until then. Octets come no faster than `throttle` lets them;
+    `proxy` is the URL, for a person, of the one that it goes through, and `row` what the scheme is."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._shared = admission.shared
-        self._loop = running()
         self._connector = Connector(admission) if admission.way is None else ProxyConnector(admission)
         self._elsewhere: dict[str, UrlGate] = {}
         self.limits: Limits = admission.limits
         self.options: Options = admission.options
         self.mask: Mask = admission.mask
         self.findings: Sequence[Finding] = admission.findings
+        self.row: Scheme | None = admission.row
+        self.throttle: Throttle | None = self._connector.throttle
+        self.proxy: str | None = None if admission.way is None else admission.way.proxy.shown
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         if not (challenged or self._admission.may_log_in_unasked):
@@ -70,40 +74,40 @@ class UrlGate:
         return self._connector.peer
 
     @property
-    def throttle(self) -> Throttle | None:
-        """By which octets come no faster than all together may; None where they may."""
-        return self._connector.throttle
-
-    @property
     def source(self) -> str | None:
         """The address by which it is judged what an answer leads to; the peer's, where there is no proxy."""
         return self._connector.source
 
-    @property
-    def proxy(self) -> str | None:
-        """The URL, for a person, of the proxy that it goes through."""
-        return None if self._admission.way is None else self._admission.way.proxy.shown
-
     @asynccontextmanager
     async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
-        host, port = self._admission.place
-        self._connector.first = stream = await self._connector.connect(host, port, tls=tls)
+        """A generator, which loops end at their own end: so what nobody closes is closed then."""
+        (host, port), connector = self._admission.place, self._connector
+        if connector.bounds is not None:
+            connector.bounds.begin("connect")
+        connector.first = stream = await connector.connect(host, port, tls=tls)
+        if connector.bounds is not None:
+            connector.bounds.connected()
         try:
             yield stream
         finally:
             await stream.aclose()
 
     @asynccontextmanager
-    async def acquire(self, pool_key: Hashable, *, tls: bool) -> AsyncIterator[PooledConnection]:
-        host, port = self._admission.place
-        key = (self._admission.url.scheme, self._connector.place(tls), pool_key)
-        kept = await self._connector.kept(key, host, port)
-        pooled = (
-            PooledConnection(await self._connector.connect(host, port, tls=tls))
-            if kept is None
-            else PooledConnection(kept.stream, kept.state)
-        )
-        self._connector.first = pooled.stream
+    async def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[PooledConnection]:
+        (host, port), connector = self._admission.place, self._connector
+        key = (self._admission.url.scheme, connector.place(tls), pool_key)
+        if connector.bounds is not None:
+            connector.bounds.begin("connect")
+        kept = await connector.kept(key, host, port, suits)
+        if kept is None:
+            pooled = PooledConnection(await connector.connect(host, port, tls=tls))
+        else:
+            pooled = PooledConnection(kept.stream, kept.state)
+        connector.first = pooled.stream
+        if connector.bounds is not None:
+            connector.bounds.connected()
         try:
             yield pooled
         except BaseException:
@@ -152,7 +156,7 @@ class UrlGate:
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[Datagrams]:
         host, port = self._admission.place
-        with self._loop.move_on_after(self.limits.connect) as scope:
+        with running().move_on_after(self.limits.connect) as scope:
             addresses = await self._connector.addresses(host, port)
         if scope.cancelled_caught:
             raise TimedOut(
@@ -179,13 +183,13 @@ class UrlGate:
             file.close()
 
     async def stand_by(self) -> NoReturn:
-        await self._loop.sleep_forever()
+        await running().sleep_forever()
 
     async def pause(self) -> None:
-        await self._loop.checkpoint()
+        await running().checkpoint()
 
     def timer(self, seconds: float) -> Timer:
-        return Timer(self._loop, seconds)
+        return Timer(running(), seconds)
 
     def elsewhere(self, location: str) -> UrlGate:
         if location not in self._elsewhere:

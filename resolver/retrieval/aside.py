@@ -8,6 +8,7 @@ to bear that.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,6 +40,33 @@ class Aside:
         if self._database is None:
             self._database = _temporary()
         self._database.execute("REPLACE INTO aside VALUES (?, ?)", (_digest(text), number))
+
+    def put_new(self, texts: Sequence[str]) -> list[bool]:
+        """Each of them gets 1, unless it has a number: which did. It costs much less than one by one."""
+        new = [self._put_in_memory(text) for text in texts]
+        if None in new:
+            if self._database is None:
+                self._database = _temporary()
+            left = {text: _digest(text) for text, done in zip(texts, new, strict=True) if done is None}
+            marks = ",".join("?" * len(left))
+            query = f"SELECT text FROM aside WHERE text IN ({marks})"
+            there = {digest for (digest,) in self._database.execute(query, list(left.values()))}
+            rows = sorted(set(left.values()) - there)
+            self._database.executemany("INSERT INTO aside VALUES (?, 1)", ((row,) for row in rows))
+            for place, text in enumerate(texts):
+                if new[place] is None:
+                    new[place] = left[text] not in there
+                    there.add(left[text])
+        return [done is True for done in new]
+
+    def _put_in_memory(self, text: str) -> bool | None:
+        """None where it is not held here."""
+        if text in self._held:
+            return False
+        if len(self._held) >= MOST_HELD:
+            return None
+        self._held[text] = 1
+        return True
 
     def __del__(self) -> None:
         """Nobody asks any more, who may have been a task or a thread."""

@@ -11,8 +11,8 @@ that it need not have had, and has it in each run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from os.path import join
+from collections.abc import Callable, Sequence
+from os.path import join, normpath
 
 from resolver.policy import numbered
 from resolver.retrieval.aside import Aside
@@ -42,6 +42,29 @@ class Names:
                 return found
         raise AssertionError("numbers end")
 
+    def reserve_again(self, paths: Sequence[str]) -> list[bool]:
+        """Paths that were given by an earlier run, for who then had them: which of them nobody else has."""
+        place, fits = "", list[bool]()
+        for path in paths:
+            directory = path.rpartition("/")[0]
+            if directory != place:
+                place = self._directory(directory)
+            fits.append(directory == place and not self._directories.get(path))
+        taken = iter(self._files.put_new([path for path, fit in zip(paths, fits, strict=True) if fit]))
+        return [fit and next(taken) for fit in fits]
+
+    def hold(self, path: str) -> bool:
+        """Let nobody have this path any more, which is wanted as it is and no other one. False where somebody
+        has it, or a file is in its way."""
+        found = normpath(path)
+        above = [found[:at] for at, octet in enumerate(found) if octet == "/" and at]
+        if not self._is_new(found) or any(self._files.get(each) for each in above):
+            return False
+        for each in above:
+            self._directories.put(each, 1)
+        self._files.put(found, 1)
+        return True
+
     def _is_new(self, path: str) -> bool:
         return not self._files.get(path) and not self._directories.get(path)
 
@@ -68,6 +91,10 @@ class Claim:
     def first(self) -> str | None:
         """The path that it has, as far as that is known."""
         return next(iter(self._had.values()), None)
+
+    def hold(self, path: str) -> bool:
+        """See `Names`."""
+        return self._names.hold(path)
 
     def take(self, wanted: str, url: str) -> str:
         """The path that this URL has instead of the one it wants, or that one; always the same. `url` is the

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from protocols.contract import Credentials, Origin, Url, Wanted
 from protocols.errors import ResolveError
+from protocols.values import replace
 from resolver.clock import Clock
 from resolver.retrieval.hops import Leads, Request
 from resolver.retrieval.limits import located, most_streamed

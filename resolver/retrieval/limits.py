@@ -14,7 +14,7 @@ from typing import TypeAlias
 from protocols.contract import Limits, Reply, Sink
 from protocols.errors import LimitExceeded, ResolveError, Truncated
 from resolver.clock import Clock, Pace
-from resolver.disk.partial_file import position_of
+from resolver.disk.writing import position_of
 from resolver.gate.race import first_of
 from resolver.gate.rate import Throttle
 from resolver.loops import Scope
@@ -67,6 +67,7 @@ class LimitedBody:
         self._loop = clock.loop
         self._most = most
         self._pace = None if least is None else Pace(least)
+        self._is_free = least is None and not clock.is_bound
         self._throttle = throttle
         self._start = reply.start
         self._report = report
@@ -87,13 +88,17 @@ class LimitedBody:
             raise self._loop.closed("the body of a reply is read before the reply is left")
 
     async def __anext__(self) -> bytes:
-        self._check_open()
-        octets, self._ahead = self._ahead, b""
-        if octets:
+        if self._closed:
+            self._check_open()
+        if self._ahead:
+            octets, self._ahead = self._ahead, b""
             return octets
         try:
-            with self._clock.bound():
-                octets = await (anext(self._body) if self._pace is None else self._next(self._pace))
+            if self._is_free:
+                octets = await anext(self._body)
+            else:
+                with self._clock.bound():
+                    octets = await (anext(self._body) if self._pace is None else self._next(self._pace))
         except ResolveError as error:
             raise outermost(self._located(error)) from error.__cause__
         self._count(len(octets))

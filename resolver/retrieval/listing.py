@@ -2,8 +2,9 @@
 
 A name may hold octets that would end its line; CR and LF are written `\\x0d` and `\\x0a`, so that a
 line is always one entry. Articles are shown with their number and subject. A long line has what is known of
-the entry before its name: kind, size, time, the types it can be had in, and its number in the listing; a dash
-for what is not, and `~` before what the server only rounded or had by a clock of no known zone.
+the entry before its name: kind, size, time, the types it can be had in or what may be done with it, and its
+number in the listing; a dash for what is not, and `~` before what the server only rounded or had by a clock
+of no known zone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from protocols.contract import Entry
 from protocols.instant import instant
 from protocols.location import Kind
 
+#: What FTP says of what may be done with an entry, and how long that is: facts of MLSD, of which the
+#: first has seven letters for a directory and Pure-FTPd has none, and the mode of LIST.
+_RIGHTS = (("perm", 7), ("unix.mode", 4), ("mode", 10))
 #: What makes the line of an entry.
 Line: TypeAlias = Callable[[Entry], str]
 
@@ -29,7 +33,8 @@ def listing_line(entry: Entry) -> str:
 
 def long_line(entry: Entry, number: int, name: str) -> str:
     """The line with what is known of the entry, which has that number, before its `name` as it is shown."""
-    known = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {_types(entry):<4}"
+    may = _rights(entry) or _types(entry)
+    known = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {may:<4}"
     return f"{known} {number:>4}  {name}"
 
 
@@ -45,6 +50,15 @@ def _about(entry: Entry, name: str) -> str:
     """What a server said loosely; a dash where it said nothing."""
     said = (entry.extra or {}).get(name)
     return "~" + _one_word(said.replace(" ", "")) if isinstance(said, str) and said else "-"
+
+
+def _rights(entry: Entry) -> str:
+    """In a column as wide as all of its kind need, so that names begin below one another."""
+    extra = entry.extra or {}
+    for name, columns in _RIGHTS:
+        if isinstance(said := extra.get(name), str) and said:
+            return _one_word(said).ljust(columns)
+    return ""
 
 
 def _types(entry: Entry) -> str:

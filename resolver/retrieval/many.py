@@ -7,41 +7,51 @@ millions only a few are held. What fails is an outcome and stops no other.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+)
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from protocols.contract import Finding, Origin, Url
-from protocols.errors import Refused, ResolveError
+from protocols.errors import LocalError, Refused, ResolveError
+from protocols.values import dataclass
 from resolver.batch import Batch, Hosts, Result, Task
-from resolver.batch.running import Running
-from resolver.disk.names import is_free
 from resolver.environment import proxies_here
 from resolver.gate import Network
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.loops import running
-from resolver.plan import opens_anything
 from resolver.policy import at_once, host_key
-from resolver.retrieval.checksum import Checksum
-from resolver.retrieval.claims import Claim, Names
 from resolver.retrieval.naming import local_directory, local_file_name
 from resolver.retrieval.outcome import Outcome, class_name, judge, outcome_of, outcome_of_failure
 from resolver.url import UrlLike, redact, url_of
 
 if TYPE_CHECKING:
     from resolver.ledger.book import Asked, Entry, Ledger
+    from resolver.retrieval.checksum import Checksum
+    from resolver.retrieval.claims import Claim
     from resolver.retrieval.saving import Exists
     from resolver.retrieval.session import Resolver
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class SaveRequest:
     """One of many to be saved. `path` is where to, below the directory of all: without it, the name that the
-    command would give. `mirrors`, `checksum`, `size`, `origin` and `referrer` are as for `Resolver.save`.
+    command would give. Of several requests of one path all but the first fail (`LocalError`), unless a name
+    that is taken may be another one (`exists="rename"`). `mirrors`, `checksum`, `size`, `origin` and
+    `referrer` are as for `Resolver.save`.
 
     Examples:
         >>> request = resolver.SaveRequest("http://127.0.0.1:8920/about.txt", "texts/about", size=37)
@@ -63,6 +73,12 @@ class SaveRequest:
 #: What is to be saved, from wherever it comes.
 Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike | SaveRequest]"
 
+#: Is given each outcome; awaited until somebody has asked for it.
+HandOver: TypeAlias = Callable[[Outcome], Awaitable[None]]
+
+#: Requests that a ledger is asked for at once.
+_AT_ONCE = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
@@ -76,7 +92,8 @@ class How:
 
 
 class SavingOne:
-    """A request as a task of the batch; `entry` is its row in the ledger, if one is kept."""
+    """A request as a task of the batch; `entry` is its row in the ledger, if one is kept. Not `is_alone`: an
+    earlier one of the call has its path."""
 
     entry: Entry | None = None
 
@@ -85,6 +102,7 @@ class SavingOne:
         self._request = request
         self._claim = claim
         self.host = self.scheme = ""
+        self.is_alone = request.path is None or how.exists == "rename" or claim.hold(request.path)
         with suppress(ResolveError):  # `run` meets it, too
             url = self._url
             self.host, self.scheme = host_key(url), url.scheme
@@ -97,8 +115,6 @@ class SavingOne:
 
     async def run(self) -> Outcome:
         """Of errors it raises `LedgerFault` alone; and `GiveWay`."""
-        if self.entry is not None and self.entry.is_done:
-            return self._had(self.entry)
         current_row.set(self.entry)
         began = running().current_time()
         try:
@@ -107,9 +123,9 @@ class SavingOne:
             raise
         except ResolveError as error:
             elapsed = running().current_time() - began
-            outcome = outcome_of_failure(error, self._text, elapsed, self._judged(error, self._text))
+            outcome = outcome_of_failure(error, self._text, elapsed, self._judged(error))
         if self.entry is not None:
-            await _note(self.entry, outcome)
+            await note(self.entry, outcome)
         return outcome
 
     @property
@@ -133,7 +149,7 @@ class SavingOne:
             without_password=shown != self._text,
         )
 
-    def _had(self, entry: Entry) -> Outcome:
+    def had(self, entry: Entry) -> Outcome:
         """An earlier run saved it, and its file is there."""
         shown = redact(self._text)
         return Outcome(
@@ -146,18 +162,9 @@ class SavingOne:
             digest=entry.digest,
         )
 
-    def _judged(self, error: ResolveError, url: str) -> tuple[Finding, ...]:
-        network = self._how.network
-        return judge(
-            error,
-            url,
-            policy=network.policy,
-            origin=self._request.origin,
-            referrer=self._request.referrer,
-            gateways=network.gateways,
-            environment=proxies_here() if network.environment is None else network.environment,
-            proxy=network.proxy,
-        )
+    def _judged(self, error: ResolveError) -> tuple[Finding, ...]:
+        request = self._request
+        return judged(error, self._text, self._how.network, request.origin, request.referrer)
 
     async def _save(self) -> Outcome:
         how, request, url = self._how, self._request, self._url
@@ -181,6 +188,8 @@ class SavingOne:
         """Where to, below the directory: of the name that was given, that the server chose, or its own."""
         session, request = self._how.session, self._request
         if request.path is not None:
+            if not self.is_alone:
+                raise LocalError(f"{request.path!r} is where another request of this call goes")
             return request.path
         name = await session.server_name(url, origin=request.origin, referrer=request.referrer)
         suffix = ""
@@ -189,6 +198,8 @@ class SavingOne:
         try:
             return self._reserve(url, name, suffix)
         except Refused:
+            from resolver.plan import opens_anything  # what is refused is rare
+
             if opens_anything(url):
                 raise
         return self._reserve(url, f"link-{self._claim.number}")  # refused for what it is, not for its name
@@ -199,8 +210,28 @@ class SavingOne:
         return self._claim.take(path + suffix, url.shown) if suffix else path
 
 
-async def _note(entry: Entry, outcome: Outcome) -> None:
-    """Raises `LedgerFault`."""
+def judged(
+    error: ResolveError,
+    url: str,
+    network: Network,
+    origin: Origin,
+    referrer: tuple[str, str | None] | None,
+) -> tuple[Finding, ...]:
+    """What the policy of a session says of a URL that failed."""
+    return judge(
+        error,
+        url,
+        policy=network.policy,
+        origin=origin,
+        referrer=referrer,
+        gateways=network.gateways,
+        environment=proxies_here() if network.environment is None else network.environment,
+        proxy=network.proxy,
+    )
+
+
+async def note(entry: Entry, outcome: Outcome) -> None:
+    """Write down what became of it. Raises `LedgerFault`."""
     if outcome.error is not None:
         refused = outcome.status == "refused"
         await entry.failed(outcome.error, class_name(outcome.error), refused=refused)
@@ -210,37 +241,70 @@ async def _note(entry: Entry, outcome: Outcome) -> None:
     await entry.done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=skipped)
 
 
-async def _tasks(how: How, requests: Requests, ledger: Ledger | None) -> AsyncIterator[Task[Outcome]]:
-    """Each has its name in the order in which they come."""
+async def _tasks(
+    how: How, requests: Requests, ledger: Ledger | None, hand_over: HandOver
+) -> AsyncIterator[Task[Outcome]]:
+    """Each has its name in the order in which they come. What is done already is no task: it is told here."""
+    from resolver.disk.names import is_free
+    from resolver.retrieval.claims import Claim, Names  # names of files: who saves none needs none
 
     def may_have(path: str, url: str) -> bool:
+        if how.exists != "rename":
+            return True
         place = os.path.join(how.directory, path)
         known = ledger is not None and ledger.has(url, os.path.abspath(place))
-        return how.exists != "rename" or known or is_free(place, url)
+        return known or is_free(place, url)
 
     names, number = Names(may_have), 0
-    async with aclosing(_each(requests)) as given:
-        async for each in given:
-            number += 1
-            request = each if isinstance(each, SaveRequest) else SaveRequest(each)
-            task = SavingOne(how, request, Claim(names, number))
+    async with aclosing(_several(requests, 1 if ledger is None else _AT_ONCE)) as given:
+        async for several in given:
+            tasks = []
+            for each in several:
+                number += 1
+                request = each if isinstance(each, SaveRequest) else SaveRequest(each)
+                tasks.append(SavingOne(how, request, Claim(names, number)))
             if ledger is not None:
-                (task.entry,) = await running().in_thread(ledger.admit, [task.asked])
-            yield task
+                alone = [task for task in tasks if task.is_alone]
+                rows = await running().in_thread(ledger.admit, [task.asked for task in alone])
+                for task, row in zip(alone, rows, strict=True):
+                    task.entry = row
+            for task in tasks:
+                if task.entry is not None and task.entry.is_done:
+                    await hand_over(task.had(task.entry))
+                else:
+                    yield task
 
 
-async def _each(requests: Requests) -> AsyncGenerator[UrlLike | SaveRequest, None]:
-    """What is left in the middle is closed here: nobody else can, as it was begun in another task."""
+async def _several(requests: Requests, most: int) -> AsyncGenerator[list[UrlLike | SaveRequest], None]:
+    """So many at once of those that are at hand. What comes by and by is taken as it comes."""
     if not isinstance(requests, AsyncIterable):
-        for each in requests:
-            yield each
+        given = iter(requests)
+        while several := list(islice(given, most)):
+            yield several
         return
+    async with aclosing(_each(requests)) as coming:
+        async for each in coming:
+            yield [each]
+
+
+async def _each(
+    requests: AsyncIterable[UrlLike | SaveRequest],
+) -> AsyncGenerator[UrlLike | SaveRequest, None]:
+    """What is left in the middle is closed here: nobody else can, as it was begun in another task."""
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
         async for each in requests:
             yield each
 
 
-def _ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
+def hosts_for(
+    per_host: int | None, rate: float | None, lane_of: Callable[[Task[T]], Hashable] | None = None
+) -> Hosts[Task[T]]:
+    """Of one call, with what the caller wants of each."""
+    return Hosts(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
+
+
+def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
+    """The ledger of one call; none where none is kept."""
     if path is None:
         return nullcontext()
     from resolver.ledger.book import Ledger  # as above
@@ -248,12 +312,12 @@ def _ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[
     return Ledger(fspath(path))
 
 
-async def _save_all(
+async def save_all(
     how: How,
     requests: Requests,
     ledger: str | PathLike[str] | None,
     batch: Batch[Outcome],
-    hand_over: Callable[[Outcome], Awaitable[None]],
+    hand_over: HandOver,
 ) -> None:
     async def take(result: Result[Outcome]) -> None:
         if result.value is None:  # no more can be noted, and so no more is asked for
@@ -261,65 +325,5 @@ async def _save_all(
             raise result.error
         await hand_over(result.value)
 
-    async with _ledger_of(ledger) as book:
-        await batch.run(_tasks(how, requests, book), take)
-
-
-class SavesMany:
-    """The part of a `Resolver` that saves many objects by one call."""
-
-    _network: Network
-
-    def save_all(
-        self,
-        requests: Requests,
-        *,
-        directory: str | PathLike[str] | None = None,
-        ledger: str | PathLike[str] | None = None,
-        concurrency: int = 4,
-        per_host: int | None = None,
-        host_rate: float | None = None,
-        exists: Exists = "fail",
-        digest: bool = False,
-    ) -> Running[Outcome]:
-        """Each object in a file of its own: an async iterator of what became of each, as they end. One that
-        fails is an outcome, too, and stops no other.
-
-        `requests` are URLs, or `SaveRequest` for what is to be said of one; any iterable, or an async one. It
-        is read only as far as there is room: some 1,000 ahead, and nothing begins while `concurrency`
-        outcomes wait to be asked for. Files go below `directory`, under the names that the command gives, of
-        which no two are the same. `per_host` is how many one host has under way (2, http 6), `host_rate` how
-        many begin there a second; a host that pushes back gets fewer. `exists` and `digest` are as for
-        `save`.
-
-        `ledger` is a file in which account is kept, as with `--ledger`: what it says is done, and is still
-        there, is `skipped` by another call, whatever ended this one. Its faults (`LocalError`) end the
-        iteration.
-
-        What is under way when `aclose` is called, or the `Resolver` is left, is cancelled; what has come of
-        it stays, and another call goes on with that. Only for one that was entered: else `RuntimeError`.
-
-        Examples:
-            >>> urls = ["ftp://127.0.0.1:8900/pub/a.txt", "http://127.0.0.1:8920/about.txt"]
-            >>> async with resolver.Resolver() as session:
-            ...     async for outcome in session.save_all(urls, directory="many", concurrency=1):
-            ...         print(outcome.status, outcome.path, outcome.bytes)
-            done many/a.txt 29
-            done many/about.txt 37
-        """
-        if concurrency < 1 or (per_host is not None and per_host < 1):
-            raise ValueError("concurrency and per_host are 1 or more")
-        if host_rate is not None and not 0 < host_rate < float("inf"):
-            raise ValueError("host_rate is above 0")
-        session = cast("Resolver", self)
-        how = How(
-            session=session,
-            network=self._network,
-            directory="" if directory is None else fspath(directory),
-            exists=exists,
-            digest=digest,
-        )
-
-        hosts: Hosts[Task[Outcome]] = Hosts(partial(at_once, wanted=per_host), rate=host_rate)
-        batch: Batch[Outcome] = Batch(hosts, concurrency=concurrency)
-        return self._network.hold(Running(partial(_save_all, how, requests, ledger, batch)))
+    async with ledger_of(ledger) as book:
+        await batch.run(_tasks(how, requests, book, hand_over), take)

@@ -111,6 +111,7 @@ def server_file_name(suggested: bytes | None) -> str | None:
 
 def beside(url: Url, *names: bytes) -> Url | None:
     """The URL of what has the last name, in the directories of the others, which are in the same one: built,
-    and parsed from scratch. None for a scheme without directories."""
+    and parsed from scratch. None for a scheme without directories, and where there is nothing beside it."""
     row = registry.find(url.scheme)
-    return None if row is None or row.beside is None else parse(build(row.beside(url, *names)), origin="user")
+    found = None if row is None or row.beside is None else row.beside(url, *names)
+    return None if found is None else parse(build(found), origin="user")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -15,6 +14,7 @@ from protocols.brief import brief, quoted
 from protocols.contract import Finding, JsonValue, Origin
 from protocols.errors import InvalidUrl, ResolveError
 from protocols.instant import instant
+from protocols.values import dataclass, fields
 from resolver.policy import Policy, check
 from resolver.retrieval.response import Saved
 from resolver.url import parse, redact

@@ -7,7 +7,6 @@ they came, and what became of the body. Both are frozen; neither ever shows a pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from protocols.contract import Entry
 from protocols.instant import instant
 from protocols.location import Finding, JsonValue
 from protocols.reply import Facts
+from protocols.values import dataclass, field, fields
 
 #: Media types outside text/ whose octets are meant for reading.
 _TEXTUAL = frozenset(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TypeAlias, cast
 
@@ -23,6 +22,7 @@ from protocols.errors import (
 )
 from protocols.reply import facts_of
 from protocols.step import Dialogue
+from protocols.values import dataclass, replace
 from resolver import registry
 from resolver.clock import Clock
 from resolver.events import Finished, Progress, Started
@@ -147,19 +147,24 @@ class Retrieval:
         if through is not None:  # what it stands in for was judged; the gateway is the user's choice
             request = self._request = Request(through, options=request.options, transfer=request.transfer)
             url_gate = self._admit(request)
-        scheme = registry.find(request.url.scheme)
+        scheme = url_gate.row
         if scheme is None or not registry.resolves(scheme):
             raise no_handler(request.url)
-        reported = self._warn(url_gate, 0)
+        reported = self._warn(url_gate, 0) if url_gate.findings else 0
         dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
         opened = hold(cast("Dialogue[object]", dialogue), url_gate)
         reply = await self._enter(opened, clock, url_gate.limits)
-        self._warn(url_gate, reported)
+        if url_gate.findings:
+            self._warn(url_gate, reported)
         return url_gate, reply
 
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
         """As far as the reply. Who wants a least rate of a body also wants it to begin: a peer that says
         something now and then has as long as one that says nothing."""
+        if limits.min_rate is None and self._opening is None and not clock.is_bound:
+            reply = await opened.__aenter__()
+            self._opened = opened
+            return reply
         with clock.bound(), nullcontext() if self._opening is None else self._opening.bound():
             if limits.min_rate is None:
                 reply = await opened.__aenter__()
@@ -174,8 +179,11 @@ class Retrieval:
         return reply
 
     def _admit(self, request: Request) -> UrlGate:
-        most, options = self._most(self._network.limits_of(request.url)), request.options
-        return self._network.admit(
+        limits, options = self._limits, request.options
+        if request is not self._requested:
+            limits = self._network.limits_of(request.url)
+        most = self._most(limits)
+        admission = self._network.judged(
             request.url,
             origin=request.origin,
             referrer=request.referrer,
@@ -183,6 +191,7 @@ class Retrieval:
             in_clear=request.in_clear,
             mask=self._mask,
         )
+        return UrlGate(admission)
 
     def _branch(self, moved: Moved, url_gate: UrlGate) -> None:
         point = RedirectPoint(self._request, url_gate, moved, self._earlier, [moved.location, *moved.others])
@@ -243,16 +252,15 @@ class Retrieval:
         return self._hide(request.url.shown) if earlier else request.url.shown
 
     async def _bounded(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
-        most, least = self._most(url_gate.limits), url_gate.limits.min_rate
+        most, least = url_gate.options.most, url_gate.limits.min_rate
         if most is not None and reply.size is not None and reply.size > most:
             await self._close()
             raise LimitExceeded(
                 "body", f"{reply.size} octets are announced, the limit is {most} (--max-size)"
             )
-        url = self._shown
+        url = self._shown if self._earlier else self._request.url.shown
         reply.findings[:0] = self._failures
-        peers = {len(point.earlier): point.url_gate.peer for point in self._points}
-        report = self._progress(reply, url)
+        report = None if self._listener is None else self._progress(reply, url)
         body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide, url_gate.throttle)
         return StreamingResponse(
             **facts_of(reply),
@@ -263,8 +271,13 @@ class Retrieval:
             _clock=clock,
             _requested=self._requested.url,
             _earlier=self._earlier,
-            _peers=tuple(peers.get(number) for number in range(len(self._earlier))),
+            _peers=self._peers() if self._earlier else (),
         )
+
+    def _peers(self) -> tuple[str | None, ...]:
+        """Who answered for each of the URLs before."""
+        peers = {len(point.earlier): point.url_gate.peer for point in self._points}
+        return tuple(peers.get(number) for number in range(len(self._earlier)))
 
     def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
         """Tells how much is here, where somebody listens. The facts are taken now: the reply is gone before

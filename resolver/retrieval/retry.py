@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NoReturn, TypeAlias
 
@@ -24,6 +23,7 @@ from protocols.errors import (
     TimedOut,
     TryLater,
 )
+from protocols.values import dataclass, replace
 from resolver.batch import LONGEST_WAIT, GiveWay, current, is_push_back
 from resolver.clock import Clock
 from resolver.events import OnEvent, Retrying
@@ -80,6 +80,9 @@ ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
 
 #: Puts the octets of a reply into the keep: all of a listing, or the rest of a body.
 Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
+
+#: What is known where nothing is.
+NOTHING = Validators()
 
 #: What no other place and no further try could mend: our policy, a limit of the caller's, this machine.
 _FINAL = (Refused, LimitExceeded, LocalError)
@@ -178,6 +181,7 @@ class Retrier:
         turn, first = current(), self._first
         if turn is None:
             return
+        turn.follow(lambda: self._keep.position)
         if self._name in turn.memory:
             self.attempts, first.failures_in_a_row, transfer = turn.memory.pop(self._name)
             first.request = replace(first.request, transfer=transfer)
@@ -244,11 +248,13 @@ class Retrier:
         request = place.request
         if start or request.options.start:
             request = replace(request, options=replace(request.options, start=start, known=known))
+        if self.attempts > 1 and request.options.listed != NOTHING:  # it may be outdated
+            request = replace(request, options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
             self._listing = reply.lists
             if held:
                 await self._align(reply, place, known, start)
-            self.resumed_from = keep.position if reply.start else 0
+            self.resumed_from = keep.position if (begin := reply.start) else 0
             self._held_of = place
             await keep.remember(self._described(reply, place, known))
             try:
@@ -256,7 +262,8 @@ class Retrier:
             except Changed as error:  # under our eyes
                 self._begin_anew(error.message)
                 raise
-            self._check_end(reply, place)
+            if begin:
+                self._check_end(reply, place)
         return reply
 
     def _known_at(self, place: Mirror) -> Validators:
@@ -301,7 +308,7 @@ class Retrier:
     def _check_end(self, reply: StreamingResponse, place: Mirror) -> None:
         """What went on in the middle has to end where it should: octets too many are from elsewhere, or of
         another state of the object."""
-        if reply.start and reply.size is not None and self._keep.position != reply.size:
+        if reply.size is not None and self._keep.position != reply.size:
             held = self._keep.position
             self._distrust(place, f"{held} octets came of an object of {reply.size} that was gone on with")
 

@@ -7,33 +7,46 @@ gives the file its name.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
 from protocols.contract import Finding, Kind, Url, Validators
 from protocols.contract import Sink as AnySink
 from protocols.errors import Changed, ChecksumMismatch, ResolveError
+from protocols.values import dataclass, field, replace
 from resolver import registry
+from resolver.batch import current
 from resolver.clock import Clock
+from resolver.disk.group_commit import GroupCommit
 from resolver.disk.names import check_free, check_name, check_way, free_name, is_there, size_of, state_of
 from resolver.disk.partial_file import PartialFile
 from resolver.disk.sidecar import sidecar_of
 from resolver.events import Kept
 from resolver.gate import Network
-from resolver.ledger import Whole, noting
+from resolver.gate.race import first_of
+from resolver.ledger import Whole, etag_of_row, noting
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.crowd import Crowd
 from resolver.retrieval.hops import NoDocument, Request
-from resolver.retrieval.limits import most_streamed
+from resolver.retrieval.limits import LimitedBody, most_streamed
 from resolver.retrieval.meta import etag_told, meta_octets
 from resolver.retrieval.proof import Proof, check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.retry import Fill, Retrier, RetryPolicy, refuse_pointer
-from resolver.retrieval.stores import MemoryStore, Store
+from resolver.retrieval.stores import MemoryStore, Store, leave, octets_to_keep
 from resolver.retrieval.streaming import StreamingResponse
+
+#: Octets of a file that are in memory until it is whole: a process that is killed loses no more than these.
+#: A name that was free has to be taken at once (`rename`), so that nobody else finds it free.
+HELD_AT_MOST = 65_536
+
+#: Octets from which on a body is brought to the disk while it comes: below, one call in the end is as fast.
+WRITE_BACK_FROM = 33_554_432
+
+#: Where a name is asked for before the way to it is held.
+_LOOKS = ("skip", "newer", "rename")
 
 #: What to do about a file that has the name already.
 Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
@@ -61,6 +74,7 @@ class Order:
     dry_run: bool = False
     below: str | None = None
     meta: bool = False
+    commits: GroupCommit = field(default_factory=GroupCommit)
 
 
 class Saver:
@@ -83,7 +97,8 @@ class Saver:
         """Raises any `ResolveError`; then there is nothing under the final name that was not there before,
         and what arrived is kept if another run can go on with it."""
         check_name(self._path)
-        if self._order.below is not None:
+        looks = self._order.dry_run or self._order.exists in _LOOKS  # else it is looked at on the way there
+        if looks and self._order.below is not None:
             check_way(self._path, self._order.below)
         if self._stays():
             return self._left_alone()
@@ -98,6 +113,8 @@ class Saver:
             make_directory=self._order.make_directory,
             below=self._order.below,
             meta=self._order.meta,
+            holds=0 if exists == "rename" else HELD_AT_MOST,
+            commits=self._order.commits,
         )
         try:
             async with file as sink:
@@ -118,8 +135,8 @@ class Saver:
             case "skip":
                 return is_there(self._path)
             case "newer" if (held := state_of(self._path)) is not None:
-                etag = etag_told(sidecar_of(self._path), self._first.url.shown, held)
-                self._held = held._replace(etag=etag)
+                told = etag_told(sidecar_of(self._path), self._first.url.shown, held)
+                self._held = held._replace(etag=told or etag_of_row(self._path, held))
                 return self._is_listed_as_held(held)
             case "rename":
                 self._path = free_name(self._path, self._first.url.shown)
@@ -158,20 +175,23 @@ class Saver:
             sink.discard()
             return self._left_alone()
         digest = await sink.digest("sha256") if order.digest or order.meta else None
-        whole = Whole(self._path, sink.inode, sink.position, digest, sink.known)
+        size, known = sink.position, sink.known
+        ready = noting(lambda inode: Whole(self._path, inode, size, digest, known))
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
-        saved = Saved(
-            **{**finished, "requested_url": self._first.url.shown},  # whichever place had it
-            path=self._path,
-            bytes=sink.position,
-            resumed_from=self._resumed_from,
-            digest=None if digest is None else f"sha256:{digest}",
-            attempts=self._attempts,
-            mirror=None if self._served is self._first.url else self._served.shown,
-        )
-        meta = meta_octets(saved, reply.addresses, proof.found) if order.meta else None
-        await sink.commit(reply.modified, meta, noting(whole))
-        return replace(saved, elapsed=self._clock.elapsed)
+        finished |= {
+            "requested_url": self._first.url.shown,  # whichever place had it
+            "path": self._path,
+            "bytes": size,
+            "resumed_from": self._resumed_from,
+            "digest": None if digest is None else f"sha256:{digest}",
+            "attempts": self._attempts,
+            "mirror": None if self._served is self._first.url else self._served.shown,
+        }
+        meta = meta_octets(Saved(**finished), reply.addresses, proof.found) if order.meta else None
+        if (turn := current()) is not None:
+            turn.rest()
+        await sink.commit(reply.modified, meta, ready)
+        return Saved(**{**finished, "elapsed": self._clock.elapsed})
 
     async def _bring(self, sink: PartialFile, proof: Proof) -> tuple[StreamingResponse, set[str]]:
         """The whole of it, with the right digest. What has a wrong one is asked for once more, from the
@@ -264,14 +284,20 @@ class Saver:
             return request
         return replace(request, options=replace(request.options, held=self._held, prompt=False))
 
-    async def _fill(self, reply: StreamingResponse, sink: AnySink) -> None:
+    async def _fill(self, reply: StreamingResponse, sink: PartialFile) -> None:
         if self._covers(reply):
             return
         if not self._order.listings:
             refuse_listing(reply)
         if reply.size is not None and not reply.lists:  # nobody waits for the octets of another object
             check_size(reply.size, self._order.size, reply.url)
-        await fill(reply, sink)
+        if sink.is_held and not reply.lists:
+            refuse_pointer(reply)
+            await _hold(reply.body, sink)
+        elif reply.size is not None and reply.size >= WRITE_BACK_FROM:
+            await first_of(partial(fill, reply, sink), sink.write_back)
+        else:
+            await fill(reply, sink)
 
     def _retrier(self, requests: Sequence[Request], keep: Store, fill: Fill) -> Retrier:
         return Retrier(
@@ -305,13 +331,18 @@ class Saver:
         )
 
 
-def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
-    """What a file or standard output gets: the lines of a listing, else the body as it is."""
-    return reply.lines() if reply.lists else reply.body
+def checksum_of(said: str | Checksum | None) -> Checksum | None:
+    """What a caller said. Raises `ValueError` that says what is wrong."""
+    return Checksum.parse(said) if isinstance(said, str) else said
 
 
-async def leave(reply: StreamingResponse) -> None:
-    """Only the facts are wanted."""
+async def _hold(body: LimitedBody, sink: PartialFile) -> None:
+    """All of it piece by piece, as long as it is held; the rest in bulk."""
+    async for octets in body:
+        sink.write(octets)
+        if not sink.is_held:
+            await body.drain(sink)
+            return
 
 
 def _ways(reply: StreamingResponse) -> str:

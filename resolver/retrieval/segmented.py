@@ -11,15 +11,17 @@ What is there is written down every other second, once it is on the disk, and wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 from protocols.contract import Finding, Validators
 from protocols.errors import Changed, LimitExceeded, LocalError, Refused, ResolveError, TimedOut, Truncated
+from protocols.values import dataclass, field, replace
 from resolver import registry
+from resolver.batch import current
 from resolver.clock import Clock
-from resolver.disk.partial_file import PartialFile, Segment
+from resolver.disk.partial_file import PartialFile
 from resolver.disk.ranges import Range, Ranges, joined, octets_of
+from resolver.disk.segment import Segment
 from resolver.events import Finished, OnEvent, Progress, Retrying, Started
 from resolver.gate.race import bare, first_of
 from resolver.retrieval import segments
@@ -108,6 +110,8 @@ class Segmented:
         stream: then the file goes on behind what it has from its beginning. Raises `ResolveError`; what came
         is kept."""
         self._clock, self.attempts = clock, 1
+        if (turn := current()) is not None:
+            turn.follow(lambda: octets_of(self._there()))
         facts = await self._ask(clock)
         if facts is None or not await self._begin(facts.validators):
             self.attempts -= 1  # as one stream it is the first try

@@ -8,32 +8,30 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
-from protocols.contract import Entry, Limits, Origin, Referrer, Url, Validators, Wanted
+from protocols.contract import Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
+from protocols.values import replace
 from resolver import http2, public_suffix, registry
 from resolver.clock import Clock
 from resolver.codings import installed
 from resolver.gate import Network
-from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.crowd import Crowd
 from resolver.retrieval.description import described
 from resolver.retrieval.hops import Request, learnt
 from resolver.retrieval.limits import Most, located, most_collected, most_streamed, unbounded
-from resolver.retrieval.many import SavesMany
 from resolver.retrieval.mirrored import Prefixes, mirrored
 from resolver.retrieval.naming import index_suffix, is_index, server_file_name
 from resolver.retrieval.response import Response, Saved
 from resolver.retrieval.retrieval import Retrieval
-from resolver.retrieval.retry import FIVE_TRIES, ONE_TRY, Fill, Retrier
-from resolver.retrieval.saving import Exists, Order, Saver, leave
-from resolver.retrieval.stores import MemoryStore, Store
+from resolver.retrieval.retry import FIVE_TRIES, NOTHING, ONE_TRY, Fill, Retrier
+from resolver.retrieval.saves import SavesMany
+from resolver.retrieval.stores import MemoryStore, Store, leave
 from resolver.retrieval.streaming import EntryStream, StreamingResponse
 from resolver.settings import Settings, check_names, options_of
 from resolver.tracebacks import outermost
@@ -41,6 +39,9 @@ from resolver.url import UrlLike, url_of
 
 if TYPE_CHECKING:
     from resolver.cookies import CookieFile
+    from resolver.disk.group_commit import GroupCommit
+    from resolver.retrieval.checksum import Checksum
+    from resolver.retrieval.saving import Exists
     from resolver.retrieval.terminal_session import TerminalSession, Window
 
 
@@ -67,6 +68,10 @@ class Resolver(SavesMany):
         self._patience = settings.get("patience")
         self._segments = settings.get("segments") or 1
         self._crowd = Crowd(settings.get("segments_per_host"))
+        self._sync = settings.get("sync") or "group"
+        self._commits: GroupCommit | None = None
+        if self._sync != "group":  # what is no such word is no such word before anything is saved
+            self._group_commit()
         self._strict = settings.get("strict", False)
         self._options = replace(
             options_of(settings),
@@ -76,6 +81,7 @@ class Resolver(SavesMany):
             clock=partial(datetime.now, UTC),
             memory={},
         )
+        self._wishes: dict[tuple[Wanted, bool], Options] = {}
         self._prefixes = Prefixes(settings.get("mirrored") or {})
         self._network = Network(**settings)
         kept = settings.get("cookies")
@@ -167,7 +173,7 @@ class Resolver(SavesMany):
         request = self._request(url, origin, referrer, prompt=True)
         retrier = self._retrier(request, memory, fill, most_collected)
         try:
-            reply = await retrier.retry(Clock(self.limits_of(request.url).total))
+            reply = await retrier.retry(Clock(self._network.limits_of(request.url).total))
         except ResolveError as error:
             raise outermost(located(error, request.url.shown)) from error.__cause__
         content = memory.content()
@@ -292,7 +298,8 @@ class Resolver(SavesMany):
         service."""
         from resolver.retrieval.terminal_session import opened  # few programs hold one
 
-        return opened(self._network, self._request(url, "user", None, prompt=True), **wanted)
+        origin, referrer = wanted.get("origin", "user"), wanted.get("referrer")
+        return opened(self._network, self._request(url, origin, referrer, prompt=True), **wanted)
 
     async def save(
         self,
@@ -314,30 +321,32 @@ class Resolver(SavesMany):
     ) -> Saved:
         """The object in the file `path`, complete or not there at all.
 
-        It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is
-        whole; cut off, it is continued by the next call if the object is still the same. `exists` says what
-        to do about a file that has the name already: `fail` (`LocalError`, before anything is sent),
-        `resume` (it counts as begun), `skip`, `newer` (fetch only what is later, or of the same time and
-        another size), `replace`, `rename` (take the next free name). For `newer`, `listed` is what a listing
-        said for certain of the object: where the file agrees nothing is sent. `make_directory` makes
-        the directory it goes to. With `digest` the SHA-256 of the file is taken. `checksum` is
-        `ALG:HEX` or `auto`; a file that does not match is fetched once more, then removed
-        (`ChecksumMismatch`); so is one that has not the `size` that was given, and a place that
-        announces another is not asked for its octets. `mirrors` are other places, which take over when
-        one fails, before those of its host. A listing becomes a file of lines; without `listings` it is
-        refused (S14). `meta` writes how it came beside it, into `path` + `.meta.json`. With `dry_run`
-        nothing is written and no body asked for: what would be fetched has no octets, what stays is
-        `skipped`."""
+        It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is whole;
+        cut off, it is continued by the next call if the object is still the same. `exists` says what to do
+        about a file that has the name already: `fail` (`LocalError`, before anything is sent), `resume` (it
+        counts as begun), `skip`, `newer` (fetch only what is later, or of the same time and another size),
+        `replace`, `rename` (the next free name). For `newer`, `listed` is what a listing said for certain of
+        the object: where the file agrees nothing is sent. `make_directory` makes the directory it goes to.
+        With `digest` the SHA-256 of the file is taken. `checksum` is `ALG:HEX` or `auto`; a file that does
+        not match is fetched once more, then removed (`ChecksumMismatch`); so is one without the `size` that
+        was given, and a place that announces another is not asked for octets. `mirrors` are other places,
+        which take over when one fails, before those of its host. A listing becomes a file of lines; without
+        `listings` it is refused (S14). `meta` writes how it came into `path` + `.meta.json`. With `dry_run`
+        nothing is written and no body asked for: what would come has no octets, what stays is `skipped`."""
+        from resolver.retrieval.saving import Order, Saver, checksum_of  # and all of files: many save none
+
         first = self._request(url, origin, referrer, want="file", prompt=True)
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         others += self._elsewhere(first.url, origin, referrer)
+        if listed is not None and listed != NOTHING:
+            first = replace(first, options=replace(first.options, listed=listed))
         order = Order(
             requests=(first, *(replace(other, transfer=first.transfer) for other in others)),
             path=fspath(path),
             exists=exists,
             make_directory=make_directory,
             digest=digest,
-            checksum=Checksum.parse(checksum) if isinstance(checksum, str) else checksum,
+            checksum=checksum_of(checksum),
             size=size,
             segments=self._segments,
             crowd=self._crowd,
@@ -346,11 +355,18 @@ class Resolver(SavesMany):
             dry_run=dry_run,
             below=self._below,
             meta=meta,
+            commits=self._group_commit(),
         )
         try:
             return await Saver(self._network, order, self._patience or FIVE_TRIES).run()
         except ResolveError as error:
             raise outermost(located(error, first.url.shown)) from error.__cause__
+
+    def _group_commit(self) -> GroupCommit:
+        from resolver.disk.group_commit import GroupCommit  # as above
+
+        self._commits = self._commits or GroupCommit(self._sync)
+        return self._commits
 
     def _elsewhere(
         self, url: Url, origin: Origin, referrer: tuple[str, str | None] | None
@@ -376,7 +392,9 @@ class Resolver(SavesMany):
             raise outermost(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
         # The bound is that of most retrievals, which then need no other options.
-        options = replace(self._options, want=want, prompt=prompt, most=self.limits.body)
+        if (options := self._wishes.get((want, prompt))) is None:
+            most = self.limits.body
+            options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)
         transfer = self._network.next_transfer()
         knows = learnt(options) if options.memory else 0
         return Request(parsed, origin, found_in, options, transfer=transfer, learnt=knows)

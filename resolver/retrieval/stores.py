@@ -5,9 +5,12 @@ octets, so that another try can go on behind them.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from protocols.contract import Validators
+
+if TYPE_CHECKING:
+    from resolver.retrieval.streaming import StreamingResponse
 
 
 class Store(Protocol):
@@ -67,3 +70,12 @@ class MemoryStore:
         """All of it; the memory is empty afterwards."""
         octets, self._octets = self._octets, bytearray()
         return bytes(octets)
+
+
+def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
+    """What a file or standard output gets: the lines of a listing, else the body as it is."""
+    return reply.lines() if reply.lists else reply.body
+
+
+async def leave(reply: StreamingResponse) -> None:
+    """Only the facts are wanted."""

@@ -7,7 +7,6 @@ of the retrieval, and its listing as entries that say where they were found.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -27,7 +26,7 @@ from protocols.contract import (
 )
 from protocols.errors import Declined, InvalidUrl, ResolveError
 from protocols.reply import Facts, facts_of
-from resolver import registry
+from protocols.values import dataclass, replace
 from resolver.clock import Clock
 from resolver.gate import UrlGate
 from resolver.loops import running
@@ -267,7 +266,7 @@ class LiveFacts(Facts):
     @property
     def validators(self) -> Validators:
         """What tells this state of the object from another; nothing where its scheme has no such thing."""
-        row = registry.find(self.request.url.scheme)
+        row = self._url_gate.row
         known = row is not None and row.resumes
         return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
 
@@ -385,14 +384,14 @@ class StreamingResponse(LiveFacts):
         what was found and proved besides."""
         return {
             **facts_of(self),
-            "url": self.url,
-            "requested_url": self.requested_url,
+            "url": (url := self.url),
+            "requested_url": url if self._requested is self.request.url else self.requested_url,
             "findings": (*self.findings, *findings),
             "verified": tuple(sorted({*self._reply.verified, *proved})),
-            "elapsed": self.elapsed,
+            "elapsed": self._clock.elapsed,
             "peer": self.peer,
-            "proxy": self.proxy,
-            "chain": self.chain,
+            "proxy": self._url_gate.proxy,
+            "chain": self.chain if self._earlier else (),
         }
 
 

@@ -11,48 +11,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from typing import TypeAlias, TypedDict, Unpack
 
-from protocols.contract import Finding, Limits
-from protocols.errors import (
-    Disconnected,
-    LimitExceeded,
-    NotConfigured,
-    TimedOut,
-    Truncated,
-    UnsupportedScheme,
-)
+from protocols.contract import Finding, Origin
+from protocols.errors import Disconnected, LimitExceeded, NotConfigured, TimedOut, Truncated
 from protocols.options import Prompt
-from protocols.telnet import TelnetUrl
-from protocols.telnet.codes import Command
 from protocols.telnet.newlines import Text
-from protocols.telnet.octets import Data, Odd
-from protocols.telnet.terminal import USUAL_SIZE, Size, Terminal
-from protocols.wire import encode_command
-from resolver import registry
-from resolver.events import Warned
+from protocols.telnet.terminal import USUAL_SIZE
 from resolver.gate import Network
-from resolver.gate.stream import Stream
 from resolver.loops import running
 from resolver.retrieval.hops import Request
+from resolver.retrieval.terminal_connection import COMMANDS, TerminalConnection, connected
 
 #: What is waited for: octets as they stand, a compiled expression over octets, or a `resolver.prompt`.
 Expected: TypeAlias = "bytes | re.Pattern[bytes] | Prompt"
 
-#: What may be sent besides text. End of file, suspend and abort are none of it: servers in wide use swallow
-#: the octet behind them.
-COMMANDS = {
-    "brk": Command.BRK,
-    "ip": Command.IP,
-    "ao": Command.AO,
-    "ayt": Command.AYT,
-    "ec": Command.EC,
-    "el": Command.EL,
-    "nop": Command.NOP,
-}
-
 
 class TerminalSession:
     """What `Resolver.open_terminal` gives, as long as its connection lives. One task may wait for something
-    while another one types. `findings` tell what was odd about the service.
+    while another one types. `findings` tell what was odd about the service. Who shows it on a terminal of his
+    own has its `connection`, and then none of the other methods.
 
     Examples:
         >>> async with resolver.Resolver() as session:
@@ -65,33 +41,34 @@ class TerminalSession:
         b'100 by 30'
     """
 
-    def __init__(self, stream: Stream, terminal: Terminal, limits: Limits, charset: str | None) -> None:
-        self._stream = stream
-        self._terminal = terminal
-        self._limits = limits
+    def __init__(self, connection: TerminalConnection, charset: str | None) -> None:
+        self.connection = connection
         self._charset = charset
         self._loop = running()
-        self._sending = self._loop.lock()
         self._newlines = Text()
         self._text = b""
         self._ended = False
         self._received = 0
-        self.findings: list[Finding] = []
 
     @property
     def peer(self) -> str:
         """The numeric address connected to."""
-        return self._stream.peer
+        return self.connection.peer
 
     @property
     def secured(self) -> bool:
         """Inside TLS?"""
-        return self._stream.secured
+        return self.connection.secured
 
     @property
     def echoing(self) -> bool:
         """Does the service show what is typed, or hide it?"""
-        return self._terminal.echoing
+        return self.connection.terminal.echoing
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was odd about the service, each oddity once."""
+        return self.connection.findings
 
     async def expect(self, pattern: Expected, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         """What the service says, up to `pattern` and with it; what is behind it stays for the next call. A
@@ -118,40 +95,30 @@ class TerminalSession:
 
     async def send(self, octets: bytes) -> None:
         """Type these octets: a carriage return is what Enter gives. They are shown nowhere."""
-        async with self._sending:
-            await self._stream.send(self._terminal.typed(octets))
+        await self.connection.send(self.connection.terminal.typed(octets))
 
     async def send_line(self, text: str | bytes) -> None:
         """Type this, and Enter. Raises `Refused` (S02) for a text with a line end in it."""
         octets = text if isinstance(text, bytes) else text.encode(self._charset or "utf-8")
-        async with self._sending:
-            await self._stream.send(self._terminal.entered(octets))
+        await self.connection.send(self.connection.terminal.entered(octets))
 
     async def send_command(self, name: str) -> None:
-        """One of `brk ip ao ayt ec el nop` (RFC 854). Raises `NotConfigured` for any other."""
+        """One of `brk ayt ip ao ec el nop` (RFC 854). Raises `NotConfigured` for any other."""
         if name not in COMMANDS:
             raise NotConfigured(f"{name!r} is none of {', '.join(COMMANDS)}")
-        async with self._sending:
-            await self._stream.send(encode_command(COMMANDS[name]))
+        await self.connection.send(self.connection.command(name))
 
     async def resize(self, columns: int, rows: int) -> None:
         """The window has another size: told where the service wants to know."""
-        self._terminal.resize(Size(columns, rows))
-        await self._answer()
+        await self.connection.send(*self.connection.resize(columns, rows))
 
     def decoded(self, octets: bytes) -> str:
         """The text of octets, in the `charset` of the session, UTF-8 where it has none."""
         return octets.decode(self._charset or "utf-8", "replace")
 
-    async def _answer(self) -> None:
-        """What waits to be answered, whole and in order, between two texts of others."""
-        async with self._sending:
-            if lines := self._terminal.answers():
-                await self._stream.send(*lines)
-
     async def _read(self) -> None:
         try:
-            octets = await self._stream.receive()
+            octets = await self.connection.receive()
         except Disconnected as error:
             if not self._received:
                 raise
@@ -159,22 +126,20 @@ class TerminalSession:
         if not octets:
             self._end()
             return
-        for happening in self._terminal.feed(octets):
-            match happening:
-                case Data(octets=data):
-                    self._take(self._newlines.feed(data, binary=self._terminal.his_binary))
-                case Odd(rule=rule, detail=detail):
-                    if all(finding.rule != rule for finding in self.findings):
-                        self.findings.append(Finding(rule, "warn", detail))
-        await self._answer()
-        if len(self._text) > self._limits.body:
-            raise LimitExceeded("body", f"more than {self._limits.body} octets of text that nobody took")
+        for data in self.connection.take(octets):
+            self._take(self._newlines.feed(data, binary=self.connection.terminal.his_binary))
+        await self.connection.answer()
+        most = self.connection.limits.body
+        if len(self._text) > most:
+            raise LimitExceeded("body", f"more than {most} octets of text that nobody took")
 
     def _end(self) -> None:
         self._take(self._newlines.finish())
         self._ended = True
-        if self._terminal.inside:
+        if self.connection.terminal.inside:
             raise self._truncated("the service closed the connection inside a command")
+        if not self.connection.ended_whole:
+            raise self._truncated("the connection ended without the end that TLS has (close_notify)")
 
     def _take(self, text: bytes) -> None:
         self._text += text
@@ -196,24 +161,21 @@ class Window(TypedDict, total=False):
     charset: str | None
     """In which `decoded` and `send_line` read and write text; None is UTF-8."""
 
+    origin: Origin
+    """Who chose the URL: `user` where nobody says. What nobody chose opens no session (S18)."""
+
+    referrer: tuple[str, str | None] | None
+    """What led to the URL, and its address."""
+
 
 @asynccontextmanager
 async def opened(
     network: Network, request: Request, **window: Unpack[Window]
 ) -> AsyncIterator[TerminalSession]:
     """The session on a connection of its own, which is closed on leaving."""
-    url = request.url
-    if not isinstance(url, TelnetUrl):
-        raise UnsupportedScheme(url.scheme, f"a {url.scheme} URL names no service to sit at", url=url.shown)
-    row = registry.find(url.scheme)
-    url_gate = network.admit(url, options=request.options)
-    for finding in url_gate.findings:
-        network.on_event(Warned(url.shown, finding))
-    terminal = Terminal(
-        window.get("terminal", "dumb").encode("ascii", "replace"), Size(*window.get("size", USUAL_SIZE))
-    )
-    async with url_gate.connect(tls=row is not None and row.tls == "always") as stream:
-        yield TerminalSession(stream, terminal, url_gate.limits, window.get("charset"))
+    kind, size = window.get("terminal", "dumb"), window.get("size", USUAL_SIZE)
+    async with connected(network, request, kind, size) as connection:
+        yield TerminalSession(connection, window.get("charset"))
 
 
 def _end_of(pattern: Expected, text: bytes) -> int | None:

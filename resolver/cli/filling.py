@@ -1,0 +1,42 @@
+"""`open` of an item with a form: the questions, the person's consent (S05), and the reply to standard output.
+
+What is sent is sent once: a form that was submitted may have changed something, whatever came of the reply.
+"""
+
+from __future__ import annotations
+
+from protocols.contract import Finding, HostUrl, Referrer, Url
+from protocols.errors import ProtocolError
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.cli.asking import agree, answers_to
+from resolver.cli.output import Output
+from resolver.cli.targets import Target
+from resolver.policy import judge
+from resolver.retrieval.form import form_at
+from resolver.retrieval.session import Resolver
+
+
+async def fill_in(session: Resolver, url: HostUrl, target: Target, command: Command) -> tuple[Finding, ...]:
+    """What was odd about the reply. Raises `Refused` where it may not be sent, before anything is asked."""
+    put = await form_at(session, url, origin=target.origin, referrer=target.referrer)
+    _check(put.specimen(), session, target)
+    for finding in () if command.quiet else put.findings:
+        streams.complain(f"{url.shown}: {finding.rule}: {finding.detail}")
+    answers = await answers_to(put.form)
+    try:
+        filled = put.filled(answers)
+    except ValueError as error:
+        raise ProtocolError(f"the form cannot be filled in: {error}") from error
+    await agree(f"{url.host} port {url.effective_port}", answers)
+    output = Output(hashed=False, checksum=None, raw=session.policy.allow_raw)
+    async with session.stream(filled, origin=target.origin, referrer=target.referrer) as reply:
+        await output.take(reply)
+        return reply.findings
+
+
+def _check(url: Url, session: Resolver, target: Target) -> None:
+    referrer = None if target.referrer is None else Referrer(*target.referrer)
+    error = judge(url, session.policy, origin=target.origin, referrer=referrer).error(url)
+    if error is not None:
+        raise error

@@ -1,0 +1,65 @@
+"""A form that a server puts to whoever wants an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits it.
+
+The form is asked for by the item's attributes alone: the item itself is not touched, for a server may take
+that for empty answers. What was typed hidden is shown nowhere: not in the URL, nor in what is sent.
+"""
+
+from __future__ import annotations
+
+from protocols.contract import Finding, Origin, Place, Url
+from protocols.errors import NotFound, UnsupportedScheme
+from protocols.gopher.attributes import parse_records
+from protocols.gopher.forms import Answer as Answer
+from protocols.gopher.forms import Form as Form
+from protocols.gopher.forms import FormLine as FormLine
+from protocols.gopher.forms import Question as Question
+from protocols.gopher.forms import fill
+from protocols.gopher.records import form_of
+from protocols.gopher.request import parse_command
+from protocols.gopher.url import ANSWERS, GopherUrl, build, with_gopherplus
+from protocols.values import replace
+from resolver import registry
+from resolver.retrieval.session import Resolver
+
+
+class PutForm:
+    """The form of one item, and what to tell the person before anything is answered."""
+
+    def __init__(self, url: GopherUrl, form: Form, findings: tuple[Finding, ...]) -> None:
+        self._url = url
+        self.form = form
+        self.findings = findings
+
+    def filled(self, answers: list[Answer]) -> Url:
+        """The URL that submits them. Raises `Refused` (S03) for what no form can hold, and `ValueError`."""
+        url = fill(self._url, self.form, answers, parse_command(self._url.gopherplus).view)
+        text = build(url)
+        if not any(line.question is Question.ASK_HIDDEN for line in self.form.lines):
+            return replace(url, text=text)
+        start = len(build(replace(url, gopherplus=b"")))
+        return replace(url, text=text, places=(Place(ANSWERS, start, len(text)),))
+
+    def specimen(self) -> Url:
+        """One with nothing in it, to be judged before anything is asked."""
+        url = fill(self._url, Form(()), [])
+        return replace(url, text=build(url))
+
+
+async def form_at(
+    session: Resolver, url: Url, *, origin: Origin = "user", referrer: tuple[str, str | None] | None = None
+) -> PutForm:
+    """Raises what `Resolver.fetch` raises, `NotFound` for an item without a form, and `UnsupportedScheme` for
+    a URL that is no question any more."""
+    assert isinstance(url, GopherUrl), "no other scheme has forms"
+    if parse_command(url.gopherplus).answers is not None:
+        what = "this URL submits a form that is filled in already: resolve cat URL does that"
+        raise UnsupportedScheme(url.scheme, what, url=url.shown)
+    asking = with_gopherplus(url, b"!")
+    response = await session.fetch(replace(asking, text=build(asking)), origin=origin, referrer=referrer)
+    records = parse_records(response.content, session.limits_of(url).line)
+    form = form_of(records[0]) if records else None
+    if form is None:
+        raise NotFound("the item has no form (+ASK): resolve cat URL shows it", url=url.shown)
+    row = registry.find(url.scheme)
+    found = (*response.findings, *form.findings(in_clear=row is None or row.tls != "always"))
+    return PutForm(url, form, tuple(finding for finding in found if ":" in finding.rule))
