@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from protocols.errors import InvalidUrl
 from protocols.location import HostUrl, Place, Url, UrlText
 from protocols.syntax import build_url, decode, encode, find, invalid, note_characters, position_of, take
+from protocols.values import NamedTuple
 
 _ENDER = re.compile(r"[/?]")
 _NOT_DIGIT = re.compile(r"[^0-9]")
@@ -30,6 +31,8 @@ _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,64}")
 _ZONE_SIGN = "%25"
 _LONGEST_LABEL = 63  # RFC 1035 2.3.4, and so is the next
 _LONGEST_NAME = 253
+_PLAIN = re.compile(r"[0-9A-Za-z._-]+(?::[0-9]+)?")
+_LONGEST_PLAIN = 300  # a name, and a port with some zeros before it
 
 
 class Login(TypedDict):
@@ -57,7 +60,39 @@ def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 
     `enders` are the characters that may end it, `/` or `/?`.
     """
-    return _parse(text, find_authority(text), enders)
+    return _parse_plain(text) or _parse(text, find_authority(text), enders)
+
+
+def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
+    """An authority without user information, brackets or escapes, which a path follows, has no doubts: it is
+    read once. None for any other."""
+    start, end = text.start + 2, text.text.find("/", text.start + 2, text.end)
+    if not (0 < end - start <= _LONGEST_PLAIN and text.text.startswith("//", text.start, text.end)):
+        return None
+    if (known := _read_plain(text.text[start:end])) is None:
+        return None
+    host, port, colon = known
+    if port is not None:
+        text.places.append(Place("port", start + colon + 1, end))
+    text.places.append(Place("host", start, start + colon))
+    default = text.default_port or 0
+    login = Login(user=None, password=None, host=host, port=port, default_port=default, zone=None)
+    return login, end
+
+
+@lru_cache(maxsize=1024)
+def _read_plain(written: str) -> tuple[str, int | None, int] | None:
+    """Host, port, and the index of the colon before that, or of the end; None where something is to be said
+    about them, which the whole text is needed for."""
+    if not _PLAIN.fullmatch(written):
+        return None
+    text = UrlText(written, "", 0, len(written), None)
+    whole = Authority(0, 0, len(written))
+    try:
+        login, _ = _parse(text, whole, "/")
+    except InvalidUrl:
+        return None
+    return None if text.findings else (login["host"], login["port"], find_port(text, whole))
 
 
 def _parse(text: UrlText, authority: Authority, enders: str) -> tuple[Login, int]:
@@ -84,6 +119,8 @@ def _parse(text: UrlText, authority: Authority, enders: str) -> tuple[Login, int
 
 def parse_hostport(text: UrlText, enders: str = "/") -> tuple[Login, int]:
     """As `parse_login`, for a scheme whose URLs have no user information: it is read, and noted."""
+    if (plain := _parse_plain(text)) is not None:
+        return plain
     authority = find_authority(text)
     if authority.host > authority.start:
         text.note("userinfo-not-allowed", authority.start)

@@ -8,7 +8,9 @@ URLs, replies or limits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
+
+from protocols.values import NamedTuple
 
 
 class Line(NamedTuple):
@@ -19,6 +21,27 @@ class Line(NamedTuple):
     octets: bytes
     shown: bytes
     secrets: tuple[bytes, ...] = ()
+
+
+class Packing(Protocol):
+    """What two peers compress all that they say with: a machine without I/O."""
+
+    @property
+    def has_more(self) -> bool:
+        """May `read` have more to give before anything else comes?"""
+        ...
+
+    def pack(self, octets: bytes) -> bytes:
+        """What is to be sent in place of these octets."""
+        ...
+
+    def feed(self, octets: bytes) -> None:
+        """These came, and all before them has been read."""
+        ...
+
+    def read(self, most: int) -> bytes:
+        """The next octets, at most so many; none where more has to come first."""
+        ...
 
 
 class Stream(Protocol):

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, NoReturn, Protocol, TypeVar
 
 from protocols.connection import Datagram as Datagram
 from protocols.connection import Datagrams as Datagrams
 from protocols.connection import Line as Line
+from protocols.connection import Packing as Packing
 from protocols.connection import Sink as Sink
 from protocols.connection import Stream as Stream
 from protocols.entry import Entry as Entry
@@ -47,6 +47,7 @@ from protocols.reply import Reply as Reply
 from protocols.scheme import Dialogue as Dialogue
 from protocols.scheme import Extra as Extra
 from protocols.scheme import Scheme as Scheme
+from protocols.values import dataclass
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -186,6 +187,10 @@ class Slot(Protocol):
         """See `step.EndResponse`."""
         ...
 
+    def start_packing(self, machine: Packing) -> None:
+        """See `step.StartPacking`."""
+        ...
+
 
 class Timer(Protocol):
     """So many seconds from when it was made."""
@@ -222,8 +227,11 @@ class Gate(Protocol):
         """TCP to the URL's own host and port, at an address that was checked (S08, S09)."""
         ...
 
-    def acquire(self, pool_key: Hashable, *, tls: bool) -> AbstractAsyncContextManager[PooledConnection]:
-        """Such a connection that an earlier dialogue left in order, else a new one.
+    def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AbstractAsyncContextManager[PooledConnection]:
+        """Such a connection that an earlier dialogue left in order, else a new one. Of several one with a
+        state that `suits` is the first choice.
 
         `pool_key` says as whom the dialogue speaks; connections kept for another are not given (S11).
         """

@@ -4,12 +4,12 @@ reason as `location`."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from protocols.brief import brief, quoted
 from protocols.instant import instant
 from protocols.location import JsonValue, Kind, Origin, Referrer
+from protocols.values import dataclass
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from protocols.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,9 +8,11 @@ parsing a URL needs nothing else, and a command that only parses should start as
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field, fields
+from functools import cache
 from itertools import chain
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias, cast
+
+from protocols.values import NamedTuple, dataclass, field, fields
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | list[JsonValue] | tuple[JsonValue, ...] | dict[str, JsonValue] | None"
@@ -125,10 +127,10 @@ class Url:
 
     @property
     def shown(self) -> str:
-        """`text` with a password replaced by `****`, an empty one left empty: the only form for messages and
-        records."""
+        """`text` with `****` for a password, or for answers that nobody may see, an empty one left empty: the
+        only form for messages and records."""
         for name, start, end in self.places:
-            if name == "password" and start < end:
+            if name in ("password", "answers") and start < end:
                 return f"{self.text[:start]}****{self.text[end:]}"
         return self.text
 
@@ -152,8 +154,9 @@ class Url:
         """Every component that could be sent, and every part of one. They are the fields themselves, so
         that a scheme need not tell them and cannot forget one."""
         found: list[Word] = []
-        for name in self.__dataclass_fields__:
-            if name in _NOT_SENT or (value := getattr(self, name)) is None:
+        kind: type = type(self)
+        for name in _sent(kind):
+            if (value := getattr(self, name)) is None:
                 continue
             if isinstance(value, bytes):
                 found.append(Word(name, name, value))
@@ -193,6 +196,11 @@ class HostUrl(Url):
 
 #: What is about the URL, and what stays with whoever has it (RFC 3986 3.5).
 _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
+
+
+@cache  # there are no more than classes of URLs
+def _sent(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
 
 
 def _words(component: str, name: str, value: object) -> list[Word]:
@@ -250,6 +258,14 @@ class UrlText:
     def note(self, finding: str, position: int) -> None:
         """Keep a finding, once per URL, in the order met."""
         self.findings.setdefault(finding, position)
+
+    def complete(self, url: Url) -> None:
+        """Give a URL what all schemes have. A parser of ours made it just now and nobody has it yet: a copy
+        would cost as much as parsing it."""
+        object.__setattr__(url, "text", self.text)
+        object.__setattr__(url, "fragment", self.fragment)
+        object.__setattr__(url, "findings", tuple(self.findings))
+        object.__setattr__(url, "places", tuple(self.places))
 
     def cut(self, name: str, start: int, end: int) -> str:
         """The component `name` as written, `text[start:end]`; its place is kept."""

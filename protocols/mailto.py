@@ -12,8 +12,6 @@ from __future__ import annotations
 import re
 from binascii import b2a_base64
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from protocols.connection import Line
 from protocols.errors import InvalidUrl
@@ -23,6 +21,7 @@ from protocols.reply import Reply
 from protocols.scheme import Scheme
 from protocols.step import Begin, Dialogue, Give, Note
 from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take
+from protocols.values import NamedTuple, dataclass, replace
 from protocols.wire import encode_line
 
 _ADDRESS_DATA = ";/:@&="

@@ -6,11 +6,14 @@ Part of the contract and imported from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from protocols.values import NamedTuple, dataclass, field, replace
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime
+
+    from protocols.location import JsonValue
 
 #: File systems and protocols round times to the second, FAT to two.
 _CLOCKS_DIFFER = 2.0
@@ -83,7 +86,8 @@ class Transcript:
     """What is wanted of a telnet session that nobody sits at: `seconds` of it, or all of it up to a `prompt`,
     which may never come; each text of `send` is typed, with a line end behind it, when the prompt has come
     once more. Without a prompt they are typed when the service has said something. They may be passwords, and
-    are shown nowhere; but what a service echoes is in the transcript.
+    are shown nowhere; but what a service echoes is in the transcript. `tell` hears what happens, as it does:
+    `event` is one of option, data, sent, command, finding, end, and the other members are of that.
 
     Examples:
         >>> wanted = resolver.Transcript(prompt=resolver.prompt(b"login: "), send=(b"guest",), seconds=20)
@@ -95,6 +99,7 @@ class Transcript:
     seconds: float | None = None
     prompt: Prompt | None = None
     send: tuple[bytes, ...] = field(default=(), repr=False)
+    tell: Callable[[dict[str, JsonValue]], None] | None = field(default=None, repr=False, compare=False)
 
 
 class ProxyLogin(Protocol):
@@ -185,7 +190,8 @@ class Options:
     already, of the object in the state that `known` describes: the body begins behind them if
     the object is still that one and the peer can do it, else at octet 0; `Reply.start` says which. `held` is
     the state of a whole copy: where that covers the object there is no body, and `Reply.unchanged` says so,
-    as far as the scheme can know that beforehand.
+    as far as the scheme can know that beforehand. `listed` is what a listing has just said for certain of the
+    object: it is not asked for again (FTP), and fewer octets than that are `Changed`.
 
     `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
     without a content coding), read as entries also where it is a document that lists some (`listing`:
@@ -233,6 +239,7 @@ class Options:
     stop: int | None = None
     known: Validators = field(default_factory=Validators)
     held: Validators | None = None
+    listed: Validators = field(default_factory=Validators)
     want: Wanted = "content"
     headers: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
     user_agent: bytes = b"url-resolver"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from protocols.errors import ResolveError
 from protocols.step import (
     AwaitData,
@@ -23,6 +21,7 @@ from protocols.step import (
     RequestCredentials,
     Step,
 )
+from protocols.values import NamedTuple
 
 
 class Rehearsal(NamedTuple):

@@ -7,11 +7,11 @@ one before with `facts_of`; so no list of facts stands anywhere else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from protocols.location import Finding, JsonValue, Kind, Referrer
+from protocols.values import NamedTuple, dataclass, field, fields, replace
 
 if TYPE_CHECKING:  # a plan makes replies, and needs no more of the contract
     from datetime import datetime

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from protocols.location import Url, UrlText
+from protocols.values import NamedTuple
 
 Dialogue: TypeAlias = Generator[object, object, object]
 
@@ -26,10 +27,12 @@ class Extra(NamedTuple):
 class Tree(NamedTuple):
     """How the URLs of a scheme make trees. `names` lead from the top of a server to what a URL names,
     decoded; an empty one at the end, by which a directory is told, is none of them. `directory` is the URL by
-    which the same thing is asked for as a directory."""
+    which the same thing is asked for as a directory. Where a connection `stays` in one directory, what is in
+    that is quickly had."""
 
     names: Callable[[Any], tuple[bytes, ...]]
     directory: Callable[[Any], Url]
+    stays: bool = False
 
 
 class Scheme(NamedTuple):
@@ -41,7 +44,9 @@ class Scheme(NamedTuple):
     where this build has none.
 
     `tls`: never, on request (a connection that began without goes on inside it) or always, from the first
-    octet. `resumes`: a body may begin in the middle of its object. `userinfo`: the grammar has a user and a
+    octet. `certificates`: which of its servers TLS trusts, those that an authority vouches for, or each by
+    the certificate that it showed first (`pin`), which is kept. `resumes`: a body may begin in the middle of
+    its object. `userinfo`: the grammar has a user and a
     password before the host. `server`: a URL without a host asks a server that a setting names. `negotiates`:
     the peer chooses among content codings, and inside TLS among versions of the protocol, so it is told which
     this installation has. `suggests`: it may suggest a name for the file. `relayed`: a proxy of http is asked
@@ -50,12 +55,13 @@ class Scheme(NamedTuple):
     `named_by` are the components that end in the name of the thing: the first that is there counts; `within`
     is that of the directories it is in, where they have one of their own, and `told_apart_by` are those by
     which things of one name differ. `listed`: by that name, too, a listing shows it. `beside` gives the URL
-    of other names, from the same directory on, where there are directories; `tree` says how these
-    are in one another. `stands_for` gives the text of
-    the URL that a URL is no more than a link to, None for one that names something itself; `InvalidUrl` for a
-    link that is never offered. `counted` are components whose ends are told by their lengths: no octet in
-    them could end a command. `refine` puts the value of an option into a URL of this scheme: `search`,
-    `view`, …. `needs` is an extra without which the scheme's URLs are parsed and not resolved.
+    of other names, from the same directory on, where there are directories, or None for what has nothing
+    beside it; `tree` says how these are in one another, and `walked_as` gives the text of the URL, of a
+    scheme with trees, that names the same thing. `stands_for` gives that of the URL that a URL is no more
+    than a link to, None for one that names something itself; `InvalidUrl` for a link that is never offered.
+    `counted` are components whose ends are told by their lengths: no octet in them could end a command.
+    `refine` puts the value of an option into a URL of this scheme: `search`, `view`, …. `needs` is an extra
+    without which the scheme's URLs are parsed and not resolved.
     """
 
     name: str
@@ -65,6 +71,7 @@ class Scheme(NamedTuple):
     build: Callable[[Any], str]
     converse: str | None = None
     tls: Literal["never", "on request", "always"] = "never"
+    certificates: Literal["authority", "pin"] = "authority"
     transport: Literal["tcp", "udp"] | None = "tcp"
     resumes: bool = False
     userinfo: bool = False
@@ -76,8 +83,9 @@ class Scheme(NamedTuple):
     within: str | None = None
     told_apart_by: tuple[str, ...] = ()
     listed: bool = False
-    beside: Callable[..., Url] | None = None
+    beside: Callable[..., Url | None] | None = None
     tree: Tree | None = None
+    walked_as: Callable[[Any], str | None] | None = None
     stands_for: Callable[[Any], str | None] | None = None
     counted: tuple[str, ...] = ()
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 from protocols.errors import NetworkError, TimedOut
+from protocols.values import NamedTuple, dataclass
 
 if TYPE_CHECKING:  # a plan is made without the rest of the contract
-    from protocols.connection import Exchange
+    from protocols.connection import Exchange, Packing
     from protocols.contract import Credentials, Line, LocalFile, PipelineState
     from protocols.filter import Filter
     from protocols.reply import Reply
@@ -50,10 +50,12 @@ class Connect(NamedTuple):
 
 class Acquire(NamedTuple):
     """Go on with a connection that an earlier dialogue kept, or open a new one: see `Gate.acquire`.
-    Answered with what that dialogue had to say of it; None says that it is new."""
+    Answered with what that dialogue had to say of it; None says that it is new. Of several that one is taken
+    of which what was said `suits`, if there is one."""
 
     pool_key: Hashable
     tls: bool = False
+    suits: Callable[[object], bool] | None = None
 
 
 class Bare:
@@ -190,6 +192,13 @@ class Skim(NamedTuple, Generic[T]):
 class StartTls(Bare):
     """Go on inside TLS. Octets that came before the handshake are no part of it and are refused:
     what was sent in the clear is not to be taken for what was protected (CVE-2021-22947)."""
+
+
+class StartPacking(NamedTuple):
+    """From here on both sides compress what they say in a pipeline, and `machine` does and undoes it. Octets
+    that came before are refused, as with `StartTls`."""
+
+    machine: Packing
 
 
 class RequestCredentials(NamedTuple):
@@ -339,6 +348,11 @@ class RequestAgreed(Bare):
     """Answered with the protocol that the peer chose in the TLS handshake, None where it chose none."""
 
 
+class RequestEnd(Bare):
+    """Answered with whether the end that was heard is one that TLS proves (close_notify); None in the
+    clear, where nobody can tell."""
+
+
 class Note(NamedTuple):
     """A branch that the ideal case does not take, or a fact for the person who reads the plan."""
 
@@ -347,9 +361,9 @@ class Note(NamedTuple):
 
 Step: TypeAlias = (
     "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | Keep | OpenFile"
-    " | ReadNames | Say | Upload | Hear[Any] | Peek[Any] | Skim[Any] | StartTimer | StartTls"
+    " | ReadNames | Say | Upload | Hear[Any] | Peek[Any] | Skim[Any] | StartTimer | StartTls | StartPacking"
     " | RequestCredentials | Random | OpenData | AwaitData[Any] | CloseData | OpenDatagrams | Carry"
-    " | Begin | Give | Pass | RequestPeer | RequestAgreed | Note | Rest"
+    " | Begin | Give | Pass | RequestPeer | RequestAgreed | RequestEnd | Note | Rest"
 )
 Dialogue: TypeAlias = Generator[Step, object, R]
 

@@ -16,10 +16,11 @@ import re
 from binascii import a2b_base64
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, NetworkError, Refused
+from protocols.values import NamedTuple
 
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[Rest | None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
+_LEAST_SECRET = 4  # a shorter answer is in everything that a peer says
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
 _IAC = 0xFF
@@ -76,18 +78,21 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
     return Line(sent, shown, secrets)
 
 
-def encode_block(first: Line, values: tuple[bytes, ...]) -> Line:
+def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False) -> Line:
     """A line followed by a dot-terminated block: Gopher+'s `+-1` form (RFC 1738 3.4.9).
 
     The one legal way to send more lines because of one URL. Each value becomes a line; a value that
-    is a lone period cannot be told from the end and is refused, as are CR, LF and NUL.
+    is a lone period cannot be told from the end and is refused, as are CR, LF and NUL. Those that are
+    `hidden` are shown as one `****`.
     """
     for value in values:
         _check_word(value)
         if value == b".":
             raise Refused("S03", "a form's answer may not be a lone period: it would end the form")
     block = b"".join(value + _CRLF for value in (b"+-1", *values, b"."))
-    return Line(first.octets + block, first.shown + block)
+    shown = b"+-1" + _CRLF + _HIDDEN + _CRLF + b"." + _CRLF if hidden else block
+    secrets = tuple(value for value in values if len(value) >= _LEAST_SECRET) if hidden else ()
+    return Line(first.octets + block, first.shown + shown, secrets)
 
 
 def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
@@ -179,6 +184,12 @@ def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
     if not binary:
         sent = _LONE_CR.sub(b"\r\0", sent)
     return Line(sent, _HIDDEN)
+
+
+def encode_keys(octets: bytes, *, binary: bool = False) -> Line:
+    """Keys as they are pressed in such a session: each carriage return is an Enter, whatever key follows."""
+    sent = octets.replace(b"\xff", b"\xff\xff")
+    return Line(sent if binary else sent.replace(b"\r", b"\r\0"), _HIDDEN)
 
 
 def encode_entered(text: bytes, *, binary: bool = False) -> Line:

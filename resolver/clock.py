@@ -32,9 +32,10 @@ class Clock:
     ) -> None:
         self.loop = running()
         self._limit = limit
+        self.is_bound = limit is not None
         self._missed = missed
         self.started = self.loop.current_time()
-        self._deadline = float("inf") if limit is None else self.started + limit
+        self.deadline = float("inf") if limit is None else self.started + limit
 
     @classmethod
     def for_head(cls, limits: Limits) -> Clock:
@@ -47,7 +48,7 @@ class Clock:
 
     @property
     def is_over(self) -> bool:
-        return self.loop.current_time() >= self._deadline
+        return self.loop.current_time() >= self.deadline
 
     async def pause(self) -> None:
         """Others get their turn. `TimedOut` behind the deadline."""
@@ -60,10 +61,14 @@ class Clock:
 
     @contextmanager
     def _bound(self) -> Iterator[None]:
-        with self.loop.move_on_at(self._deadline) as scope:
+        with self.loop.move_on_at(self.deadline) as scope:
             yield
         if scope.cancelled_caught:
-            raise TimedOut(f"timed out: {self._missed.format(self._limit)}")
+            raise self.over()
+
+    def over(self) -> TimedOut:
+        """What is said behind the deadline."""
+        return TimedOut(f"timed out: {self._missed.format(self._limit)}")
 
 
 class Pace:

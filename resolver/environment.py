@@ -1,16 +1,26 @@
-"""What the process was told about proxies and its terminal: the one place that reads it, once a run."""
+"""What the process was told about proxies, its terminal, and where its person keeps files for programs: the
+one place that reads it, once a run."""
 
 from __future__ import annotations
 
 import os
 
-from resolver.policy.proxies import proxy_variables
-
 
 def proxies_here(proxy: str | None = None) -> dict[str, str]:
     """The proxy variables that are set, and what shows that this is a CGI program; and the `proxy` that the
     caller names (see `proxy_variables`)."""
+    from resolver.policy.proxies import proxy_variables  # a start asks where files are, and for no policy
+
     return proxy_variables(os.environ, proxy)
+
+
+def own_folder() -> str | None:
+    """Where the person's files for this program stand, if anywhere: a relative directory is none (XDG Base
+    Directory)."""
+    home = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(home):
+        home = os.path.expanduser("~/.config")
+    return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
 
 def colours_here() -> dict[str, str]:

@@ -11,10 +11,10 @@ of different ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from protocols.location import Finding
+from protocols.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

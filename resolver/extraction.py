@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain, combinations, islice
 
+from protocols.values import dataclass
 from resolver.registry import SCHEMES
 
 #: Readings of one URL besides the first: all there are for up to six doubtful hyphens. Of more, those

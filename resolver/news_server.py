@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from protocols.authority import parse_login
 from protocols.errors import InvalidUrl, NotConfigured
 from protocols.location import Url, UrlText
+from protocols.values import NamedTuple
 from resolver import registry
 from resolver.policy.subject import Server
 

@@ -7,8 +7,7 @@ The steps come from the scheme's own dialogue, driven with the answers of a will
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never, cast
+from typing import TYPE_CHECKING, TypeAlias, assert_never, cast
 
 from protocols.brief import brief, quoted
 from protocols.connection import Line
@@ -40,9 +39,11 @@ from protocols.step import (
     ReadNames,
     RequestAgreed,
     RequestCredentials,
+    RequestEnd,
     RequestPeer,
     Say,
     Skim,
+    StartPacking,
     StartRequest,
     StartResponse,
     StartTimer,
@@ -50,6 +51,7 @@ from protocols.step import (
     Step,
     Upload,
 )
+from protocols.values import NamedTuple, replace
 from protocols.wire import Rest
 from resolver import registry
 from resolver.gateways import no_handler, through_gateway
@@ -270,8 +272,12 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
             return {"action": "note", "text": text}
         case RequestAgreed():
             return {"action": "note", "text": "a peer that chooses HTTP/2 is asked the same in its frames"}
+        case RequestEnd():
+            return None
         case StartTls():
             return {"action": "note", "text": "TLS begins on this connection"}
+        case StartPacking():
+            return {"action": "note", "text": "compression begins, both ways; what follows is shown without"}
         case CloseData():
             return {
                 "action": "note",

@@ -111,6 +111,11 @@ def find(name: str) -> Scheme | None:
     return found if isinstance(found, Scheme) else None
 
 
+def is_ours(scheme: Scheme) -> bool:
+    """Is it a row of this package, and not a plug-in's or one that was registered?"""
+    return scheme.name in SCHEMES
+
+
 def lacks(name: str) -> str | None:
     """What this installation would need for the scheme of that name, and how to install it, in a sentence;
     None where nothing is missing, or nobody knows the scheme."""
@@ -161,6 +166,11 @@ def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dial
     assert scheme.converse is not None
     begin: Callable[[Url, Options, Limits], Dialogue] = _attribute(scheme.converse)
     return begin(url, options, limits)
+
+
+def load(place: str) -> Any:
+    """What is at `module:name`, for who stands below that module, or has no need of it most of the time."""
+    return _attribute(place)
 
 
 @cache

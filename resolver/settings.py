@@ -8,13 +8,14 @@ if nobody had said anything.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from protocols.options import Limits, Options
+from protocols.values import replace
 
 if TYPE_CHECKING:
+    from resolver.disk.group_commit import Sync
     from resolver.events import OnEvent
     from resolver.gate import Family, Given
     from resolver.hosts import Host
@@ -112,6 +113,11 @@ class Settings(NetworkSettings, total=False):
 
     segments_per_host: int | None
     """How many of them one host gets, of all objects together: 2 where nobody says, http 6."""
+
+    sync: Sync | None
+    """When saved files get to the disk: `group` before they get their names, those that end together in one
+    step; `always` each for itself, and its name before `save` returns; `never` when the system writes them,
+    so that a loss of power may leave some empty. `group` where nobody says."""
 
     patience: RetryPolicy | None
     """How often to try, and how long to wait in between: one try where nobody says; `save` has five."""

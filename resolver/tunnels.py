@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from protocols.errors import UnsupportedScheme
 from protocols.location import Url
 from protocols.options import Via
 from protocols.step import Dialogue
+from protocols.values import NamedTuple
 from resolver import registry
 from resolver.policy import Endpoint, proxy_for
 

@@ -8,13 +8,13 @@ the first finding raised. Nothing is trimmed, repaired or looked up, and a URL i
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from os import PathLike, fsdecode
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Url, UrlText
 from protocols.syntax import find, invalid
+from protocols.values import replace
 from resolver import registry
 from resolver.tracebacks import outermost
 
@@ -102,6 +102,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     url_text = _read_common(text)
     url_text.may_have_zone = zoned
     scheme = registry.find(url_text.scheme)
+    is_ours = url_text.scheme in registry.SCHEMES
     url: Url
     if scheme is None:
         from protocols import other  # also below: few URLs are of a scheme without a module
@@ -110,12 +111,15 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     else:
         url_text.default_port = scheme.default_port
         url = scheme.parse(url_text)
-        if url_text.scheme not in registry.SCHEMES:
+        if not is_ours:
             _hide_password(url_text)
     if strict and url_text.findings:
         finding, position = next(iter(url_text.findings.items()))
         raise invalid(text, finding, "not written as RFC 1738 has it", position)
-    return replace(
+    if is_ours:
+        url_text.complete(url)
+        return url
+    return replace(  # a plug-in may have it still
         url,
         text=text,
         fragment=url_text.fragment,

@@ -36,12 +36,6 @@ _REPEATABLE = (Hear, Peek, StartResponse, StartRequest, CloseData, Note, Rest)
 _OF_THE_BODY = (Begin, Give, Pass)
 
 
-def hold(dialogue: Dialogue[object], gate: Gate) -> AbstractAsyncContextManager[Reply]:
-    """The reply that a dialogue begins, with the rest of the dialogue as its body. On leaving, everything
-    that was opened is closed, or kept where the dialogue came to its end and said so."""
-    return Conversation(dialogue, gate)
-
-
 class Conversation:
     """One dialogue performed on connections that the gate opens.
 
@@ -189,3 +183,8 @@ class Conversation:
             except ResolveError as error:
                 advance = partial(self._dialogue.throw, error)
             self._broken_off = None
+
+
+#: The reply that a dialogue begins, with the rest of the dialogue as its body. On leaving, everything that
+#: was opened is closed, or kept where the dialogue came to its end and said so.
+hold: Callable[[Dialogue[object], Gate], AbstractAsyncContextManager[Reply]] = Conversation

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Hashable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TypeVar, cast
 
@@ -36,9 +36,11 @@ from protocols.step import (
     ReadNames,
     RequestAgreed,
     RequestCredentials,
+    RequestEnd,
     RequestPeer,
     Say,
     Skim,
+    StartPacking,
     StartRequest,
     StartResponse,
     StartTimer,
@@ -58,7 +60,7 @@ class Performer:
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._opened = AsyncExitStack()
+        self._opened: AbstractAsyncContextManager[object] | None = None
         self._stream: Stream | None = None
         self._pooled: PooledConnection | None = None
         self._slot: Slot | None = None
@@ -106,7 +108,9 @@ class Performer:
         finally:
             if self._exchanges is not None:
                 await self._exchanges.aclose()
-            await self._opened.aclose()
+            opened, self._opened = self._opened, None
+            if opened is not None:
+                await opened.__aexit__(None, None, None)
 
     async def perform(self, step: Step) -> object:
         """Do what one step asks for; its answer. What breaks is raised."""
@@ -123,12 +127,10 @@ class Performer:
                 await self.rest()
             case Connect(tls=tls):
                 await self._connect(tls)
-            case RequestPeer():
-                return self.stream.peer
-            case RequestAgreed():
-                return self.stream.agreed
-            case Acquire(pool_key=pool_key, tls=tls):
-                return await self._acquire(pool_key, tls)
+            case RequestPeer() | RequestAgreed() | RequestEnd():
+                return self._tell(step)
+            case Acquire():
+                return await self._acquire(step)
             case JoinPipeline():
                 return await self._join(step)
             case StartRequest():
@@ -149,8 +151,8 @@ class Performer:
                 return self._skim(reader)
             case StartTimer(seconds=seconds):
                 self._timer = self._gate.timer(seconds)
-            case StartTls():
-                await self._start_tls()
+            case StartTls() | StartPacking():
+                await self._turn(step)
             case RequestCredentials(user=user, challenged=challenged):
                 return await self._gate.credentials(user, challenged=challenged)
             case Random(octets=count):
@@ -169,28 +171,38 @@ class Performer:
                 raise AssertionError("the body is taken, not performed")
         return None
 
+    def _tell(self, step: RequestPeer | RequestAgreed | RequestEnd) -> object:
+        match step:
+            case RequestPeer():
+                return self.stream.peer
+            case RequestAgreed():
+                return self.stream.agreed
+            case RequestEnd():
+                return self.stream.close_notify_seen if self.stream.secured else None
+
     async def _connect(self, tls: bool) -> None:
         """In place of an earlier connection."""
-        if self._stream is not None:
+        self._stream = await self._open(self._gate.connect(tls=tls))
+
+    async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
+        """There is one connection or file at a time: another one is opened in place of it."""
+        if self._stream is not None or self._file is not None:
             await self._begin_anew()
-        self._stream = await self._opened.enter_async_context(self._gate.connect(tls=tls))
+        opened = await opening.__aenter__()
+        self._opened = opening
+        return opened
 
     async def _open_file(self, segments: tuple[bytes, ...]) -> LocalFile:
-        self._file = await self._opened.enter_async_context(self._gate.open_file(segments))
+        self._file = await self._open(self._gate.open_file(segments))
         return self._file
 
-    async def _acquire(self, pool_key: Hashable, tls: bool) -> object | None:
-        if self._stream is not None:
-            await self._begin_anew()
-        self._pooled = await self._opened.enter_async_context(self._gate.acquire(pool_key, tls=tls))
+    async def _acquire(self, step: Acquire) -> object | None:
+        self._pooled = await self._open(self._gate.acquire(step.pool_key, tls=step.tls, suits=step.suits))
         self._stream = self._pooled.stream
         return self._pooled.state
 
     async def _join(self, step: JoinPipeline) -> Joined:
-        if self._stream is not None:
-            await self._begin_anew()
-        slot = self._gate.join(step.key, step.state, tls=step.tls, anew=step.anew)
-        self._slot = await self._opened.enter_async_context(slot)
+        self._slot = await self._open(self._gate.join(step.key, step.state, tls=step.tls, anew=step.anew))
         self._stream = self._slot.stream
         state = self._slot.state
         assert isinstance(state.buffer, Buffer)
@@ -228,10 +240,16 @@ class Performer:
             return cast(T, done.value)
         return None
 
-    async def _start_tls(self) -> None:
-        if self.buffer:
+    async def _turn(self, step: StartTls | StartPacking) -> None:
+        """What came before belongs to neither side of the turn."""
+        if self.buffer and isinstance(step, StartTls):
             raise ProtocolError(f"{len(self.buffer)} octets came in the clear where TLS had to begin")
-        await self.stream.start_tls()
+        if self.buffer:
+            raise ProtocolError(f"{len(self.buffer)} octets came as they are where compression had to begin")
+        if isinstance(step, StartPacking):
+            self.slot.start_packing(step.machine)
+        else:
+            await self.stream.start_tls()
 
     async def _speak(
         self, speak: Callable[[], Awaitable[None]], unless: Unless[object] | None
@@ -307,7 +325,8 @@ class Performer:
         elif self.buffer.broken is not None:
             raise self.buffer.broken
         else:
-            receive = self.stream.receive
+            assert self._stream is not None, "the dialogue has not connected"
+            receive = self._stream.receive
             self.buffer.feed(await (receive() if self._timer is None else self._timer.run(receive)))
 
     async def rest(self) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import cast
 
 from protocols.contract import BuiltUrl, Entry, FileStatus, JsonValue, Kind, LocalFile, Reply
 from protocols.file.url import FileUrl, build, encode_segment
 from protocols.step import Begin, Dialogue, Give, ReadNames
+from protocols.values import replace
 
 #: Octets of lines that a body gives in one piece.
 _PIECE = 16_384

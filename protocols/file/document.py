@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocols.errors import Changed, Truncated
@@ -10,6 +9,7 @@ from protocols.location import Kind
 from protocols.options import Options, Validators
 from protocols.reply import Reply
 from protocols.step import Begin, Dialogue, Pass, Passed, pass_on
+from protocols.values import replace
 
 if TYPE_CHECKING:  # a plan opens nothing
     from protocols.contract import LocalFile

@@ -28,7 +28,7 @@ FTP = Scheme(
     within="cwds",
     listed=True,
     beside=with_name,
-    tree=Tree(names_of, as_directory),
+    tree=Tree(names_of, as_directory, stays=True),
     converse="protocols.ftp.dialogue:retrieve",
     refine={"type": with_typecode},
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocols.ftp.control import refusal, shown_command
@@ -14,6 +13,7 @@ from protocols.ftp.session import Session, enter, request_fact, request_time
 from protocols.location import Kind
 from protocols.reply import Reply
 from protocols.step import Dialogue, Note
+from protocols.values import replace
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime

@@ -7,7 +7,7 @@ segment is dropped, joined or normalized.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from protocols.errors import Disconnected, InvalidUrl, TryLater
 from protocols.ftp.control import Closing, Control, command, refusal, shown_command
@@ -15,7 +15,7 @@ from protocols.ftp.data_connection import open_data, set_type
 from protocols.ftp.description import describe
 from protocols.ftp.directory import list_names
 from protocols.ftp.login import is_implicit
-from protocols.ftp.reuse import SessionState, login_key
+from protocols.ftp.reuse import SessionState, login_key, stands_in
 from protocols.ftp.session import NotReusable, Session, arrive, enter, request_size, request_time, return_to
 from protocols.ftp.transfer import Form, Refusal, Transfer, refuse_transfer, settle, transfer
 from protocols.ftp.url import FtpUrl
@@ -23,6 +23,7 @@ from protocols.location import Kind
 from protocols.options import Limits, Options, Validators
 from protocols.reply import Reply
 from protocols.step import Acquire, Begin, Connect, Dialogue, Note
+from protocols.values import replace
 
 
 def retrieve(
@@ -38,8 +39,8 @@ def retrieve(
     options, limits = options or Options(), limits or Limits()
     check_expressible(url)
     check_arguments(url)
-    tls, tries = is_implicit(url), 2
-    while (state := (yield Acquire(login_key(url, options), tls))) is not None:
+    tls, tries, suits = is_implicit(url), 2, partial(stands_in, url.cwds)
+    while (state := (yield Acquire(login_key(url, options), tls, suits))) is not None:
         assert isinstance(state, SessionState)
         session = Session(Control(limits, state), url, options)
         try:
@@ -145,13 +146,16 @@ def _measure_text(session: Session) -> Dialogue[Transfer]:
 
 def _measure(session: Session) -> Dialogue[Transfer]:
     """SIZE asks only, so it may be refused. MDTM where a file will have the time, or octets are held
-    already and may be outdated."""
-    size = yield from request_size(session)
-    modified = None
+    already and may be outdated. Neither of what a listing told, unless it may be outdated, too."""
     options = session.options
-    if options.start or options.stop is not None or options.want == "file":
+    is_part = options.start or options.stop is not None
+    size, modified, _ = Validators() if is_part else options.listed
+    is_listed = size is not None
+    if not is_listed:
+        size = yield from request_size(session)
+    if modified is None and (is_part or options.want == "file"):
         modified = yield from request_time(session)
-    return Transfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), Form.FILE)
+    return Transfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), Form.FILE, is_listed)
 
 
 def _restart(session: Session, planned: Transfer) -> Dialogue[Transfer]:

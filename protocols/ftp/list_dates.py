@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
-from typing import NamedTuple
+
+from protocols.values import NamedTuple
 
 _MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
 _NAME = b"(?i:" + b"|".join(_MONTHS) + b")"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import NamedTuple
 
 from protocols.ftp.list_dates import DATE, ListDate, at_second, parse_date
 from protocols.location import Kind
+from protocols.values import NamedTuple
 
 LARGEST = 2**63 - 1
 
@@ -66,7 +66,8 @@ class Oddity(NamedTuple):
 
 
 class ListLine(NamedTuple):
-    """What a line says. `size_text` is a size that was rounded; `special` is nothing to be retrieved."""
+    """What a line says. `size_text` is a size that was rounded; `special` is nothing to be retrieved; `mode`
+    is what Unix lets whom do."""
 
     name: bytes
     kind: Kind = Kind.UNKNOWN
@@ -77,6 +78,7 @@ class ListLine(NamedTuple):
     unique: str | None = None
     special: bool = False
     oddity: Oddity | None = None
+    mode: str | None = None
 
 
 def is_heading(line: bytes, *, first: bool) -> bool:
@@ -135,6 +137,7 @@ def _read_unix(line: bytes, now: datetime | None) -> ListLine | None:
         read = ListLine(found["name"], kind, date=date, special=special, oddity=oddity)
     else:
         return None
+    read = read._replace(mode=mode[0].decode("ascii"))
     return _link(read, found["size"]) if kind is Kind.LINK else _sized(read, found["size"])
 
 

@@ -9,7 +9,6 @@ entry: one that is not understood has no URL, and is told of once a listing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 
 from protocols.contract import BuiltUrl, Entry, Finding, JsonValue, Kind, Limits
@@ -18,6 +17,7 @@ from protocols.ftp.facts import parse_time
 from protocols.ftp.list_line import LARGEST, ListLine, is_heading, read_line
 from protocols.ftp.url import FtpUrl, build
 from protocols.syntax import encode
+from protocols.values import replace
 
 #: Octets of names that are held to see what they begin with: enough to know what a server does.
 _HELD = 8_192
@@ -303,6 +303,7 @@ def _as_read(entry: Entry, read: ListLine) -> Entry:
         "size_text": read.size_text,
         "link": None if read.target is None else read.target.decode("utf-8", "surrogateescape"),
         "unique": read.unique,
+        "mode": read.mode,
     }
     return replace(
         entry,

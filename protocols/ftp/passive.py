@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from typing import NamedTuple
 
 from protocols.errors import ProtocolError
 from protocols.ftp.reply import ControlReply
+from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader, Rest
 
 _ENTERING_EXTENDED = 229

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from typing import NamedTuple
 
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError
 from protocols.options import Limits
+from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
 #: Servers under test send 300 lines of 17,000 octets; none of a kind that is meant to be read sends more.

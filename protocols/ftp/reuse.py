@@ -9,10 +9,10 @@ with nothing else and never combined. All this is state and no I/O; a pool keeps
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 
 from protocols.ftp.url import FtpUrl
 from protocols.options import Options
+from protocols.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,11 @@ class LoginKey:
     password: bytes | None = field(repr=False)
     anonymous_password: bytes | None = field(repr=False)
     tls: str = "never"
+
+
+def stands_in(cwds: tuple[bytes, ...], state: object) -> bool:
+    """Is a connection in this state where these CWDs lead?"""
+    return isinstance(state, SessionState) and state.route(cwds) is Route.STAY
 
 
 def login_key(url: FtpUrl, options: Options) -> LoginKey:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from protocols.ftp.control import Control, refusal, shown_command
 from protocols.ftp.facts import parse_path, parse_size, parse_time
@@ -12,6 +12,7 @@ from protocols.ftp.reuse import Route, SessionState
 from protocols.ftp.url import FtpUrl
 from protocols.options import Options
 from protocols.step import Dialogue
+from protocols.values import NamedTuple
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from protocols.errors import Disconnected, ProtocolError, TimedOut, Truncated
+from protocols.errors import Changed, Disconnected, ProtocolError, TimedOut, Truncated
 from protocols.ftp.control import PRELIMINARY_LIMIT, Closing, Control, refusal, shown_command
 from protocols.ftp.reply import ControlReply
 from protocols.ftp.text import NetworkText
@@ -30,6 +29,7 @@ from protocols.step import (
     hear,
     pass_on,
 )
+from protocols.values import NamedTuple
 
 
 class Form(enum.Enum):
@@ -43,10 +43,12 @@ class Form(enum.Enum):
 
 
 class Transfer(NamedTuple):
-    """What is to be transferred: the facts that are known before, and what its octets are."""
+    """What is to be transferred: the facts that are known before, and what its octets are. `is_listed` where
+    a listing said how many, which then may be more than there are now (RFC 3659 7.5.7)."""
 
     reply: Reply
     form: Form
+    is_listed: bool = False
 
     @property
     def expected(self) -> int | None:
@@ -188,6 +190,9 @@ def _check_whole(
     if secured and not passed.close_notify:
         raise _cut(f"{doing}: the data connection ended without TLS's close_notify", received, planned)
     if expected is not None and received < expected:
+        if planned.is_listed:
+            words = f"{doing}: fewer octets came than were listed, {_count(received, planned)}"
+            raise Changed(words, again=True)
         raise _cut(f"{doing}: fewer octets came than SIZE had given", received, planned)
     proofs = {"final-reply": True, "close-notify": secured, "length": received == expected}
     return Whole(received, frozenset(word for word, shown in proofs.items() if shown), final.octets)

@@ -7,7 +7,7 @@ reply: `answer` and `records`, and of its octets `content` and `periods`.
 
 from __future__ import annotations
 
-from protocols.gopher.url import GopherUrl, as_menu, build, names_of, parse, with_search, with_view
+from protocols.gopher.url import GopherUrl, as_menu, build, names_of, parse, with_name, with_search, with_view
 from protocols.scheme import Scheme, Tree
 
 __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
@@ -29,6 +29,7 @@ GOPHER = Scheme(
     default_port=70,
     named_by=("selector",),
     tree=Tree(names_of, as_menu),
+    beside=with_name,
     stands_for=_stands_for,
     parse=parse,
     build=build,

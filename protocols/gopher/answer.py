@@ -6,7 +6,7 @@ What it is has been found out by looking at it (`reading`), and nothing of it ha
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from protocols.gopher.content import Completeness, Content
 from protocols.gopher.request import SAFE_REQUEST, Command, Requested
@@ -14,6 +14,7 @@ from protocols.gopher.url import GopherUrl
 from protocols.location import Kind
 from protocols.reply import Reply
 from protocols.step import Begin, Dialogue
+from protocols.values import NamedTuple
 
 if TYPE_CHECKING:
     from protocols.entry import EntryReader

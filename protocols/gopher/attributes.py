@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from protocols.errors import LimitExceeded
@@ -16,6 +15,7 @@ from protocols.gopher.item import MenuItem, display_text, line_text, parse_item
 from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
 from protocols.gopher.views import View, parse_view
 from protocols.instant import in_utc
+from protocols.values import dataclass
 
 INFO = "INFO"
 

@@ -7,9 +7,8 @@ way to somewhere else: a link, a telnet session, a phone book.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, Refused
 from protocols.gopher.answer import OCTETS, Answer, Shape
@@ -26,6 +25,7 @@ from protocols.location import JsonValue, Kind
 from protocols.options import Limits, Options
 from protocols.reply import Reply
 from protocols.step import Begin, Connect, Dialogue, Note, Peek, Say, hear
+from protocols.values import NamedTuple, replace
 
 if TYPE_CHECKING:
     from protocols.connection import Line

@@ -9,13 +9,13 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from protocols.errors import Refused
 from protocols.gopher.item import display_text
 from protocols.gopher.url import GopherUrl, with_gopherplus
 from protocols.location import Finding, JsonValue
+from protocols.values import dataclass
 from protocols.wire import encode_block, encode_line
 
 #: More than any person types; the whole of a form in a URL is smaller anyway.

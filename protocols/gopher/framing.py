@@ -10,9 +10,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Generator
-from dataclasses import dataclass, field
 
 from protocols.errors import Disconnected, ProtocolError
+from protocols.values import dataclass, field
 from protocols.wire import Buffer
 
 #: Room for a sign, 18 digits and blanks; a line longer than this is no header.

@@ -7,7 +7,6 @@ an item that gives none is *unusable* and says why, and the menu goes on.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain, repeat
 
 from protocols.authority import build_host, build_login, build_port, build_userinfo
@@ -15,6 +14,7 @@ from protocols.errors import InvalidUrl
 from protocols.gopher.url import GopherUrl
 from protocols.location import BuiltUrl, HostUrl, JsonValue
 from protocols.syntax import encode
+from protocols.values import dataclass
 
 #: Rule S20: the schemes that a `URL:` selector may lead to.
 LINKED_SCHEMES = ("http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
 
 from protocols.location import Kind
+from protocols.values import dataclass
 
 
 class Reading(enum.Enum):
@@ -76,21 +76,22 @@ ITEM_TYPES: dict[str, ItemType] = {row.character: row for row in _TABLE}
 #: As many first octets as the longest signature needs.
 SIGNATURE_LENGTH = 12
 
-_SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
-    (re.compile(rb"GIF8[79]a"), "image/gif"),
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"II\*\0|MM\0\*"), "image/tiff"),
-    (re.compile(rb"BM"), "image/bmp"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
-    (re.compile(rb"%PDF-"), "application/pdf"),
-    (re.compile(rb"\.snd"), "audio/basic"),
-    (re.compile(rb"RIFF....WAVE", re.DOTALL), "audio/wav"),
-    (re.compile(rb"OggS"), "audio/ogg"),
-    (re.compile(rb"ID3"), "audio/mpeg"),
-    (re.compile(rb"RIFF....AVI ", re.DOTALL), "video/x-msvideo"),
-    (re.compile(rb"\0\0\x01\xba"), "video/mpeg"),
-    (re.compile(rb"....ftyp", re.DOTALL), "video/mp4"),
+#: Compiled where one is looked for: most types leave no question open.
+_SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (rb"GIF8[79]a", "image/gif"),
+    (rb"\x89PNG\r\n\x1a\n", "image/png"),
+    (rb"\xff\xd8\xff", "image/jpeg"),
+    (rb"II\*\0|MM\0\*", "image/tiff"),
+    (rb"BM", "image/bmp"),
+    (rb"(?s)RIFF....WEBP", "image/webp"),
+    (rb"%PDF-", "application/pdf"),
+    (rb"\.snd", "audio/basic"),
+    (rb"(?s)RIFF....WAVE", "audio/wav"),
+    (rb"OggS", "audio/ogg"),
+    (rb"ID3", "audio/mpeg"),
+    (rb"(?s)RIFF....AVI ", "video/x-msvideo"),
+    (rb"\0\0\x01\xba", "video/mpeg"),
+    (rb"(?s)....ftyp", "video/mp4"),
 )
 
 
@@ -109,6 +110,6 @@ def media_type_of(item_type: ItemType, first: bytes) -> str | None:
         return item_type.media_type
     family, _, open_ended = item_type.media_type.partition("/")
     for signature, media_type in _SIGNATURES:
-        if signature.match(first) and (open_ended != "*" or media_type.startswith(f"{family}/")):
+        if re.match(signature, first) and (open_ended != "*" or media_type.startswith(f"{family}/")):
             return media_type
     return item_type.media_type

@@ -6,7 +6,7 @@ is too long must spoil nothing but itself: it comes out cut, and marked.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from protocols.values import NamedTuple
 
 #: Far above any line a server means; what Limits.line is by default.
 LINE_LIMIT = 65_536

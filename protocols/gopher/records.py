@@ -4,7 +4,6 @@ directory, one entry each."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocols.entry import Entry
@@ -25,6 +24,7 @@ from protocols.gopher.url import GopherUrl
 from protocols.location import Finding, JsonValue, Kind
 from protocols.reply import Reply
 from protocols.step import Begin, Dialogue, Give
+from protocols.values import replace
 
 if TYPE_CHECKING:
     from protocols.entry import EntryReader

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import NamedTuple
 
 from protocols.connection import Line
 from protocols.errors import Refused
-from protocols.gopher.url import GopherUrl
+from protocols.gopher.url import ANSWERS, GopherUrl
+from protocols.values import NamedTuple
 from protocols.wire import encode_block, encode_line
 
 #: Rule S02: the longest request line that is sent, without its CR LF; a whole line of SAFE_REQUEST octets
@@ -128,4 +128,6 @@ def encode_request(url: GopherUrl) -> Line:
     line = encode_line(*words, sep=b"\t")
     if (length := line_length(line) - 2) > REQUEST_LIMIT:
         raise Refused("S02", f"a request of {length} octets; gopher takes {REQUEST_LIMIT}")
-    return line if command.answers is None else encode_block(line, command.answers)
+    if command.answers is None:
+        return line
+    return encode_block(line, command.answers, hidden=url.place(ANSWERS) is not None)

@@ -4,7 +4,6 @@ same item, asked for in another way."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 from protocols.authority import build_login, parse_hostport
 from protocols.errors import InvalidUrl
@@ -20,7 +19,10 @@ from protocols.syntax import (
     position_at,
     take,
 )
+from protocols.values import dataclass, replace
 
+#: The place of what a form is filled in with, where some of it was typed hidden: it is shown nowhere.
+ANSWERS = "answers"
 _LINE_END = re.compile(rb"[\r\n]")
 _TAB = "%09"  # the one escape that is a delimiter (RFC 1738 3.4.2)
 
@@ -109,6 +111,22 @@ def names_of(url: GopherUrl) -> tuple[bytes, ...]:
 def as_menu(url: GopherUrl) -> GopherUrl:
     """A menu is told by its type alone."""
     return url
+
+
+def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
+    """The item of the last name, in the menu of those before it, below the one that this selector seems to be
+    in: most servers make it of a path. The name may be given with that path. None for an item of text: its
+    line ends are whatever suits the server, so that nothing which is said of the file holds for what comes;
+    and for one that is searched for, or answered to."""
+    from protocols.gopher.item_types import Reading, find_type  # hardly any URL is asked for its neighbours
+
+    gopherplus = url.gopherplus or b"+"
+    asked = url.search or gopherplus[:1] != b"+" or b"\t" in gopherplus
+    if asked or find_type(url.gophertype).reading is not Reading.OCTETS:
+        return None
+    name, (menu, slash, _) = b"/".join(names), url.selector.rpartition(b"/")
+    selector = name if name.startswith(menu + slash) else menu + slash + name
+    return replace(url, selector=selector, search=None, gopherplus=None, text="", places=(), findings=())
 
 
 def with_search(url: GopherUrl, words: str) -> GopherUrl:

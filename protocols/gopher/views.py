@@ -8,10 +8,10 @@ is known is the view *requested*.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from protocols.gopher.item import display_text
 from protocols.location import JsonValue, Kind
+from protocols.values import dataclass
 
 MENU_VIEW = "application/gopher-menu"
 ATTRIBUTES_VIEW = "application/gopher+-menu"

@@ -6,7 +6,7 @@ or, inside TLS, with close_notify. Only then, and when nothing else came, may th
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import cast
 
 from protocols.errors import Disconnected, Truncated
 from protocols.http.codings import Decoding
@@ -16,6 +16,7 @@ from protocols.http.head import Framing, Head
 from protocols.location import Finding
 from protocols.reply import Reply
 from protocols.step import Dialogue, Give, Keep, Pass, Passed, Say, Skim, hear, pass_on
+from protocols.values import NamedTuple
 from protocols.wire import Reader, count_waiting
 
 _BODY = "the body, as long as the head says"

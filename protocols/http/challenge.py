@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+
+from protocols.values import NamedTuple
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _GAP = re.compile(r"[ \t,]*")

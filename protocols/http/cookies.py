@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from protocols.http.head import Head
 from protocols.http.url import HttpUrl
+from protocols.values import NamedTuple
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocols.errors import ResolveError
@@ -17,6 +16,7 @@ from protocols.location import Finding, Kind
 from protocols.options import Limits, Options, Validators
 from protocols.reply import Moved, Reply
 from protocols.step import Begin, Dialogue, Note
+from protocols.values import replace
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime

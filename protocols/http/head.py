@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import NamedTuple
 
 from protocols.errors import LimitExceeded, ProtocolError
 from protocols.options import Limits
+from protocols.values import NamedTuple
 
 #: Octets that all heads of one answer may have, interim ones (1xx) too: a thousand lines of 64 KiB would be
 #: 62 MiB. Browsers take 256 KiB to 400 KiB, curl 300 KiB.

@@ -10,13 +10,14 @@ import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from protocols.errors import NotConfigured, Refused
 from protocols.http.url import HttpUrl
 from protocols.location import HostUrl
 from protocols.options import Credentials, Options
 from protocols.step import Source
+from protocols.values import NamedTuple
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 

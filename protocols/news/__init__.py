@@ -1,9 +1,10 @@
-"""news, snews, nntp and nntps: RFC 1738 3.6 and 3.7, RFC 5538 (the URLs), RFC 3977, 4642, 4643 (NNTP).
+"""news, snews, nntp and nntps: RFC 1738 3.6 and 3.7, RFC 5538 (the URLs), RFC 3977, 4642, 4643, 8054 (NNTP).
 
 Octets: `commands`, `response` and `block`. What they mean: `article` with `header_text` and `dates`,
 `overview`, `groups`; `places` makes URLs of it, `facts` what a body begins with. What is sent: `request`
-for a URL, `negotiation` for what a server wants first, `dialogue` round both. `session` is the connection
-and the part that one dialogue has in it: there stands how requests are pipelined.
+for a URL, `negotiation` for what a server wants first, `compression` with `deflate` for what will be long,
+`dialogue` round all. `session` is the connection and the part that one dialogue has in it: there stands how
+requests are pipelined.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from protocols.news.url import (
     as_group,
     build_news,
     build_nntp,
+    by_number,
     names_of,
     parse_news,
     parse_nntp,
@@ -32,6 +34,7 @@ NEWS = Scheme(
     server=True,
     named_by=("message_id", "group"),
     listed=True,
+    walked_as=by_number,
     parse=parse_news,
     build=build_news,
     converse="protocols.news.dialogue:converse",

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from protocols.errors import LimitExceeded
 from protocols.news.block import Block
 from protocols.news.header_text import declared_charset, decode_field
 from protocols.options import Limits
+from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The commands this client knows, and nothing else goes out (RFC 3977, RFC 4642, RFC 4643).
+"""The commands this client knows, and nothing else goes out (RFC 3977, 4642, 4643, 8054).
 
 Of a URL only a checked group name, a checked message-id and an integer get into one. POST, IHAVE and
 whatever else would change a server are not among the verbs (S05).
@@ -7,10 +7,10 @@ whatever else would change a server are not among the verbs (S05).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 
 from protocols.connection import Line
 from protocols.errors import Refused
+from protocols.values import dataclass, field
 from protocols.wire import Secret, encode_line
 
 #: RFC 3977 3.1: octets of a command, CR LF included.
@@ -25,6 +25,7 @@ class Verb(enum.StrEnum):
     CAPABILITIES = "CAPABILITIES"
     MODE_READER = "MODE READER"
     STARTTLS = "STARTTLS"
+    COMPRESS_DEFLATE = "COMPRESS DEFLATE"
     AUTHINFO_USER = "AUTHINFO USER"
     AUTHINFO_PASS = "AUTHINFO PASS"
     GROUP = "GROUP"
@@ -39,8 +40,13 @@ class Verb(enum.StrEnum):
     QUIT = "QUIT"
 
 
-#: Nothing may be sent behind these before they are answered (RFC 3977 3.5, 5.3, RFC 4642, RFC 4643).
-ALONE = frozenset({Verb.MODE_READER, Verb.STARTTLS, Verb.AUTHINFO_USER, Verb.AUTHINFO_PASS, Verb.QUIT})
+#: Nothing may be sent behind these before they are answered (RFC 3977 3.5, 5.3, RFC 4642, 4643, 8054).
+ALONE = frozenset(
+    {
+        *(Verb.MODE_READER, Verb.STARTTLS, Verb.COMPRESS_DEFLATE),
+        *(Verb.AUTHINFO_USER, Verb.AUTHINFO_PASS, Verb.QUIT),
+    }
+)
 #: After these, if they are granted, another group is the selected one.
 SELECTING = frozenset({Verb.GROUP, Verb.LISTGROUP})
 #: The variants of LIST.

@@ -6,6 +6,8 @@ greeting of a new one before anything is sent, and meets what the server wants f
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -18,7 +20,15 @@ from protocols.errors import (
 from protocols.news.negotiation import Login, Negotiation, Precondition
 from protocols.news.request import Found, Request, request_of
 from protocols.news.response import Response, declined, read_status
-from protocols.news.session import NntpState, NotShareable, Reissue, Session, is_loopback, undivided
+from protocols.news.session import (
+    NntpState,
+    NotShareable,
+    Packed,
+    Reissue,
+    Session,
+    is_loopback,
+    undivided,
+)
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
 from protocols.step import Begin, Dialogue, EndResponse, Joined, JoinPipeline, Note, hear
@@ -66,15 +76,18 @@ def _find(
 ) -> Dialogue[tuple[Session, Found]]:
     """A connection that others have used may turn out to be dead, or be given up by them: then there is one
     that is new."""
-    anew = apart = False
+    anew = apart = unpacked = False
     while True:
-        session, is_new = yield from _reach(url, options, limits, anew=anew, apart=apart)
+        session, is_new = yield from _reach(url, options, limits, anew, apart, unpacked)
         try:
             negotiation = Negotiation(session, Login(url.user, url.password), options)
             return session, (yield from _get(session, negotiation, request, is_new))
         except NotShareable:
             yield EndResponse()
             apart = True
+        except Packed:
+            yield EndResponse()
+            unpacked = True
         except (Disconnected, Declined) as error:
             if not is_new and _is_dead(session, error):
                 anew = True
@@ -90,20 +103,22 @@ def _is_dead(session: Session, error: Disconnected | Declined) -> bool:
 
 
 def _reach(
-    url: NewsUrl | NntpUrl, options: Options, limits: Limits, *, anew: bool, apart: bool
+    url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool, apart: bool, unpacked: bool
 ) -> Dialogue[tuple[Session, bool]]:
     """Join a connection; is it new? Those who give other credentials, or want other TLS, never share it.
-    `news:` and `nntp:` do, but `apart`: that is for a scheme that credentials may be held for (S11)."""
+    `news:` and `nntp:` do, but `apart`: that is for a scheme that credentials may be held for (S11). One
+    that is `unpacked` is for who has to log in and met one that is compressed."""
     tls = url.scheme in ("snews", "nntps")
     state = NntpState(limits)
     state.tls = tls
-    key = ("nntp", url.user, url.password, options.tls, options.login_in_clear, apart and url.scheme)
+    key: tuple[Hashable, ...] = ("nntp", url.user, url.password, options.tls, options.login_in_clear)
+    key = (*key, apart and url.scheme, *(("unpacked",) if unpacked else ()))
     joined = yield JoinPipeline(key, state, tls=tls, anew=anew)
     if joined is not None:
         assert isinstance(joined, Joined)
         assert isinstance(joined.state, NntpState)
         state.private = tls or is_loopback(joined.peer)
-        return Session(joined.state, url.scheme), joined.state is state
+        return Session(joined.state, url.scheme, may_pack=not unpacked), joined.state is state
     return Session(state, url.scheme), True
 
 

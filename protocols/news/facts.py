@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from protocols.location import Finding, JsonValue, Kind
 from protocols.news.article import Head
 from protocols.news.places import article_urls, group_urls
@@ -11,6 +9,7 @@ from protocols.news.response import Selected, decode_text
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits
 from protocols.reply import Reply
+from protocols.values import NamedTuple
 
 _ARTICLE = "message/rfc822"
 _LISTING = "text/plain"

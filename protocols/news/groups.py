@@ -8,13 +8,13 @@ servers ignore a pattern, so names are matched again here.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from typing import NamedTuple
 
 from protocols.entry import Entry
 from protocols.location import Finding, JsonValue, Kind
 from protocols.news.block import Block, Lines
 from protocols.news.places import GroupUrl
 from protocols.news.response import decode_text, is_number
+from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
 #: Octets of LIST ACTIVE that wait for their descriptions, with those that came: ten times what 100,000

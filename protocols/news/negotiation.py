@@ -7,8 +7,6 @@ along, or where the caller has said that this does not matter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -22,9 +20,10 @@ from protocols.errors import (
 from protocols.location import Finding
 from protocols.news.commands import LISTS, READER_VERBS, Command, Verb
 from protocols.news.response import Response, declined, refusal
-from protocols.news.session import Session, undivided
+from protocols.news.session import Packed, Session, undivided
 from protocols.options import Credentials, Options
 from protocols.step import Dialogue, Note, RequestCredentials, StartTls
+from protocols.values import dataclass, field
 from protocols.wire import Secret
 
 _NOT_WITHOUT_TLS = (
@@ -90,6 +89,10 @@ class Negotiation:
         self._login = login
         self._options = options
 
+    @property
+    def _willing(self) -> bytes:
+        return b"COMPRESS DEFLATE" if self._state.tls else b"STARTTLS"
+
     def begin(self) -> Dialogue[None]:
         """Right behind the greeting: TLS where the caller asks for it. `TlsError` where it was required."""
         if self._options.tls == "never" or self._state.tls:
@@ -131,7 +134,8 @@ class Negotiation:
         yield from self.authenticate(login)
 
     def authenticate(self, login: Login) -> Dialogue[None]:
-        """Log in. What was heard before does not count any more after that."""
+        """Log in. What was heard before does not count any more after that. Raises `Packed`."""
+        self._check_packing()
         yield from self._protect()
         command, response = yield from self._identify(login)
         if response.code == 483:
@@ -213,7 +217,7 @@ class Negotiation:
         """From before RFC 4643? There 482 meant what 481 means now."""
         if self._state.capabilities is None and not self._state.old:
             try:
-                yield from self._session.hear_capabilities()
+                yield from self._session.hear_capabilities(self._willing)
             except NetworkError:
                 return False
         return self._state.old
@@ -226,6 +230,7 @@ class Negotiation:
     def _start_tls(self) -> Dialogue[bool]:
         """STARTTLS. False where the server has none; a handshake that fails is the end (`TlsError`)."""
         state = self._state
+        self._check_packing()
         yield from self._know()
         if state.capabilities is not None and not state.capabilities.has(b"STARTTLS"):
             return False
@@ -238,20 +243,25 @@ class Negotiation:
         yield StartTls()
         state.tls = state.secured = state.private = True
         state.forget()
-        yield from self._session.hear_capabilities()
+        yield from self._session.hear_capabilities(self._willing)
         return True
+
+    def _check_packing(self) -> None:
+        """What is secret is never compressed, and TLS does not begin inside (RFC 8054 2.2.2, 6)."""
+        if self._state.packed:
+            raise Packed
 
     def _know(self) -> Dialogue[None]:
         """Ask for the capabilities, once, and go by them: reading may need MODE READER first."""
         state = self._state
         if state.capabilities is not None or state.old:
             return
-        yield from self._session.hear_capabilities()
+        yield from self._session.hear_capabilities(self._willing)
         transit = state.capabilities is not None and state.capabilities.in_transit
         if state.may_request_reader and (transit or (state.old and not state.reader)):
             yield from self._request_reader()
             if transit:
-                yield from self._session.hear_capabilities()
+                yield from self._session.hear_capabilities(self._willing)
 
     def _request_reader(self) -> Dialogue[None]:
         """MODE READER. A server that does not know it has no other mode."""

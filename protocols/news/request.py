@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated, TryLater
 from protocols.news.article import HEAD_LIMIT, Head, read_head
 from protocols.news.block import Block, Lines, UntouchedBlock, give_block, skip_block
 from protocols.news.commands import Command, Verb, encode_message_id, encode_number, encode_range
+from protocols.news.compression import WORTH, compress
 from protocols.news.facts import Listed, newest, of_article, of_group, of_groups
 from protocols.news.negotiation import check_precondition
 from protocols.news.response import Response, Selected, is_number, message_id_of, parse_selected, refusal
@@ -24,6 +25,7 @@ from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
 from protocols.reply import Reply
 from protocols.step import Dialogue, Give, Note, hear
+from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
 #: Newest articles of a group that are listed unless the caller wants another number.
@@ -142,8 +144,11 @@ def _list_articles(
         return Found(reply)
     yield Note(
         "the answer tells the numbers, of which the newest are asked for; none: no more is sent;"
+        f" {WORTH} or more: CAPABILITIES, and COMPRESS DEFLATE where it is offered;"
         " OVER unknown: XOVER; that too: LISTGROUP, and HEAD for each"
     )
+    if min(listed.selected.count, listed.selected.high - listed.first + 1) >= WORTH:
+        yield from compress(session, url.user)
     while (verb := session.state.overview) is not None:
         command = Command(verb, encode_range(listed.first, listed.selected.high))
         response = yield from session.request(command, Response(224, block=True))
@@ -257,6 +262,8 @@ def _list_groups(
     url: NewsUrl | NntpUrl, limits: Limits, block: type[Block], session: Session
 ) -> Dialogue[Found]:
     argument = _wildmat(url)
+    if argument is None:
+        yield from compress(session, url.user)
     yield from session.say_last(Command(Verb.LIST_ACTIVE, argument), Command(Verb.LIST_NEWSGROUPS, argument))
     yield from _need(session, Response(215, block=True))
     return Found(of_groups(url, None, limits), _give_groups(session, block))
@@ -281,7 +288,10 @@ def _give_groups(session: Session, block: type[Block]) -> Dialogue[None]:
 def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: Session) -> Dialogue[Found]:
     from protocols.news.groups import count_groups  # as above
 
-    yield from session.say_last(Command(Verb.LIST_ACTIVE, _wildmat(url)))
+    argument = _wildmat(url)
+    if argument is None:
+        yield from compress(session, url.user)
+    yield from session.say_last(Command(Verb.LIST_ACTIVE, argument))
     yield from _need(session, Response(215, block=True))
     reader = count_groups(url.group or b"", session.state.limits.line)
     count = yield from hear(reader, "the groups, which are counted", 0)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from protocols.errors import (
     AccessDenied,
@@ -24,6 +22,7 @@ from protocols.errors import (
     TryLater,
 )
 from protocols.news.commands import MOST_DIGITS, Command, Verb
+from protocols.values import NamedTuple, dataclass
 from protocols.wire import Buffer, Reader, Rest
 
 _STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*))?", re.DOTALL)
@@ -33,6 +32,7 @@ _GRANTED: dict[Verb, dict[int, bool]] = {
     Verb.CAPABILITIES: {101: True},
     Verb.MODE_READER: {200: False, 201: False},
     Verb.STARTTLS: {382: False},
+    Verb.COMPRESS_DEFLATE: {206: False},
     Verb.AUTHINFO_USER: {281: False, 381: False},
     Verb.AUTHINFO_PASS: {281: False},
     Verb.GROUP: {211: False},

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, Truncated
@@ -22,6 +21,7 @@ from protocols.news.commands import ALONE, SELECTING, Command, Verb
 from protocols.news.response import Response, read_response, refusal
 from protocols.options import Limits
 from protocols.step import Dialogue, Say, StartRequest, StartResponse, hear
+from protocols.values import NamedTuple, dataclass, field
 from protocols.wire import Buffer, Reader, Rest
 
 T = TypeVar("T")
@@ -83,12 +83,12 @@ class NntpState:
     again.
 
     `reader`: something has told that the server is in reader mode. `reader_requested`: MODE READER was sent,
-    which is done once. `tls`: inside TLS, `secured`: by way of STARTTLS. `private`: nobody between can
-    read along, for it is TLS or this machine. `login_refused`: a login is not tried again here. `held_for`
-    is the scheme that a login here was held for, None where only URLs gave one. `group` is what was
-    selected last with 211. `capabilities` are None until asked for; `old` says that the server does not
-    know the question. `overview` is the verb to try, None if there is none. `closing`: the server has said
-    that it will close.
+    which is done once. `tls`: inside TLS, `secured`: by way of STARTTLS. `private`: nobody between can read
+    along, for it is TLS or this machine. `login_refused`: a login is not tried again here. `held_for` is the
+    scheme that a login here was held for, None where only URLs gave one. `group` is what was selected last
+    with 211. `capabilities` are None until asked for; `old` says that the server does not know the question.
+    `packed`: both sides compress what they say; None while nobody has asked for it. `overview` is the verb to
+    try, None if there is none. `closing`: the server has said that it will close.
     """
 
     limits: Limits
@@ -107,6 +107,7 @@ class NntpState:
     group: bytes | None = None
     capabilities: Capabilities | None = None
     old: bool = False
+    packed: bool | None = None
     overview: Verb | None = Verb.OVER
     request_ended: bool = True
     closing: bool = False
@@ -115,8 +116,9 @@ class NntpState:
 
     @property
     def may_request_reader(self) -> bool:
-        """MODE READER must not be sent twice, nor inside TLS, nor after a login (RFC 3977 5.3.2)."""
-        return not (self.reader_requested or self.secured or self.logged_in)
+        """MODE READER must not be sent twice, nor inside TLS, nor after a login (RFC 3977 5.3.2), nor
+        compressed (RFC 8054 2.2.2)."""
+        return not (self.reader_requested or self.secured or self.logged_in or self.packed)
 
     @property
     def has_room(self) -> bool:
@@ -156,16 +158,23 @@ class NntpState:
         self.capabilities = None
         self.old = False
         self.group = None
+        self.packed = None
         self.overview = Verb.OVER
 
 
-class Session:
-    """What one dialogue sends and reads on a connection. `scheme` is that of its URL. `pending` counts its
-    own commands that are outstanding, `heard` its responses."""
+class Packed(Exception):
+    """What has to be said goes on no connection that is compressed. Never leaves a dialogue."""
 
-    def __init__(self, state: NntpState, scheme: str) -> None:
+
+class Session:
+    """What one dialogue sends and reads on a connection. `scheme` is that of its URL; `may_pack`: the
+    connection may be compressed for it. `pending` counts its own commands that are outstanding, `heard` its
+    responses."""
+
+    def __init__(self, state: NntpState, scheme: str, *, may_pack: bool = True) -> None:
         self.state = state
         self.scheme = scheme
+        self.may_pack = may_pack
         self.pending = 0
         self.heard = 0
         self._generation: int | None = None
@@ -242,11 +251,10 @@ class Session:
         yield from self.say(command)
         return (yield from self.hear(ideal))
 
-    def hear_capabilities(self) -> Dialogue[Response]:
-        """Ask what the server can do; the state keeps it."""
+    def hear_capabilities(self, willing: bytes) -> Dialogue[Response]:
+        """Ask what the server can do; the state keeps it. `willing` is what is wanted of it."""
         response = yield from self.request(Command(Verb.CAPABILITIES), Response(101, block=True))
         if response.block:
-            willing = b"" if self.state.tls else b"STARTTLS"
             octets = yield from hear(read_block(CAPABILITIES_LIMIT), "the capabilities", willing)
             self.state.capabilities = parse_capabilities(octets)
             self.state.reader |= self.state.capabilities.has(b"READER")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from protocols.authority import (
     build_login,
@@ -26,6 +25,7 @@ from protocols.syntax import (
     position_at,
     take,
 )
+from protocols.values import dataclass
 
 _LONGEST_ID = 248  # 250 octets with the angle brackets (RFC 5536 3.1.3)
 _LONGEST_GROUP = 494  # a command line has 512 octets (RFC 3977 3.1); `ARTICLE` and `GROUP` need some
@@ -221,3 +221,11 @@ def names_of(url: NntpUrl) -> tuple[bytes, ...]:
 def as_group(url: NntpUrl) -> NntpUrl:
     """A group is told by having no number."""
     return url
+
+
+def by_number(url: NewsUrl) -> str | None:
+    """The URL under which the articles of the group have numbers, and so are in it: nntp's, at a server that
+    the URL names itself."""
+    if url.host is None or url.user is not None or url.group is None or b"*" in url.group:
+        return None
+    return f"{'nntps' if url.scheme == 'snews' else 'nntp'}:{url.text.partition(':')[2]}"

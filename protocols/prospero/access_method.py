@@ -9,7 +9,6 @@ Section 8 of the protocol page.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.location import JsonValue, Kind
@@ -26,6 +25,7 @@ from protocols.prospero.mapping import (
 )
 from protocols.prospero.target import Target
 from protocols.prospero.token import read_text
+from protocols.values import NamedTuple
 
 _FEWEST = 5
 _NO_URL = "no URL can say this"

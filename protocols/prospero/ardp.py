@@ -11,8 +11,7 @@ ends it, however long the server asks us to wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from protocols.connection import Action, Line, Redirected, SwitchAddress
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
@@ -29,6 +28,7 @@ from protocols.prospero.packet import (
     encode_cancel,
     encode_piece,
 )
+from protocols.values import dataclass
 from protocols.wire import split_message
 
 #: Packets that may be under way without being acknowledged.
@@ -41,13 +41,27 @@ _AT_ONCE = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a request is repeated: after `first` seconds, each time after twice as long, `retries` times."""
+    """When a request is repeated: after `first` seconds, each time after twice as long but `longest`, and
+    `retries` times; None is as often as patience lasts. Clients of old had what is set here: a network that
+    loses 30 of 100 datagrams each way then ends one exchange in 15."""
 
     first: float = 4.0
-    retries: int = 3
+    retries: int | None = 3
+    longest: float = float("inf")
+
+    def pauses(self, patience: float) -> Iterator[float]:
+        """Between what is sent, where nothing is ever heard."""
+        timeout, sent = self.first, 0
+        while patience > 0 and (self.retries is None or sent <= self.retries):
+            yield min(timeout, patience)
+            patience -= timeout
+            timeout, sent = min(2 * timeout, max(self.longest, self.first)), sent + 1
 
 
 _USUAL = Timing()
+
+#: Sixteen times in a minute: the same network then ends one exchange in 40,000.
+PERSISTENT = Timing(first=2.0, retries=None, longest=4.0)
 
 
 class Exchange:
@@ -144,8 +158,9 @@ class Exchange:
             return []
         if now >= self._gives_up or self._retries == 0:
             raise TimedOut(self._silence())
-        self._retries -= 1
-        self._timeout *= 2
+        if self._retries is not None:
+            self._retries -= 1
+        self._timeout = min(2 * self._timeout, max(self._timeout, self._timing.longest))
         self._expires = now + self._timeout
         if self._request.is_acknowledged:
             return [self._acknowledge()]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from protocols.prospero.token import read_text
+from protocols.values import NamedTuple
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime

@@ -6,13 +6,13 @@ begins, all that was asked is answered, and nothing is open.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from protocols.location import Kind
 from protocols.options import Limits, Options
 from protocols.prospero.access_method import AccessMethod, first_url
-from protocols.prospero.ardp import Timing
+from protocols.prospero.ardp import PERSISTENT, Timing
 from protocols.prospero.contents import guess_media_type
 from protocols.prospero.question import Inquiry, request_links
 from protocols.prospero.resolution import (
@@ -31,15 +31,14 @@ from protocols.prospero.token import read_text
 from protocols.prospero.url import ProsperoUrl
 from protocols.reply import Moved, Reply
 from protocols.step import Begin, Dialogue, Give, Note
-
-_USUAL = Timing()
+from protocols.values import replace
 
 
 def converse(
     url: ProsperoUrl,
     options: Options | None = None,
     limits: Limits | None = None,
-    timing: Timing = _USUAL,
+    timing: Timing = PERSISTENT,
 ) -> Dialogue[None]:
     """The dialogue: an object's contents, a directory, a service that is announced, or with `moved` the URLs
     that an object's access methods come to.
@@ -49,15 +48,17 @@ def converse(
     is named or an object moves in circles.
     """
     options, target = options or Options(), target_of(url)
-    inquiry = Inquiry(limits or Limits(), timing)
+    limits = limits or Limits()
+    inquiry = Inquiry(limits, timing)
     found = yield from resolve(inquiry, target, options.want)
-    yield from _branches(target, timing)
+    yield from _branches(target, timing, limits.idle)
     yield from _give(inquiry, found, options)
 
 
-def _branches(target: Target, timing: Timing) -> Dialogue[None]:
-    pauses = ", ".join(f"{timing.first * 2**time:g}" for time in range(timing.retries + 1))
-    yield Note(f"without an answer a packet is sent again, with pauses of {pauses} seconds")
+def _branches(target: Target, timing: Timing, patience: float) -> Dialogue[None]:
+    pauses = [f"{pause:g}" for pause in islice(timing.pauses(patience), 4)]
+    more = "" if len(pauses) < 4 else f" and so on, {patience:g} in all"
+    yield Note(f"without an answer a packet is sent again, with pauses of {', '.join(pauses)} seconds{more}")
     yield Note(
         f"an object that has moved is asked for where it is now, at most {MOST_MOVES} times; "
         "each place is judged first, as one that no person chose"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from protocols.entry import Entry
 from protocols.errors import InvalidUrl
@@ -22,6 +21,7 @@ from protocols.prospero.token import read_text
 from protocols.prospero.union import Member, Members, splice
 from protocols.reply import Reply
 from protocols.step import Begin, Dialogue, Give
+from protocols.values import replace
 
 #: Names in one piece of the body.
 _AT_ONCE = 500

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from protocols.errors import InvalidUrl
 from protocols.prospero.attribute import Attribute
 from protocols.prospero.target import DEFAULT_PORT, Place, Target, parse_place, read_version
 from protocols.prospero.token import read_text
+from protocols.values import NamedTuple
 
 INTERNET = b"INTERNET-D"
 

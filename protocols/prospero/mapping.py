@@ -7,13 +7,13 @@ reason, where a URL of that scheme has no room for it. Section 8.2 of the protoc
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.location import Kind
 from protocols.prospero.target import Place, parse_place
 from protocols.prospero.token import read_text
 from protocols.syntax import RESERVED, UNRESERVED, encode
+from protocols.values import NamedTuple
 
 _FTP_DATA = "?:@&="
 _FTP_TYPES = {b"BINARY": "i", b"TEXT": "a", b"DIRECTORY": "d"}

@@ -9,10 +9,10 @@ how version 1 is recognised.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from protocols.connection import Line
+from protocols.values import NamedTuple, dataclass
 from protocols.wire import encode_datagram
 
 D = TypeVar("D")

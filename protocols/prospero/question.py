@@ -10,7 +10,6 @@ route that led there: so each is judged as a URL that followed from the answer t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from protocols.connection import Line, Redirected, SwitchAddress
@@ -22,6 +21,7 @@ from protocols.prospero.reply import Answer, join_packets, read_reply
 from protocols.prospero.target import Target
 from protocols.prospero.token import quote
 from protocols.step import Carried, Carry, Dialogue, Note, OpenDatagrams, Opened
+from protocols.values import dataclass
 from protocols.wire import encode_commands
 
 #: What the request says of itself. Neither may make up the text `VERSION 1` (6.1).

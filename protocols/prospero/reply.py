@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from protocols.errors import (
     AccessDenied,
@@ -25,6 +23,7 @@ from protocols.options import Limits
 from protocols.prospero.attribute import Attribute, parse_attribute
 from protocols.prospero.link import Link, Pointer, parse_link, parse_pointer, with_belongings
 from protocols.prospero.token import Words, read_lines, read_text
+from protocols.values import NamedTuple, dataclass, field
 from protocols.wire import REST, Rest, run_reader
 
 #: Warnings and oddities of one reply that are kept.

@@ -7,7 +7,7 @@ appears.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from protocols.errors import (
     Declined,
@@ -28,6 +28,7 @@ from protocols.prospero.reply import Answer
 from protocols.prospero.target import Target
 from protocols.reply import Reply
 from protocols.step import Dialogue
+from protocols.values import NamedTuple
 
 #: FORWARDED lines in a row that are followed (protocol page 7.5).
 MOST_MOVES = 20

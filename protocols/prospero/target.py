@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from protocols.authority import build_host, build_port
 from protocols.errors import Declined, InvalidUrl
 from protocols.location import BuiltUrl
 from protocols.prospero.token import read_text
 from protocols.prospero.url import Field, ProsperoUrl, build
+from protocols.values import NamedTuple
 
 DEFAULT_PORT = 1525
 USUAL_TYPE = b"ASCII"

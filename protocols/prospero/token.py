@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from protocols.errors import LimitExceeded, ProtocolError, Refused
+from protocols.values import NamedTuple
 
 #: Tokens of one line. No line has a hundredth of that; a reply of blanks and letters would fill memory.
 MOST_TOKENS = 4096

@@ -8,7 +8,6 @@ told, and the listing stands. Who wrote a link goes with it, for it is judged by
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from operator import attrgetter
 
 from protocols.errors import Declined, LimitExceeded, ResolveError
@@ -19,6 +18,7 @@ from protocols.prospero.resolution import Directory, request_following
 from protocols.prospero.target import Target
 from protocols.prospero.token import read_text
 from protocols.step import Dialogue
+from protocols.values import dataclass, field
 from protocols.wire import REST, Rest
 
 #: How deep unions nest, and how many of them one listing asks for: each is a request to any server.

@@ -7,9 +7,8 @@ responses elements may come in any order and unknown ones are passed over.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from protocols.errors import ProtocolError, Refused
+from protocols.values import NamedTuple
 from protocols.wais.element import (
     contents,
     encode_element,

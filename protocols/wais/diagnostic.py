@@ -7,9 +7,9 @@ Z39.50-1988; the table says them in words where the server has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, TryLater
+from protocols.values import NamedTuple
 from protocols.wais.text import display_text
 
 TAG = 28

@@ -7,12 +7,11 @@ retrieved when somebody wants it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from protocols.errors import Declined, InvalidUrl, NotFound
 from protocols.location import JsonValue
 from protocols.options import Limits, Options
 from protocols.step import Begin, Connect, Dialogue, Give, Note
+from protocols.values import replace
 from protocols.wais.apdu import encode_retrieval, encode_word_search
 from protocols.wais.document_id import parse_wpath
 from protocols.wais.exchange import agree, search

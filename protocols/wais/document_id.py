@@ -8,10 +8,10 @@ spelling must be taken apart before it is decoded, for an escaped `;` belongs to
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from protocols.errors import ProtocolError
 from protocols.syntax import decode, encode
+from protocols.values import NamedTuple
 from protocols.wais.element import Element, elements, encode_element
 
 _FIELDS_FORM = re.compile(r"(?:([0-9]+)/)?((?:[0-9]+=[^;]*;)*[0-9]+=[^;]*;?)")

@@ -7,9 +7,9 @@ octets are elements again and are used up exactly. Not ASN.1, though it looks li
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from protocols.errors import ProtocolError
+from protocols.values import NamedTuple
 
 #: Octets of a compressed integer: five hold any length that a message has room for, twice over.
 _LONGEST_COMPRESSED = 5

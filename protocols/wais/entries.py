@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
 
 from protocols.contract import BuiltUrl, Entry
 from protocols.location import JsonValue, Kind
+from protocols.values import replace
 from protocols.wais.document_id import write_fields, write_opaque
 from protocols.wais.media_types import LINK, media_type_of
 from protocols.wais.record import Header, Records, read_records

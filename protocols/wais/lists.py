@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from protocols.errors import ProtocolError
 from protocols.location import JsonValue
+from protocols.values import dataclass, field
 
 #: Deeper than any description goes; a reader must not run out of stack.
 _DEEPEST = 32

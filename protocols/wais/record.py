@@ -7,9 +7,9 @@ passed over by its length.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import NamedTuple
 
 from protocols.errors import ProtocolError
+from protocols.values import NamedTuple
 from protocols.wais import diagnostic
 from protocols.wais.diagnostic import Diagnostic, take_diagnostic
 from protocols.wais.element import contents, elements, parse_number, take_element

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from protocols.values import replace
 from protocols.wais.url import WaisUrl
 
 

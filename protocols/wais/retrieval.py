@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from protocols.errors import Declined, Disconnected, ProtocolError, Truncated
 from protocols.location import Finding
 from protocols.reply import Reply
 from protocols.step import Dialogue, Give, Note, Say, hear
+from protocols.values import NamedTuple
 from protocols.wais.apdu import encode_retrieval
 from protocols.wais.diagnostic import Diagnostic, missing, refusal
 from protocols.wais.exchange import read_records

@@ -7,12 +7,12 @@ text by guess: no charset is named.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from protocols.authority import build_host, build_port
 from protocols.errors import InvalidUrl, ProtocolError
 from protocols.location import JsonValue
 from protocols.syntax import encode
+from protocols.values import dataclass
 from protocols.wais.lists import Structure, Symbol, Value, as_json, parse_list
 from protocols.wais.text import plain_text
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from protocols.authority import build_login, parse_hostport
 from protocols.location import HostUrl, UrlText
 from protocols.syntax import (
@@ -16,6 +14,7 @@ from protocols.syntax import (
     note_characters,
     take,
 )
+from protocols.values import dataclass
 
 _SEARCH_DATA = ";:@&="
 

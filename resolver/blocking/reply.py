@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, fields
 from typing import Any, Generic, Protocol, TypeVar
 
 from protocols.contract import Entry
 from protocols.errors import ResolveError
+from protocols.values import dataclass, fields
 from resolver.portal import Body, Held
 from resolver.retrieval.listing import Line, listing_line
 from resolver.retrieval.streaming import LiveFacts, StreamingResponse

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from functools import partial
 from types import TracebackType
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from protocols.contract import Entry, Origin
 from resolver.batch.running import Running
@@ -19,6 +19,10 @@ from resolver.portal import Portal, ThreadLost, Values, portal
 from resolver.portal.opened import Held, Opened
 from resolver.retrieval import session
 from resolver.url import UrlLike
+
+if TYPE_CHECKING:
+    from resolver.blocking.terminal import TerminalSession
+    from resolver.retrieval import terminal_session
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -65,6 +69,12 @@ def _iterating(
     return like(call, method)
 
 
+def _terminal(opened: terminal_session.TerminalSession, held: Held) -> TerminalSession:
+    from resolver.blocking.terminal import TerminalSession  # few programs hold one
+
+    return TerminalSession(opened, held)
+
+
 class Resolver:
     """Retrievals that share a policy, limits and what was learnt about hosts, for threads that wait.
 
@@ -86,10 +96,12 @@ class Resolver:
     info = _method(session.Resolver.info)
     save = _method(session.Resolver.save)
     save_all = _iterating(session.Resolver.save_all)
+    save_tree = _iterating(session.Resolver.save_tree)
     stream = _opening(session.Resolver.stream, LiveReply.of)
     listing = _opening(session.Resolver.listing, LiveReply.of)
     resume = _opening(session.Resolver.resume, LiveReply.of)
     entries = _opening(session.Resolver.entries, Records[Entry])
+    open_terminal = _opening(session.Resolver.open_terminal, _terminal)
 
     def open(
         self, url: UrlLike, *, origin: Origin = "user", referrer: tuple[str, str | None] | None = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import httpx
 
@@ -20,7 +19,6 @@ from protocols.errors import (
     Unreachable,
     UnsupportedScheme,
 )
-from resolver.tracebacks import outermost
 
 
 class RequestRefused(Refused, httpx.TransportError):
@@ -50,17 +48,15 @@ _TRANSLATIONS: tuple[tuple[type[ResolveError], type[httpx.TransportError]], ...]
 )
 
 
-@contextmanager
-def translated(timed_out: Callable[[str], httpx.TimeoutException]) -> Iterator[None]:
-    """An error of ours leaves as one of httpx's; silence as what `timed_out` makes of its words."""
-    try:
-        yield
-    except Refused as error:
-        raise RequestRefused(error) from outermost(error)
-    except TimedOut as error:
-        raise timed_out(error.message) from outermost(error)
-    except ResolveError as error:
-        for ours, theirs in _TRANSLATIONS:
-            if isinstance(error, ours):
-                raise theirs(error.message) from outermost(error)
-        raise httpx.TransportError(error.message) from outermost(error)
+def translated(
+    error: ResolveError, timed_out: Callable[[str], httpx.TimeoutException]
+) -> httpx.TransportError:
+    """What is raised of httpx's for an error of ours; for silence what `timed_out` makes of its words."""
+    if isinstance(error, Refused):
+        return RequestRefused(error)
+    if isinstance(error, TimedOut):
+        return timed_out(error.message)
+    for ours, theirs in _TRANSLATIONS:
+        if isinstance(error, ours):
+            return theirs(error.message)
+    return httpx.TransportError(error.message)

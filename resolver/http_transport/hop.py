@@ -8,12 +8,13 @@ sent again, as for authentication, is not.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias, cast
+from typing import TypeAlias, cast
 from weakref import ReferenceType, ref
 
 import httpx
 
 from protocols.location import Origin, Referrer, Url
+from protocols.values import NamedTuple
 from resolver.clock import Clock
 from resolver.policy import Policy, harmless, may_carry_credentials
 from resolver.url import parse, without_user

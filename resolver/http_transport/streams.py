@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from types import TracebackType
 
 import httpx
 
-from protocols.contract import Body
-from protocols.errors import LimitExceeded
-from resolver.clock import Clock
+from protocols.contract import Reply
+from protocols.errors import LimitExceeded, ResolveError
 from resolver.http_transport.faults import translated
 from resolver.http_transport.timeouts import TimedGate
 from resolver.portal import Body as WaitingBody
 from resolver.portal import Held, ask
+from resolver.tracebacks import outermost
 
 
 class RequestBody:
-    """What a request sends: `octets` where they are known before, None where `next_piece` gives them. On
-    leaving, what gives them is closed, for not all of it may have been taken."""
+    """What a request sends: `octets` where they are known before, None where `next_piece` gives them. Closing
+    it closes what gives them, for not all of it may have been taken."""
 
     def __init__(self, request: httpx.Request) -> None:
         stream = request.stream
-        self._pieces = aiter(stream) if isinstance(stream, httpx.AsyncByteStream) else _asked(iter(stream))
-        self.octets = b"".join(stream) if isinstance(stream, httpx.ByteStream) else None
+        self.octets: bytes | None = None
+        self._pieces: AsyncIterator[bytes] | None = None
+        if isinstance(stream, httpx.ByteStream):
+            self.octets = b"".join(stream)
+        else:
+            self._pieces = (
+                aiter(stream) if isinstance(stream, httpx.AsyncByteStream) else _asked(iter(stream))
+            )
 
     async def next_piece(self) -> bytes:
         """The next octets; none at the end."""
+        assert self._pieces is not None, "they are known already"
         async for octets in self._pieces:
             if octets:
                 return octets
         return b""
 
-    async def __aenter__(self) -> RequestBody:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def aclose(self) -> None:
+        """Nobody takes any more of it."""
         if isinstance(self._pieces, AsyncGenerator):  # as httpx has them
             await self._pieces.aclose()
 
@@ -51,30 +53,33 @@ async def _asked(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 class ResponseBody(httpx.AsyncByteStream):
-    """What the answer brings, from what is `opened`; closing it gives the connection back, or up."""
+    """What the answer brings, whose conversation is `opened`; closing it gives the connection back, or up."""
 
-    def __init__(self, body: Body, gate: TimedGate, clock: Clock, most: int | None) -> None:
-        self.opened = AsyncExitStack()
-        self._body = body
+    def __init__(self, reply: Reply, opened: AbstractAsyncContextManager[Reply], gate: TimedGate) -> None:
+        self._opened: AbstractAsyncContextManager[Reply] | None = opened
+        self._body = reply.body
         self._gate = gate
-        self._clock = clock
-        self._most = most
+        self._most = gate.options.most
         self._received = 0
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        with translated(self._gate.timed_out):
-            with self._clock.bound():
+        try:
+            with self._gate.clock.bound():
                 octets = await anext(self._body)
             self._received += len(octets)
             if self._most is not None and self._received > self._most:
                 raise LimitExceeded("body", f"the body is larger than the limit of {self._most} octets")
+        except ResolveError as error:
+            raise translated(error, self._gate.timed_out) from outermost(error)
         return octets
 
     async def aclose(self) -> None:
-        await self.opened.aclose()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
 
 
 class HeldBody(httpx.SyncByteStream):

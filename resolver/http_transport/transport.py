@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Unpack, cast
 
 import httpx
 
 from protocols.contract import Options, Origin, Referrer, Reply
 from protocols.conversation import hold
-from protocols.errors import UnsupportedScheme
+from protocols.errors import ResolveError, UnsupportedScheme
 from protocols.http.codings import ALWAYS
 from protocols.http.relay import relay
 from protocols.http.request import Request, prepare, target_of
 from protocols.http.url import HttpUrl
+from protocols.step import Dialogue
+from protocols.values import replace
 from resolver import codings, http2
-from resolver.clock import Clock
-from resolver.gate import Lookup, Network, UrlGate
+from resolver.gate import Lookup, Network
 from resolver.gate.lookup import look_up
 from resolver.http_transport.faults import translated
 from resolver.http_transport.hop import Route, route_of
@@ -27,6 +27,7 @@ from resolver.http_transport.timeouts import TimedGate
 from resolver.policy import check_hops
 from resolver.portal import Held, Opened, Portal, ThreadLost, portal, told
 from resolver.settings import NetworkSettings, check_names
+from resolver.tracebacks import outermost
 from resolver.url import parse
 
 
@@ -99,22 +100,34 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         await self._network.__aenter__()
-        async with AsyncExitStack() as opened:
-            async with RequestBody(request) as sent:
-                with translated(httpx.ReadTimeout):
-                    route, url_gate, url, relayed = self._judge(request, sent)
-                gate = TimedGate(url_gate, request.extensions.get("timeout", {}))
-                clock = route.clock or Clock(gate.limits.total)
-                dialogue = relay(relayed, gate.options, gate.limits, tls=url.secured)
-                with translated(gate.timed_out), clock.bound():
-                    reply = await opened.enter_async_context(hold(dialogue, gate))
-            gate.begin_body()
-            body = ResponseBody(reply.body, gate, clock, gate.options.most)
-            response = _response(reply, url_gate, body)
+        sent = RequestBody(request)
+        try:
+            route, gate, url, dialogue = self._prepare(request, sent)
+            conversation = hold(dialogue, gate)
+            reply = await _begin(conversation, gate)
+        except BaseException:
+            await sent.aclose()
+            raise
+        body = ResponseBody(reply, conversation, gate)
+        try:
+            await sent.aclose()
+            response = _response(reply, gate, body)
             if response.has_redirect_location:
-                route.mark(request, Referrer(url.shown, url_gate.source), clock)
-            body.opened = opened.pop_all()
-            return response
+                route.mark(request, Referrer(url.shown, gate.source), gate.clock)
+        except BaseException:
+            await body.aclose()
+            raise
+        return response
+
+    def _prepare(
+        self, request: httpx.Request, sent: RequestBody
+    ) -> tuple[Route, TimedGate, HttpUrl, Dialogue[None]]:
+        """How the client came here, the way out for its request, and what will be said."""
+        try:
+            route, gate, url, relayed = self._judge(request, sent)
+        except ResolveError as error:
+            raise translated(error, httpx.ReadTimeout) from outermost(error)
+        return route, gate, url, relay(relayed, gate.options, gate.limits, tls=url.secured)
 
     async def aclose(self) -> None:
         """Close the connections that are kept."""
@@ -130,8 +143,8 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         if (home := vars(self).get("_portal")) is not None:
             home.cast(self.aclose)
 
-    def _judge(self, request: httpx.Request, body: RequestBody) -> tuple[Route, UrlGate, HttpUrl, Request]:
-        """How the client came here, the way out for its request, and what will be sent."""
+    def _judge(self, request: httpx.Request, body: RequestBody) -> tuple[Route, TimedGate, HttpUrl, Request]:
+        """What is allowed of it, and what will be sent."""
         route = route_of(request, self._origin)
         check_hops(route.hops, self._network.limits.hops)
         route, url, headers = route.retry(
@@ -141,14 +154,15 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         options = self._framed if _goes_in_frames(request, body) else self._options
         if limits.body_everywhere:
             options = replace(options, most=limits.body)
-        url_gate = self._network.admit(url, origin=route.origin, referrer=route.referrer, options=options)
+        judged = self._network.judged(url, origin=route.origin, referrer=route.referrer, options=options)
         if not isinstance(url, HttpUrl):
             raise UnsupportedScheme(url.scheme, f"httpx has no use for {url.scheme} URLs")
         given = None if route.hops else cast("bytes | None", request.extensions.get("target"))
         target = target_of(url) if given is None else given
         fields = [(name, self._accepted(name, value)) for name, value in headers]
         content = body.next_piece if body.octets is None else body.octets
-        return route, url_gate, url, prepare(request.method.encode(), target, fields, content)
+        gate = TimedGate(judged, request.extensions.get("timeout", {}), route.clock)
+        return route, gate, url, prepare(request.method.encode(), target, fields, content)
 
     def _accepted(self, name: bytes, value: bytes) -> bytes:
         """A header of the request; of content codings only those that can be undone here."""
@@ -168,6 +182,13 @@ def _held(response: httpx.Response, held: Held) -> httpx.Response:
     return response
 
 
+async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: TimedGate) -> Reply:
+    try:
+        return await gate.enter(conversation)
+    except ResolveError as error:
+        raise translated(error, gate.timed_out) from outermost(error)
+
+
 def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
     """May it be put in HTTP/2? Not with a body, for which the peer has to make room, piece by piece, nor
     where it has other fields there (RFC 9113 8.5)."""
@@ -175,7 +196,7 @@ def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
     return bodiless and request.method != "CONNECT"
 
 
-def _response(reply: Reply, url_gate: UrlGate, body: ResponseBody) -> httpx.Response:
+def _response(reply: Reply, gate: TimedGate, body: ResponseBody) -> httpx.Response:
     """httpx has its own words for a status that came without."""
     facts = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")
@@ -186,8 +207,8 @@ def _response(reply: Reply, url_gate: UrlGate, body: ResponseBody) -> httpx.Resp
         extensions={
             "http_version": str(facts["version"]).encode("ascii"),
             **({"reason_phrase": reason} if facts["version"] == "HTTP/1.1" else {}),
-            "findings": tuple(url_gate.findings),
+            "findings": tuple(gate.findings),
             "verified": reply.verified,
-            "peer": url_gate.peer,
+            "peer": gate.peer,
         },
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from protocols.location import Finding
+from protocols.values import dataclass
 from resolver.retrieval.checksum import Checksum
 
 

@@ -9,8 +9,8 @@ algorithm is the one whose digests have this length, of MD5, SHA-1 and SHA-2.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
+from protocols.values import NamedTuple
 from resolver.lists.listed import BadItem
 from resolver.retrieval.checksum import Checksum
 

@@ -10,6 +10,7 @@ imported by who runs it. Times, events and locks are of one run of a loop, and n
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from resolver.loops.loop import Background, Event, Loop, Nursery, Scope
 
@@ -21,20 +22,33 @@ _NONE_RUNS = (
 )
 
 
+#: Those that were found to run once, trio first: whether a task of it is running here, and the loop.
+_known: list[tuple[Callable[[], bool], Loop]] = []
+
+
 def running() -> Loop:
     """The loop whose task this is. trio is asked first: as a guest it runs inside asyncio's loop. Raises
     `RuntimeError` where there is none."""
+    for runs, loop in _known:
+        if runs():
+            return loop
+    return _find_running()
+
+
+def _find_running() -> Loop:
     if "trio" in sys.modules:
         from resolver.loops.on_trio import LOOP as TRIO
         from resolver.loops.on_trio import is_running as runs_trio
 
         if runs_trio():
+            _known.insert(0, (runs_trio, TRIO))
             return TRIO
     if "asyncio" in sys.modules:
         from resolver.loops.on_asyncio import LOOP as ASYNCIO
         from resolver.loops.on_asyncio import is_running as runs_asyncio
 
         if runs_asyncio():
+            _known.append((runs_asyncio, ASYNCIO))
             return ASYNCIO
     raise RuntimeError(_NONE_RUNS)
 

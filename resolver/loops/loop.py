@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import NoReturn, Protocol, TypeAlias, TypeVar
+
+from protocols.values import dataclass
 
 T = TypeVar("T")
 

@@ -26,6 +26,7 @@ from resolver.policy.judgement import (
     judge_addresses,
     judge_all,
     judge_credentials,
+    judge_in_place,
     judge_subject,
     sift_addresses,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "judge",
     "judge_addresses",
     "judge_credentials",
+    "judge_in_place",
     "judge_subject",
     "listing_name_ok",
     "literal_addresses",

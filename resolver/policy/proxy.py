@@ -8,13 +8,13 @@ and password go to that proxy alone (S11) and are shown nowhere.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, TypeAlias, cast, get_args
 
 from protocols.errors import InvalidUrl, NotConfigured
 from protocols.location import HostUrl
 from protocols.options import Credentials
+from protocols.values import dataclass, field
 from resolver.url import parse
 
 ProxyScheme: TypeAlias = Literal["http", "https", "socks5", "socks5h"]

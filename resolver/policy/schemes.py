@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from protocols.location import Action
+from protocols.values import NamedTuple
 
 #: The columns of S04's table: the scheme's own port, those of the two lists, others below 1024, and the rest.
 PortKind: TypeAlias = Literal["own", "fetch", "service", "low", "other"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
 from protocols.scheme import Scheme
+from protocols.values import NamedTuple
 from resolver import registry
 from resolver.policy.schemes import FREE, RULES, SchemeRules, rules_of
 from resolver.policy.settings import Policy

@@ -8,11 +8,10 @@ a refusal names the rule and the flag that would allow it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from protocols.errors import InvalidUrl, Refused, ResolveError, UnsupportedScheme
 from protocols.location import Action, Finding, Origin, Url
+from protocols.values import NamedTuple, dataclass, field
 from resolver.policy.settings import Policy
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import NamedTuple
 
 from protocols.http.dates import MONTHS, parse_date
 from protocols.instant import in_utc
+from protocols.values import NamedTuple
 
 _LARGEST = 2**63 - 1
 _SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import replace
-from typing import NamedTuple
 
 from protocols.http.request import host_of
 from protocols.http.url import HttpUrl, build
+from protocols.values import NamedTuple, replace
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 _SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from protocols.errors import LimitExceeded
 from protocols.http.index.cells import Moment, Size, parse_moment, parse_size, read_before, read_behind
 from protocols.http.index.links import Directory, Link, Role
+from protocols.values import NamedTuple
 
 _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
 _CONTAINERS = frozenset({"pre", "table", "ul"})

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from protocols.http.index.links import decode, octets_of
 from protocols.http.index.page import Container, Page
 from protocols.http.request import host_of
 from protocols.http.url import HttpUrl
+from protocols.values import NamedTuple
 
 #: Apache's, nginx's, lighttpd's and mini_httpd's; Python's; Tomcat's; Jetty's; webfs's.
 _FORMS = re.compile(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from protocols.entry import Entry
 from protocols.errors import Declined
 from protocols.http.index.links import Directory, Link, Role
 from protocols.location import BuiltUrl, Finding, Kind
+from protocols.values import NamedTuple
 
 #: What needs an escape, to be on the safe side: all but what is unreserved (RFC 3986 2.3).
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~-]")
