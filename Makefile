@@ -7,7 +7,7 @@
 #   make test-lowest  run all tests with the lowest dependencies that pyproject.toml allows
 #   make coverage  lines and branches that some test runs; what it leaves tells make mutants which tests run a line
 #   make mutants   what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
-#   make bench     measure start-up, and small http bodies, news, small ftp files and a large file beside other clients, and calls of threads; count calls; lists of very many with a ledger
+#   make bench     measure start-up, and small http bodies, in memory and saved, news, small ftp files, trees and a large file beside other clients, and calls of threads; count calls; lists of very many with a ledger
 #   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make docs      the reference of the Python API, made of its docstrings, into build/reference
 #   make sdist     the source distribution, into dist
@@ -60,8 +60,10 @@ mutants: $(VENV)/.installed
 bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.startup
 	@$(RUN) -m tests.benchmarks.http
+	@$(RUN) -m tests.benchmarks.files
 	@$(RUN) -m tests.benchmarks.news
 	@$(RUN) -m tests.benchmarks.ftp
+	@$(RUN) -m tests.benchmarks.trees
 	@$(RUN) -m tests.benchmarks.bulk
 	@$(RUN) -m tests.benchmarks.segments
 	@$(RUN) -m tests.benchmarks.blocking

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -62,7 +63,17 @@ def served(start: Callable[[trio.Nursery], Awaitable[T]]) -> Iterator[T]:
         yield there.run(start, there.nursery)
 
 
-def settle_elsewhere() -> None:
-    """Until all who run elsewhere wait for something to happen."""
-    for each in _RUNNING:
-        each.run(trio.testing.wait_all_tasks_blocked)
+#: Turns of asyncio's loop in which what is ready there is done.
+_TURNS = 10
+
+
+async def settle_anywhere() -> None:
+    """Until everybody waits for something to happen, here, whatever the loop, and in the threads of
+    servers."""
+    if trio.lowlevel.in_trio_task():
+        await trio.testing.wait_all_tasks_blocked()
+    else:
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        for each in _RUNNING:
+            each.run(trio.testing.wait_all_tasks_blocked)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocols.in_memory import CUTTERS
+from resolver.testing.cutting import CUTTERS
 from tests.sampled import crossed, sampled
 
 CHECKOUT = Path(__file__).parents[1]

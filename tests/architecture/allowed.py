@@ -16,14 +16,16 @@ from tests.architecture.source import Module, is_within, words
 ALLOWED: tuple[tuple[str, str], ...] = (
     (
         "protocols resolver",
-        "__future__ collections contextlib dataclasses datetime enum functools ipaddress itertools re types "
-        "typing",
+        "__future__ collections contextlib datetime enum functools ipaddress itertools re types typing",
     ),
+    # a start waits for every class that is made of its fields; adapters are for programs that run
+    ("protocols.values", "_collections._tuplegetter builtins.exec dataclasses inspect.signature"),
+    ("resolver.adapters resolver.testing", "dataclasses"),
     ("protocols", "binascii operator protocols"),
     ("protocols.charset", "encodings"),
     ("resolver.retrieval.checksum", "base64.b64decode"),
     ("protocols.file.document protocols.prospero.contents", "mimetypes.guess_type"),
-    ("protocols.http.codings", "zlib"),
+    ("protocols.http.codings protocols.news.deflate", "zlib"),
     ("protocols.http.exchange", "h11"),
     ("protocols.http.digest", "hashlib.md5 hashlib.sha256 urllib.parse.quote"),
     ("protocols.http.index.markup", "lxml.etree"),
@@ -52,7 +54,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.log", "logging.DEBUG logging.getLogger"),
     ("resolver.url", "os.fsdecode pathlib.Path"),
     ("resolver.iri resolver.policy.names", "idna"),
-    ("resolver.terminal", "codecs"),
+    ("resolver.screen resolver.terminal", "codecs"),
     ("resolver.tree.loops", "hashlib.sha256"),
     ("resolver.tree.names", "unicodedata"),
     ("resolver.tree.robots", "protego.Protego"),
@@ -61,6 +63,9 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.cookies", "os.path.dirname os.path.isdir"),
     ("resolver.policy.filenames resolver.policy.names", "unicodedata"),
     ("resolver.environment resolver.news_server resolver.tracebacks", "os.environ"),
+    ("resolver.environment", "os.path.isabs"),
+    ("resolver.retrieval.claims", "os.path.normpath"),
+    ("resolver.environment resolver.cli.config", "os.path.expanduser"),
     ("resolver.news_server", "builtins.open"),
     ("resolver.http2.framing", "h2 hpack"),
     ("resolver.loops.__init__", "sys.modules"),
@@ -125,7 +130,19 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.ledger.book", "hashlib.blake2b json sqlite3 threading.Lock"),
     ("resolver.ledger.database", "sqlite3"),
     ("resolver.ledger.report", "json sqlite3"),
+    (
+        "resolver.testing",
+        "functools pathlib.Path pytest random ssl trio",
+    ),
+    ("resolver.testing.certificates", "trustme"),
+    ("resolver.testing.replay", "socket struct"),
+    (
+        "resolver.testing.contract",
+        "contextvars.ContextVar hashlib.sha256 json os.environ os.listdir socket threading traceback",
+    ),
     ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
+    ("resolver.gate.pins", "hashlib.sha256 os.path.join"),
+    ("resolver.disk.durable", "ctypes.CDLL"),
     ("resolver.gate", "errno fcntl math os secrets socket ssl stat"),
     (
         "resolver.cli",
@@ -138,12 +155,17 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "resolver.cli.devices",
         "os.O_WRONLY os.fstat os.isatty os.stat os.stat_result stat.S_ISCHR stat.S_ISDIR stat.S_ISFIFO",
     ),
+    (
+        "resolver.cli.console",
+        "fcntl.ioctl os.O_NONBLOCK os.tcgetpgrp os.ttyname sys.byteorder trio.lowlevel.wait_writable",
+    ),
+    ("resolver.cli.sitting", "trio.Event trio.sleep_forever"),
     ("resolver.cli.secrets", "keyring trio.run_process"),
     (
         "resolver.cli.netrc",
         "netrc os.SEEK_SET os.dup os.environ os.lseek os.path.expanduser",
     ),
-    ("resolver.cli.config", "os.environ os.path.expanduser os.path.isabs tomllib"),
+    ("resolver.cli.config", "os.environ tomllib"),
     ("resolver.cli.bars", "io.StringIO rich"),
     ("resolver.cli.columns", "unicodedata"),
     (
@@ -166,6 +188,10 @@ NEVER: tuple[tuple[str, str], ...] = (
     (
         "protocols resolver -resolver.adapters.guard",  # its clients wait, and look up where they are told to
         "socket.create_connection",
+    ),
+    (
+        "protocols resolver -protocols.values -resolver.adapters -resolver.testing",
+        "collections.namedtuple typing.NamedTuple",
     ),
     ("resolver.gate", "socket.getaddrinfo"),  # it waits, and everybody with it
     (

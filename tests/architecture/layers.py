@@ -16,7 +16,7 @@ def _floors(text: str) -> tuple[frozenset[str], ...]:
 #: its own, and within its own folder. What is not listed in `protocols` is a scheme. `-`: the package.
 LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
     "protocols": _floors("""
-        errors
+        errors values
         brief charset connection filter headers instant location options
         entry
         reply
@@ -32,7 +32,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
     "resolver": _floors("""
         loops
         clock codings events hosts http2 iri public_suffix registry settings terminal tracebacks version
-        extraction portal prompts trace url
+        extraction portal prompts screen trace url
         gateways log reference
         policy
         batch disk environment news_server tunnels
@@ -41,7 +41,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         http_transport lists once representation tree
         blocking
         -
-        adapters
+        adapters testing
         cli
         __main__
     """),
@@ -53,7 +53,10 @@ MOST_FLOORS = 10
 #: What of `resolver` may name what of a scheme's folder.
 FACES: Mapping[str, str] = {
     "resolver.http_transport": "protocols.http",  # it is http, for programs that speak httpx
+    "resolver.retrieval.terminal_connection": "protocols.telnet",  # it is telnet, for who sits at it
+    "resolver.retrieval.terminal_shown": "protocols.telnet",  # the same
     "resolver.retrieval.terminal_session": "protocols.telnet",  # it is telnet, for programs that talk
+    "resolver.retrieval.form": "protocols.gopher",  # Gopher+ alone has forms, for a person to fill in
     "resolver.cookies": "protocols.http",  # cookies are http's
     "resolver.representation": "protocols.http",  # it says in http's words what others have
     "resolver.tunnels": "protocols.http",  # a proxy of http is spoken to in http, whatever goes through it

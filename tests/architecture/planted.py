@@ -126,6 +126,12 @@ SCHEME_NAMES: Mapping[str, Planted] = {
 ALLOWED: Mapping[str, Planted] = {
     "another loop": Planted("protocols.ftp", "import trio", "imports trio"),
     "a socket's function": Planted("protocols.ftp", "from socket import create_connection", "imports socket"),
+    "a class that is compiled while it is imported": Planted(
+        "resolver.policy.verdict", "from dataclasses import dataclass", "imports dataclasses"
+    ),
+    "a tuple that is": Planted(
+        "protocols.step", "from typing import NamedTuple", "uses typing.NamedTuple, which nobody may"
+    ),
     "a clock": Planted("protocols.ftp", "def f():\n  import time", "imports time"),
     "a clock by another name": Planted("protocols.ftp", "import time as t\nt.monotonic()", "imports time"),
     "the date of today": Planted(

@@ -1,9 +1,10 @@
 """A list of very many lines with and without a ledger: when the first is there, and what memory it takes.
 
-`python -m tests.benchmarks.ledger [LINES [DONE]]`; `make bench`. Of DONE lines (100,000) a ledger says that
-all were done but for the last one. Of LINES (20,000) one in a hundred is a file of this machine that is
-saved, the others name one that is missing: nobody serves, and what is measured is ours. Then the same list
-once more with the same ledger, and killed twenty times on its way.
+`python -m tests.benchmarks.ledger [LINES [DONE [FETCHED]]]`; `make bench`. Of DONE lines (100,000) a ledger
+says that all were done but for the last one. FETCHED lines (5,000) are files of this machine that are all
+saved, and then once more. Of LINES (20,000) one in a hundred is one, the others name one that is missing:
+nobody serves, and what is measured is ours. Then the same list once more with the same ledger, and killed
+twenty times on its way.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -25,18 +27,21 @@ from resolver.ledger.book import Asked
 
 LINES = 20_000
 DONE = 100_000
+FETCHED = 5_000
 ONE_IN = 100
 KILLS = 20
 
 
 class Run(NamedTuple):
-    """Seconds to the first outcome and to the end; KiB of memory at both; outcomes by their status."""
+    """Seconds to the first outcome and to the end; KiB of memory at both; outcomes by their status; seconds
+    of the processor."""
 
     first: float
     all: float
     begins: int
     ends: int
     statuses: dict[str, int]
+    processor: float
 
 
 def memory(process: int, name: str = "VmRSS") -> int:
@@ -59,8 +64,11 @@ def run(folder: Path, lines: int, *words: str) -> Run:
             ends = memory(process.pid)
         status = json.loads(line)["status"]
         statuses[status] = statuses.get(status, 0) + 1
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process.wait()
-    return Run(first, time.perf_counter() - begun, begins, ends, statuses)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(first, time.perf_counter() - begun, begins, ends, statuses, used)
 
 
 def start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
@@ -69,20 +77,21 @@ def start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(resolve, cwd=folder, env=environment, stdout=subprocess.PIPE)
 
 
-def write_list(folder: Path, lines: int) -> None:
+def write_list(folder: Path, lines: int, one_in: int = ONE_IN) -> None:
     source = folder / "source"
     source.mkdir()
     with open(folder / "list", "w", encoding="ascii") as file:
         for number in range(lines):
-            if number % ONE_IN == 0:
+            if number % one_in == 0:
                 (source / f"{number}").write_bytes(b"x" * 1_000)
             file.write(f"{source.as_uri()}/{number}\n")
 
 
 def write_done(folder: Path, lines: int) -> None:
-    """A list, and the ledger that a run over it would have left; all of one file, to save room."""
-    Path(folder / "one").write_bytes(b"x" * 1_000)
+    """A list, and the ledger and the files that a run over it would have left, empty ones, to save room."""
     (folder / "done").mkdir()
+    for number in range(lines - 1):
+        os.mknod(folder / "done" / f"object-{number}.bin")
     with open(folder / "list", "w", encoding="ascii") as file:
         for number in range(lines):
             file.write(f"http://127.0.0.1:9/pub/directory/object-{number}.bin\n")
@@ -94,9 +103,9 @@ def write_done(folder: Path, lines: int) -> None:
         check=True,
     )
     with closing(sqlite3.connect(folder / "done.db")) as database:
-        columns = "key, url, origin, without_password, status, path, size, asked"
+        columns = "key, url, origin, without_password, status, how, path, size, asked"
         database.executemany(
-            f"INSERT INTO object({columns}) VALUES (?, ?, 'user', 0, 'done', ?, 1000, 0)",
+            f"INSERT INTO object({columns}) VALUES (?, ?, 'user', 0, 'done', '', ?, 0, 0)",
             (row(folder, number) for number in range(lines - 1)),
         )
         database.commit()
@@ -104,7 +113,8 @@ def write_done(folder: Path, lines: int) -> None:
 
 def row(folder: Path, number: int) -> tuple[bytes, str, str]:
     url = f"http://127.0.0.1:9/pub/directory/object-{number}.bin"
-    return Asked(url, str(folder / "done" / f"object-{number}.bin"), url).key, url, str(folder / "one")
+    path = str(folder / "done" / f"object-{number}.bin")
+    return Asked(url, path, url).key, url, path
 
 
 def kill_often(folder: Path, seconds: float) -> int:
@@ -134,12 +144,13 @@ def show(name: str, found: Run) -> None:
     statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(found.statuses.items()))
     print(
         f"{name:<22} first {found.first:5.2f} s, all {found.all:7.1f} s ({rate:,.0f}/s), "
+        f"processor {found.processor:.1f} s, "
         f"{found.begins / 1024:.1f} MiB at first, {found.ends / 1024:.1f} MiB at last; {statuses}",
         flush=True,
     )
 
 
-def main(lines: int = LINES, done: int = DONE) -> None:
+def main(lines: int = LINES, done: int = DONE, fetched: int = FETCHED) -> None:
     with tempfile.TemporaryDirectory() as name:
         write_done(Path(name), done)
         size = (Path(name) / "done.db").stat().st_size >> 20
@@ -157,6 +168,11 @@ def main(lines: int = LINES, done: int = DONE) -> None:
             "127.0.0.0/8",
         )
         show("passed over", run(Path(name), done, *words))
+    with tempfile.TemporaryDirectory() as name:
+        write_list(Path(name), fetched, 1)
+        print(f"a list of {fetched:,} lines, all files that are there")
+        show("saved", run(Path(name), fetched, "-d", "saved", "--ledger", "run.db"))
+        show("the same once more", run(Path(name), fetched, "-d", "saved", "--ledger", "run.db"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_list(folder, lines)

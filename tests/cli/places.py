@@ -67,6 +67,7 @@ PEERS: Mapping[str, Says] = {
     "wais_other": Says("wais", b"0000000003\xff2wais        0abc"),
     "gopher_odd": Says("gopher", b"0A\ta\th.example\t\xff99\r\n\xff\tb\th.example\t70\r\n.\r\n"),
     "gopher_refusal": Says("gopher", b"--2\r\n3 \xff\r\nwords\xff\r\n"),
+    "telnet_login": Says("telnet", b"\xff\xfb\x01login: ", first=True),
     "garbage": Says("http", b"what is this\r\n\r\n"),
     "leaves": Says("http", b""),
     "tls_garbage": Says("https", b"what is this\r\n\r\n"),
@@ -131,8 +132,14 @@ _METALINK = f"""<?xml version="1.0"?>
   <file name="b"><size>{len(B)}</size><url>{{here}}/pub/sub/b</url></file>
 </metalink>
 """.encode()
+_INDEX = b"""<title>Index of /t/</title><h1>Index of /t/</h1><hr><pre><a href="../">../</a>
+<a href="a.txt">a.txt</a>  09-Sep-2001 01:46  1
+</pre><hr>"""
 #: Lists, and what they are of.
 LISTS: Mapping[str, Page] = {
+    "/t/": Page(_INDEX, "text/html"),
+    "/t/a.txt": Page(b"a"),
+    "/book/": Page(b"<title>A book</title>", "text/html"),
     "/pub/a": Page(A, "application/octet-stream"),
     "/pub/sub/b": Page(B, "application/octet-stream"),
     "/pub/SHA256SUMS": Page(f"# digests\n{_sum(A, 'a')}{_sum(B, 'sub/b')}".encode()),

@@ -65,6 +65,20 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._set_size()
 
+    @property
+    def settings(self) -> list[object]:
+        """As `tcgetattr` has them at this moment."""
+        return termios.tcgetattr(self.slave)
+
+    def type(self, octets: bytes) -> None:
+        os.write(self.master, octets)
+
+    @property
+    def unread(self) -> int:
+        """Octets that were typed, and that nobody has read."""
+        answer = fcntl.ioctl(self.slave, termios.FIONREAD, b"\0\0\0\0")
+        return int.from_bytes(answer, sys.byteorder)
+
     def resize(self, columns: int) -> None:
         """As by the mouse: the terminal is another at once, and the program is told."""
         self.screen.resize(columns=columns)
@@ -132,9 +146,10 @@ async def on_terminal(
     *arguments: str,
     stdout: int | None = None,
     variables: Mapping[str, str] | None = None,
+    typed: bool = False,
 ) -> AsyncIterator[Command]:
     """`resolve` in `folder` with a terminal of its own for standard error, and for the rest what it is not
-    given; it is killed on leaving, if it has not ended."""
+    given; what is `typed` at it is standard input. It is killed on leaving, if it has not ended."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(CHECKOUT), **(variables or {})}
     command = [sys.executable, "-c", "from resolver.cli import run; run()", *arguments]
@@ -151,7 +166,7 @@ async def on_terminal(
             command,
             cwd=folder,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=slave if typed else subprocess.DEVNULL,
             stdout=slave if stdout is None else stdout,
             stderr=slave,
             preexec_fn=begin,

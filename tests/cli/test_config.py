@@ -21,6 +21,7 @@ from resolver.cli.secrets import Secrets
 from resolver.cli.values import UsageError
 from resolver.url import parse
 from tests.cli.command import resolve
+from tests.fresh import run_alone
 
 
 @pytest.fixture
@@ -388,3 +389,9 @@ async def test_the_keyring_of_the_system() -> None:
                 assert found == Credentials(user.encode(), password)
     finally:
         keyring.set_keyring(before)
+
+
+def test_a_start_that_looks_for_it_loads_no_policy() -> None:
+    """`--help` and `parse` look for it, and judge nothing."""
+    program = "import sys, resolver.cli.config; print('resolver.policy' in sys.modules)"
+    assert run_alone(program) == "False\n"

@@ -260,7 +260,7 @@ def test_a_directory_that_is_not_there(source: Path) -> None:
     [
         ["cat", "x:", "--ledger", "run"],
         ["get", "-O", "-", "x:", "--ledger", "run"],
-        ["get", "-r", "x:", "--ledger", "run"],
+        ["get", "-r", "nntp://h/g", "--format", "mbox", "--ledger", "run"],
     ],
 )
 def test_what_makes_no_files_keeps_no_account(folder: Path, words: list[str]) -> None:

@@ -118,6 +118,16 @@ def test_a_group_becomes_a_mailbox(at: dict[str, str], folder: Path) -> None:
     )
 
 
+def test_a_group_of_a_server_that_the_url_names_is_walked_by_either_scheme(
+    at: dict[str, str], folder: Path
+) -> None:
+    for scheme in ("news", "nntp"):
+        assert resolve("get", "-r", "-q", "-d", scheme, f"{at[scheme]}/comp.misc").status == 0
+    assert files(folder / "news") == files(folder / "nntp") != []
+    for name in files(folder / "news"):
+        assert (folder / "news" / name).read_bytes() == (folder / "nntp" / name).read_bytes()
+
+
 def test_no_robots_is_told_once(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-r", "--ignore-robots", f"{at['http']}/about.txt", f"{at['http']}/data.bin")
     assert done.told.count("robots.txt is not asked for (--ignore-robots)") == 1

@@ -138,6 +138,17 @@ def test_a_file_that_is_there(
     assert tuple(outcome) == contract.OUTCOME
 
 
+@pytest.mark.parametrize(("how", "times"), [((), 1), (("--sync", "always"), 1), (("--sync", "never"), 0)])
+def test_when_files_get_to_the_disk(
+    how: tuple[str, ...], times: int, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    assert resolve("get", "-q", *how, f"{at['http']}/about.txt").status == 0
+    assert len(synced) == times + (how == ("--sync", "always"))  # and its directory
+    assert (folder / "about.txt").read_bytes() == ABOUT
+
+
 def test_a_mirror_and_its_digest(at: dict[str, str], folder: Path) -> None:
     digest = hashlib.sha256(ABOUT).hexdigest()
     checked = ["--checksum", f"SHA256:{digest.upper()}", "-t", "2", "--retry-delay", "0.01"]

@@ -9,7 +9,7 @@ import pytest
 
 from resolver.cli.arguments import read
 from resolver.cli.options import EXISTS
-from resolver.cli.targets import targets
+from resolver.cli.targets import Naming, targets
 from tests.cli.command import Done, resolve
 
 OLD = b"there before"
@@ -196,7 +196,8 @@ def test_a_list_may_still_be_growing(tmp_path: Path) -> None:
     writer = os.open(fifo, os.O_RDWR)
     command = read(["get", "-i", str(fifo)])
     assert command is not None
-    found = targets(command, lambda error: None)
+    naming = Naming(command, None)
+    found = map(naming.name, targets(command, lambda error: None))
     try:
         for url, name in (("http://a/n", "n"), ("http://b/n", "n.2"), ("http://c/m", "m")):
             os.write(writer, f"{url}\n".encode())

@@ -57,6 +57,12 @@ def test_files_are_told_and_counted(at: dict[str, str], folder: Path) -> None:
     assert f"resolve: {count} of {count} saved; " in done.told
 
 
+def test_a_document_goes_into_the_directory_for_files(at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "-r", "-d", "out", f"{at['file']}/about.txt")
+    assert done.status == 0
+    assert files(folder) == {"out/about.txt"}
+
+
 def test_what_fails_is_told_and_listed(at: dict[str, str], folder: Path) -> None:
     """The list of what is left has the tree, so that another run of it fetches what is missing."""
     done = resolve("get", "-r", "--failed", "left", f"{at['ftp']}/pub", f"{at['ftp']}/nowhere")

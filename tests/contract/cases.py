@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias
 
 import trio
 
@@ -23,64 +21,10 @@ import fixtures.prospero
 import fixtures.wais
 from fixtures.ftp.tree import TEXT
 from fixtures.http import ABOUT, Page
-from fixtures.nntp.flavour import LOGIN
+from fixtures.nntp.flavour import COMPRESSING, LOGIN
 from fixtures.prospero.tree import TEXT as HELLO
 from protocols.contract import Kind, Options
-from protocols.errors import Declined, NotFound
-
-#: A password that is in no sentence.
-SECRET = "xyzzy"
-
-
-class Server(Protocol):
-    """A mock server that is running. `heard` are the octets of each connection."""
-
-    port: int
-
-    @property
-    def heard(self) -> Sequence[bytes | bytearray]: ...
-
-
-Start: TypeAlias = Callable[[trio.Nursery, ssl.SSLContext], Awaitable[Server]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One row. `document` has `content`; `listing` has entries of these `names`, whose URLs can be fetched
-    but for those in `barred`; those in `asking` have to be told something first. `missing` raises `error`.
-    `login` is a URL with a password, which is `secret` and, as it goes over the wire, `spoken`.
-
-    `later` are octets that a plan cannot know: as they are shown, and as they are sent. `farewell` is said
-    when the session is closed. Where the server leads the dialogue another way than a willing one would, the
-    URL is in `otherwise`."""
-
-    name: str
-    start: Start | None = None
-    tls: bool = False
-    document: str
-    content: bytes
-    kind: Kind = Kind.DOCUMENT
-    listing: str | None = None
-    listing_kind: Kind = Kind.DIRECTORY
-    names: tuple[str, ...] = ()
-    barred: frozenset[str] = frozenset()
-    asking: frozenset[str] = frozenset()
-    missing: str | None = None
-    error: type[Declined] = NotFound
-    login: str | None = None
-    secret: str = SECRET
-    spoken: bytes = SECRET.encode()
-    later: tuple[tuple[bytes, bytes], ...] = ()
-    farewell: bytes = b""
-    otherwise: frozenset[str] = frozenset()
-    options: Options = field(default_factory=Options)
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def scheme(self) -> str:
-        return self.document.partition(":")[0]
+from resolver.testing.contract.case import SECRET, Case, Server
 
 
 async def _ftp(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
@@ -103,6 +47,10 @@ async def _http(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) ->
 
 async def _news(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> Server:
     return await fixtures.nntp.serve(nursery, ssl_context=tls if secured else None)
+
+
+async def _packing_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+    return await fixtures.nntp.serve(nursery, flavour=COMPRESSING)
 
 
 async def _locked_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
@@ -157,6 +105,7 @@ FTP = Case(
     start=_ftp,
     document="ftp://{at}/pub/a.txt",
     content=TEXT,
+    saved="a.txt",
     listing="ftp://{at}/pub/",
     names=_PUB,
     barred=frozenset({"unreadable.txt"}),
@@ -167,9 +116,11 @@ FTP = Case(
 )
 HTTP = Case(
     name="http",
+    any_port=True,
     start=partial(_http, secured=False),
     document="http://{at}/about.txt",
     content=ABOUT,
+    saved="about.txt",
     missing="http://{at}/none",
     login=f"http://user:{SECRET}@{{at}}/private",
     spoken=b"Basic " + b64encode(f"user:{SECRET}".encode()),
@@ -204,6 +155,7 @@ NEWS = replace(
     content=_article(1235),
     listing="news:comp.misc",
     missing="news:none@example.test",
+    by_setting=True,
 )
 
 CASES: tuple[Case, ...] = (
@@ -242,6 +194,7 @@ CASES: tuple[Case, ...] = (
     replace(
         NEWS,
         name="news with a server",
+        by_setting=False,
         document="news://{at}/smuggled@example.test",
         listing="news://{at}/comp.misc",
         missing="news://{at}/none@example.test",
@@ -249,6 +202,7 @@ CASES: tuple[Case, ...] = (
     replace(
         NEWS,
         name="groups",
+        start=_packing_news,
         listing="news:*",
         listing_kind=Kind.DIRECTORY,
         names=("comp.misc", "alt.c++", "alt.empty", "private.secret"),
@@ -258,6 +212,7 @@ CASES: tuple[Case, ...] = (
     replace(
         NEWS,
         name="snews",
+        by_setting=False,
         start=partial(_news, secured=True),
         tls=True,
         document="snews://{at}/smuggled@example.test",
@@ -297,6 +252,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         name="prospero",
+        drawn=True,
         start=_prospero,
         document="prospero://{at}/AFTP/pub/hello.txt",
         content=HELLO,
@@ -307,6 +263,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         name="file",
+        furnish=furnish,
         document="file://{folder}/a.txt",
         content=TEXT,
         listing="file://{folder}",

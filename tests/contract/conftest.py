@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 import trio
 
+from fixtures.__main__ import server_tls
+from resolver.testing.contract.setting import Setting, start
 from tests.contract.cases import CASES, furnish
-from tests.contract.setting import Setting, start, trusted
 
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ssl.SSLContext]:
-    with trusted(tmp_path_factory.mktemp("tls")) as context:
+    folder = tmp_path_factory.mktemp("tls")
+    context, cafile = server_tls(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(cafile))
+        patch.setenv("SSL_CERT_DIR", str(folder))
         yield context
 
 

@@ -14,11 +14,11 @@ import trio
 
 import fixtures.prospero
 from fixtures.prospero.tree import Link, Thing
-from fixtures.replay import Peer
 from fixtures.wais.coding import read_head, write_element, write_message, write_number
 from protocols.contract import Options
 from protocols.http.index import elements, markup, objects
-from tests.contract.peers import hear_out, leave, serve
+from resolver.testing.contract.peers import hear_out, leave, serve
+from resolver.testing.replay import Peer
 
 #: Lines that go out at once.
 _AT_ONCE = 1_000

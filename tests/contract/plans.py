@@ -19,7 +19,8 @@ import fixtures
 from protocols.options import Options
 from resolver import codings, http2
 from resolver.plan import explain
-from tests.contract.cases import CASES, WISHES, Case
+from resolver.testing.contract.case import Case
+from tests.contract.cases import CASES, WISHES
 
 PLANS = Path(fixtures.__file__).with_name("plans.jsonl")
 

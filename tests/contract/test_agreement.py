@@ -16,8 +16,9 @@ import trio
 import resolver
 from protocols.errors import ResolveError
 from resolver.retrieval.session import Resolver
-from tests.contract.cases import CASES, Case, Server
-from tests.contract.setting import Setting, start
+from resolver.testing.contract.case import Case, Server
+from resolver.testing.contract.setting import Setting, start
+from tests.contract.cases import CASES
 from tests.plugin import installed
 
 #: What may be wrong with the part that all schemes with a host share; a plug-in reads its own in its way.

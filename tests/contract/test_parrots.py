@@ -17,7 +17,7 @@ from protocols.errors import ResolveError
 from resolver.events import Event, Received
 from resolver.policy import Policy
 from resolver.retrieval.session import Resolver
-from tests.contract.setting import WAYS
+from resolver.testing.contract.setting import WAYS
 
 SECRET = "open-sesame'\xe4"
 WRITTEN = "open-sesame'%E4"

@@ -31,9 +31,18 @@ from protocols.errors import (
 from resolver.policy import Policy
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
-from tests.contract import peers
-from tests.contract.cases import CASES, SECRET, Case
-from tests.contract.setting import PATIENT, WAYS, Setting, Way, check_nothing_left, settled
+from resolver.testing.contract import peers
+from resolver.testing.contract.case import SECRET, Case
+from resolver.testing.contract.setting import (
+    PATIENT,
+    WAYS,
+    Setting,
+    Somebody,
+    Way,
+    check_nothing_left,
+    settled,
+)
+from tests.contract.cases import CASES
 from tests.faults.cell import CONTENT, SIZE
 from tests.sampled import FULL
 
@@ -72,14 +81,6 @@ STATUS: dict[type[ResolveError], set[int]] = {
 }
 #: The class of what left an operation; None where it went through.
 Ended: TypeAlias = "type[ResolveError] | None"
-
-
-@dataclass
-class Somebody:
-    """A server that is asked nothing afterwards."""
-
-    port: int
-    heard: tuple[bytes, ...] = ()
 
 
 @dataclass

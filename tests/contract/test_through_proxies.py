@@ -16,7 +16,7 @@ import resolver
 from fixtures.proxy import HttpProxy, SocksProxy, serve_http_proxy, serve_socks_proxy
 from protocols.contract import Kind
 from resolver import Resolver
-from tests.contract.setting import Setting
+from resolver.testing.contract.setting import Setting
 
 _NAME = "h.test"
 

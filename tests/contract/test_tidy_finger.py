@@ -12,15 +12,16 @@ import pytest
 import trio
 
 import resolver
+from fixtures.plugins.more_schemes import finger as tidy_finger
 from protocols.contract import Limits, Options
 from protocols.errors import Disconnected, Refused
 from protocols.step import Step
 from resolver.retrieval.session import Resolver
-from tests.contract.setting import Listening
-from tests.plugin import installed, registered, tidy_finger
+from resolver.testing.contract.setting import Listening
+from tests.plugin import installed, registered
 from tests.plugin.finger_server import SAID, FingerServer
 
-WHOLE = {"finger": "tests.plugin.tidy_finger:FINGER"}
+WHOLE = {"finger": "fixtures.plugins.more_schemes.finger:FINGER"}
 
 
 @pytest.fixture(scope="module", autouse=True, params=["plug-in", "registered"])

@@ -26,7 +26,8 @@ from resolver.disk.sidecar import FORMAT
 from resolver.retrieval.saving import Exists
 from resolver.retrieval.session import Resolver
 
-CONTENT = bytes(range(256)) * 200
+#: What grows beside its name, and what is held in memory until it is whole.
+LARGE, SMALL = bytes(range(256)) * 300, bytes(range(256)) * 20
 _CALLS = (
     *(
         "fchmod",
@@ -44,15 +45,18 @@ _CALLS = (
 )
 KILLED = 99
 
-#: What to do about a file that is there, and what is in it: gone on with, and given back for one that is not
-#: of this object. And is there to be a sidecar? There is one of the file before.
-HELD: tuple[tuple[Exists, bytes | None, bool], ...] = (
-    ("fail", None, True),
-    ("replace", b"older", False),
-    ("resume", CONTENT[:20_000], False),
-    ("resume", b"older" * 4_000, False),
-    ("rename", b"older", False),
-    ("replace", b"older", True),
+#: What is saved, what to do about a file that is there, and what is in that: gone on with, and given back for
+#: one that is not of this object. And is there to be a sidecar? There is one of the file before.
+HELD: tuple[tuple[bytes, Exists, bytes | None, bool], ...] = (
+    (LARGE, "fail", None, True),
+    (LARGE, "replace", b"older", False),
+    (LARGE, "resume", LARGE[:20_000], False),
+    (LARGE, "resume", b"older" * 4_000, False),
+    (LARGE, "rename", b"older", False),
+    (LARGE, "replace", b"older", True),
+    (SMALL, "fail", None, False),
+    (SMALL, "fail", None, True),
+    (SMALL, "replace", b"older", False),
 )
 
 
@@ -115,9 +119,9 @@ def in_a_child(action: Callable[[], str], at: int | None) -> tuple[int, str]:
 def main(folder: Path, every: int, first: int) -> None:
     importlib.import_module("protocols.file.dialogue")  # once, and not in every child
     guess_media_type(b"object")
-    source = folder / "source"
-    source.write_bytes(CONTENT)
-    for row, (exists, held, meta) in enumerate(HELD):
+    for row, (content, exists, held, meta) in enumerate(HELD):
+        source = folder / f"source{row}"
+        source.write_bytes(content)
         number = 1 + (first + row) % every
         while one(source, folder / f"{row}-{number}", exists, held, meta, number):
             number += every
@@ -138,7 +142,7 @@ def one(source: Path, place: Path, exists: Exists, held: bytes | None, meta: boo
     if status == KILLED:
         then = describes(target)
         again, said = in_a_child(action, None)
-        found = report(exists, number, place, left_then, again, said)
+        found = report(source.read_bytes(), exists, number, place, left_then, again, said)
         print(json.dumps({**found, "sidecar": [then, describes(target)] if meta else None}))
     return status == KILLED
 
@@ -156,17 +160,18 @@ def describes(target: Path) -> bool | None:
 
 
 def report(
-    exists: Exists, number: int, place: Path, left_then: list[str], again: int, said: str
+    content: bytes, exists: Exists, number: int, place: Path, left_then: list[str], again: int, said: str
 ) -> dict[str, object]:
     """What was left by the killed process and by the next one."""
     name = "object.2" if exists == "rename" else "object"
     names = set(os.listdir(place))
-    right = again == 0 and (place / name).exists() and (place / name).read_bytes() == CONTENT
+    right = again == 0 and (place / name).exists() and (place / name).read_bytes() == content
     expected = {"object", name, "object.meta.json"}
     if left_then == ["object", "object.2"]:  # killed when there was nothing left to do: then another is made
         expected |= {"object.3"}
     return {
         "exists": exists,
+        "size": len(content),
         "killed_before": number,
         "left_then": left_then,
         "said": said,

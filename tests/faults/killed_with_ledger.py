@@ -20,10 +20,10 @@ from protocols.file.document import guess_media_type
 from resolver.cli import main as resolve
 from tests.faults.killed import KILLED, CountedCalls, in_a_child
 
-CONTENT = {name: bytes(range(256)) * size for name, size in (("a", 200), ("b", 1), ("c", 0))}
+CONTENT = {name: bytes(range(256)) * size for name, size in (("a", 300), ("b", 1), ("c", 0))}
 
-#: What to do about a file that is there, and what is there.
-HELD: tuple[tuple[str, bytes | None], ...] = (("fail", None), ("replace", bytes(51_200)))
+#: What to do about a file that is there, and what is there; and the same of a directory with these files.
+HELD: tuple[tuple[str, bytes | None], ...] = (("fail", None), ("replace", bytes(76_800)), ("tree", None))
 
 
 class Counted(sqlite3.Connection):
@@ -46,15 +46,16 @@ def run(place: Path, list_: Path, exists: str) -> str:
         Counted.calls = calls
         sqlite3.connect = partial(sqlite3.connect, factory=Counted)  # type: ignore[assignment]
     os.dup2(os.open(place / "out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
-    words = ["get", "-q", "--json", "-j", "1", "--exists", exists, "--progress", "none"]
-    status = resolve(
-        [*words, "-i", str(list_), "-d", str(place / "files"), "--ledger", str(place / "ledger")]
-    )
-    return str(status)
+    words = ["get", "-q", "--json", "-j", "1", "--progress", "none", "--ledger", str(place / "ledger")]
+    if exists == "tree":
+        return str(resolve([*words, "-r", "-d", str(place), (list_.parent / "files").as_uri()]))
+    return str(resolve([*words, "--exists", exists, "-i", str(list_), "-d", str(place / "files")]))
 
 
 def main(folder: Path, every: int, first: int) -> None:
     for module in (
+        "resolver.cli.trees",
+        "resolver.tree.robots",
         "protocols.file.dialogue",
         "resolver.cli.online",
         "resolver.ledger.book",
@@ -63,10 +64,12 @@ def main(folder: Path, every: int, first: int) -> None:
     ):
         importlib.import_module(module)  # once, and not in every child
     guess_media_type(b"object")
+    source = folder / "files"
+    source.mkdir()
     for name, content in CONTENT.items():
-        (folder / name).write_bytes(content)
+        (source / name).write_bytes(content)
     list_ = folder / "list"
-    list_.write_text("".join((folder / name).as_uri() + "\n" for name in CONTENT))
+    list_.write_text("".join((source / name).as_uri() + "\n" for name in CONTENT))
     for row, (exists, held) in enumerate(HELD):
         number = 1 + (first + row) % every
         while one(folder / f"{exists}-{number}", list_, exists, held, number):
@@ -75,7 +78,7 @@ def main(folder: Path, every: int, first: int) -> None:
 
 def one(place: Path, list_: Path, exists: str, held: bytes | None, number: int) -> bool:
     """Killed before call `number`, and then not killed. False where there is no such call."""
-    (place / "files").mkdir(parents=True)
+    (place / ("" if exists == "tree" else "files")).mkdir(parents=True)
     if held is not None:
         (place / "files" / "a").write_bytes(held)
     action = partial(run, place, list_, exists)

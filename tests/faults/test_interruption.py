@@ -25,6 +25,7 @@ from resolver.policy import Policy
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
 from tests.faults.command import BUFFERING, CHECKOUT, options_for, resolve, size_of, until
+from tests.faults.killed import LARGE, SMALL
 from tests.hang import HANG, NEVER
 from tests.sampled import FULL, PART, sampled
 
@@ -264,6 +265,7 @@ def test_killed_before_every_step(tmp_path: Path) -> None:
     )
     results = [json.loads(line) for line in found.stdout.splitlines()]
     assert {result["exists"] for result in results} == {"fail", "replace", "resume", "rename"}
+    assert {result["size"] for result in results} == {len(LARGE), len(SMALL)}
     assert len(results) > 40 // int(every[0])
     for result in results:
         assert result["after"] == "right", result

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from fixtures.replay import Peer
-from tests.contract.peers import hear_out, serve
+from resolver.testing.contract.peers import hear_out, serve
+from resolver.testing.replay import Peer
 from tests.faults.command import resolve
 
 FIRST = b"a\r\nb\r\n"

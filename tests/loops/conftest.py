@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import pytest
 import uvloop
 
+from resolver.testing.contract.setting import Setting, settle, start
 from tests.contract.cases import CASES
 from tests.contract.conftest import folder, tls
-from tests.contract.setting import Setting, start
-from tests.elsewhere import Elsewhere
+from tests.elsewhere import Elsewhere, settle_anywhere
 from tests.sampled import sampled
 
 __all__ = ["folder", "tls"]  # the same fixtures
@@ -37,6 +37,13 @@ def either(request: pytest.FixtureRequest) -> Run:
 def run(request: pytest.FixtureRequest) -> Run:
     """Runs a coroutine to its end in a new loop."""
     return RUNS[request.param]
+
+
+@pytest.fixture(autouse=True)
+def _settled_anywhere() -> Iterator[None]:
+    token = settle.set(settle_anywhere)
+    yield
+    settle.reset(token)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""The contract by `resolver.blocking`: the tests of `tests/contract`, the fault matrix, Ctrl-C at every step.
+"""The contract by `resolver.blocking`: the checks of `resolver.testing`, the fault matrix, Ctrl-C at every
+step.
 
 By default a few cases of each test; all with `RESOLVE_FAULTS=full`.
 """
@@ -6,7 +7,6 @@ By default a few cases of each test; all with `RESOLVE_FAULTS=full`.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import ssl
 from collections.abc import Callable, Hashable
@@ -23,15 +23,15 @@ from resolver import blocking
 from resolver.events import Event
 from resolver.policy import Policy
 from resolver.portal import portal, thread
-from tests.contract.cases import Case
-from tests.contract.checkpoints import spread
-from tests.contract.setting import Setting
-from tests.contract.test_endings import is_whole
+from resolver.testing.contract.case import Case
+from resolver.testing.contract.check import Check
+from resolver.testing.contract.checkpoints import spread
+from resolver.testing.contract.endings import is_whole
+from resolver.testing.contract.setting import Setting
 from tests.elsewhere import Elsewhere
 from tests.faults.cell import CONTENT, NAME, Came, Result, came_of, limits_of, patience_for
 from tests.faults.rows import ROWS, SECURED, Row, is_raced
 from tests.faults.test_matrix import check
-from tests.loops.test_contract import Row as Kept
 from tests.loops.test_contract import rows
 from tests.loops.test_matrix import secured
 from tests.loops.waited import WaitedSetting
@@ -41,7 +41,7 @@ from tests.sampled import FULL, sampled
 __all__ = ["secured"]  # a fixture
 
 
-def kind_of(row: tuple[Case, Kept]) -> Hashable:
+def kind_of(row: tuple[Case, Check]) -> Hashable:
     return str(row[1])
 
 
@@ -59,12 +59,9 @@ def started() -> None:
     portal().run(tasks)
 
 
-@pytest.mark.parametrize(("setting", "row"), TESTS, indirect=["setting"], ids=str)
-def test_as_awaited(setting: Setting, row: Kept, tmp_path: Path) -> None:
-    given = dict(row.given)
-    if "tmp_path" in inspect.signature(row.test).parameters:
-        given["tmp_path"] = tmp_path
-    asyncio.run(row.test(WaitedSetting.of(setting), **given))
+@pytest.mark.parametrize(("setting", "check"), TESTS, indirect=["setting"], ids=str)
+def test_as_awaited(setting: Setting, check: Check, tmp_path: Path) -> None:
+    asyncio.run(check.function(WaitedSetting.of(setting), tmp_path))
 
 
 class Interrupter(trio.abc.Instrument):

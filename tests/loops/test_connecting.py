@@ -20,7 +20,7 @@ from resolver.gate.connecting import Attempts
 from resolver.gate.race import first_of
 from resolver.policy import Policy
 from resolver.retrieval.session import Resolver
-from tests.contract.setting import check_nothing_left, settled
+from resolver.testing.contract.setting import check_nothing_left, settled
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run
 

@@ -20,8 +20,8 @@ import fixtures.gopher
 import fixtures.http
 import resolver
 from fixtures.gopher import Behaviour, GopherServer
-from tests.contract.setting import check_nothing_left, settle, settled
-from tests.elsewhere import Elsewhere
+from resolver.testing.contract.setting import check_nothing_left, settled
+from tests.elsewhere import Elsewhere, settle_anywhere
 from tests.hang import HANG
 from tests.loops.conftest import Run
 
@@ -124,7 +124,7 @@ async def until(holds: Callable[[], bool]) -> None:
     """Until it does; a turn of the loop at a time, and never longer than what hangs."""
     async with asyncio.timeout(HANG):
         while not holds():
-            await settle()
+            await settle_anywhere()
 
 
 @pytest.fixture

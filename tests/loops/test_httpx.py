@@ -18,9 +18,9 @@ from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, serve
 from resolver import HttpxTransport
 from resolver.policy import Policy
-from tests.contract.checkpoints import spread
-from tests.contract.setting import Listening, check_nothing_left, settled
-from tests.contract.test_endings import MOST
+from resolver.testing.contract.checkpoints import spread
+from resolver.testing.contract.endings import MOST
+from resolver.testing.contract.setting import Listening, check_nothing_left, settled
 from tests.elsewhere import Elsewhere
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run

@@ -19,7 +19,7 @@ from resolver import HttpxTransport, Resolver
 from resolver.gate import connecting
 from resolver.gate.lookup import LookupCache
 from resolver.policy import Policy
-from tests.contract.setting import Listening
+from resolver.testing.contract.setting import Listening
 from tests.elsewhere import Elsewhere
 from tests.loops.conftest import Run
 

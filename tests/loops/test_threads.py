@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from resolver.disk import file
+from resolver.disk.landing import Held
 from resolver.disk.part import Part
 from resolver.disk.partial_file import PartialFile
 from resolver.retrieval.session import Resolver
@@ -44,12 +45,18 @@ class Gate:
         return found
 
 
-#: What is done in threads while a file is saved: whose function, which, and at which of its calls.
+#: Lines of a file that grows, and of one that is held in memory until it is whole.
+LARGE, SMALL = 10_000, 1_000
+
+#: What is done in threads while a file is saved: whose function, which, at which of its calls, and of which
+#: file.
 WORK = {
-    "what it is of": (Part, "note", 1),
-    "its digest": (PartialFile, "_add_to", 1),
-    "that it is whole": (Part, "note", 2),
-    "its name": (Part, "settle", 1),
+    "what it is of": (Part, "note", 1, LARGE),
+    "its digest": (PartialFile, "_add_to", 1, LARGE),
+    "that it is whole": (Part, "note", 2, LARGE),
+    "its name": (Part, "settle", 1, LARGE),
+    "a small one": (Held, "complete", 1, SMALL),
+    "the name of a small one": (Held, "settle", 1, SMALL),
 }
 
 
@@ -58,10 +65,10 @@ def test_a_thread_that_works_on_a_file_is_waited_for(
     what: str, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """However often it is cancelled: the cancel leaves behind the work, and the file is whole or can be."""
-    place, name, number = WORK[what]
+    place, name, number, lines = WORK[what]
     gate = Gate(getattr(place, name), number)
     monkeypatch.setattr(place, name, lambda *given, **named: gate(*given, **named))
-    (tmp_path / "from").write_bytes(b"some octets\n" * 1_000)
+    (tmp_path / "from").write_bytes(b"some octets\n" * lines)
     path = tmp_path / "into"
 
     async def main() -> None:

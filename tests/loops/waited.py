@@ -14,7 +14,7 @@ from resolver.events import OnEvent
 from resolver.loops import running
 from resolver.policy import Policy
 from resolver.retrieval.retry import RetryPolicy
-from tests.contract.setting import PATIENT, Setting
+from resolver.testing.contract.setting import PATIENT, Setting
 
 T = TypeVar("T")
 

@@ -8,11 +8,10 @@ choice, for a reader must not care.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import NoReturn, TypeAlias, TypeVar
+from typing import NoReturn, TypeVar
 
-from fixtures.transcript import Connection, Transcript
 from protocols.contract import (
     Came,
     Credentials,
@@ -30,36 +29,13 @@ from protocols.contract import (
     Timer,
 )
 from protocols.errors import Disconnected, TimedOut
+from resolver.testing.cutting import Cutter, whole
+from resolver.testing.transcript import Connection, Transcript
 
 A = TypeVar("A")
 B = TypeVar("B")
-Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
 
 _TLS_FROM_THE_START = ("https", "ftps", "gophers", "nntps", "snews", "telnets")
-MOST = 65_536  # what one `receive` gives at most
-
-
-def whole(octets: bytes) -> Iterator[bytes]:
-    """As much at once as a receive may bring."""
-    for start in range(0, len(octets), MOST):
-        yield octets[start : start + MOST]
-
-
-def one_by_one(octets: bytes) -> Iterator[bytes]:
-    return (octets[index : index + 1] for index in range(len(octets)))
-
-
-def oddly(octets: bytes) -> Iterator[bytes]:
-    """Pieces of 1, 2, 3, 5, 7, 11 octets and again."""
-    start, turn = 0, 0
-    while start < len(octets):
-        size = (1, 2, 3, 5, 7, 11)[turn % 6]
-        yield octets[start : start + size]
-        start, turn = start + size, turn + 1
-
-
-#: Every way of cutting, by name: `@pytest.mark.parametrize("cutter", CUTTERS, ids=…)`.
-CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, oddly)
 
 
 class MemoryStream:
@@ -204,7 +180,9 @@ class MemoryGate:
             stream.check_finished()
 
     @asynccontextmanager
-    async def acquire(self, pool_key: Hashable, *, tls: bool) -> AsyncIterator[PooledConnection]:
+    async def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[PooledConnection]:
         """A new connection each time; `loans` tells what would have been kept, and for whom."""
         async with self.connect(tls=tls) as stream:
             self.loans.append(MemoryLoan(stream, pool_key))

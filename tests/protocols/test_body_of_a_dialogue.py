@@ -3,7 +3,7 @@ raised where the dialogue can make something of it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -100,7 +100,9 @@ class PiecesGate(MemoryGate):
         self.pauses += 1
 
     @asynccontextmanager
-    async def acquire(self, pool_key: object, *, tls: bool) -> AsyncIterator[PooledConnection]:
+    async def acquire(
+        self, pool_key: object, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[PooledConnection]:
         self.loans.append(MemoryLoan(self._stream, "anybody"))
         yield self.loans[-1]
 

@@ -12,14 +12,15 @@ import pytest
 import trio
 import trio.testing
 
-from fixtures.transcript import Connection
 from protocols.contract import Came, Line, Stream
 from protocols.errors import Disconnected, ProtocolError, ResolveError, TimedOut
 from protocols.step import Connect, Dialogue, Hear, Say, Unless, Upload
 from protocols.wire import encode_line, encode_payload, read_line
 from resolver.gate import race
+from resolver.testing.cutting import whole
+from resolver.testing.transcript import Connection
 from tests.hang import HANG
-from tests.protocols.in_memory import MemoryGate, MemoryStream, whole
+from tests.protocols.in_memory import MemoryGate, MemoryStream
 from tests.protocols.opening import perform
 
 A = TypeVar("A")

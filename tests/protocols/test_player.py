@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.transcript import Connection, End, Outcome, Transcript, parse_transcript
 from protocols.contract import Kind, Limits, Reply
 from protocols.errors import Disconnected, ProtocolError, TimedOut, Truncated
 from protocols.ftp.reply import ControlReply, read_reply
@@ -33,10 +32,11 @@ from protocols.step import (
     StartTls,
 )
 from protocols.wire import Buffer, count_waiting, encode_line, read_line
-from tests.protocols.outcome import recite
-from tests.protocols.peer import Peer
-from tests.protocols.player import Player
-from tests.protocols.scripts import Recital, Speech, Values
+from resolver.testing.outcome import recite
+from resolver.testing.peer import Peer
+from resolver.testing.player import Player
+from resolver.testing.scripts import Recital, Speech, Values
+from resolver.testing.transcript import Connection, End, Outcome, Transcript, parse_transcript
 
 HERE = Path(__file__).parent
 LINE = Hear(read_line(80), "a line", b"")

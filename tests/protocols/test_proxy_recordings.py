@@ -20,8 +20,8 @@ from protocols.http import tunnel
 from protocols.http.proxy_login import ProxyLogin
 from protocols.options import Credentials
 from protocols.step import Dialogue, Random, Step
-from tests.protocols.peer import Peer, Spoken
-from tests.protocols.player import Player
+from resolver.testing.peer import Peer, Spoken
+from resolver.testing.player import Player
 
 _ACCESS = FOLDER / "access"
 _PROXY = "http://127.0.0.1:3128"

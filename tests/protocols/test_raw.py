@@ -11,8 +11,7 @@ from dataclasses import replace
 import pytest
 import trio
 
-from fixtures.replay import serve_transcript
-from fixtures.transcript import Connection, Outcome, Transcript, Turn, transcripts
+from fixtures.transcript import transcripts
 from protocols.contract import Options
 from protocols.errors import Declined, ResolveError
 from protocols.ftp.url import FtpUrl
@@ -21,9 +20,12 @@ from protocols.news.url import NewsUrl, NntpUrl
 from protocols.wais.record import parse_records
 from protocols.wire import Buffer
 from resolver import Policy, Resolver, RetryPolicy
+from resolver.testing.cutting import CUTTERS, Cutter
+from resolver.testing.replay import serve_transcript
+from resolver.testing.transcript import Connection, Outcome, Transcript, Turn
 from resolver.url import build, parse
 from tests.hang import HANG
-from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate
+from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
 
 RAW = Options(raw=True)

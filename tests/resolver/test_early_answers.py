@@ -12,7 +12,6 @@ import httpx
 import pytest
 import trio
 
-from fixtures.transcript import Connection
 from protocols.contract import Came, Limits, Line, Options, PooledConnection
 from protocols.conversation import hold
 from protocols.errors import Declined, Disconnected, TimedOut
@@ -21,7 +20,9 @@ from protocols.http.request import Request
 from resolver import HttpxTransport
 from resolver.gate import race
 from resolver.retrieval.session import Resolver
-from tests.protocols.in_memory import MemoryGate, MemoryLoan, MemoryStream, whole
+from resolver.testing.cutting import whole
+from resolver.testing.transcript import Connection
+from tests.protocols.in_memory import MemoryGate, MemoryLoan, MemoryStream
 from tests.resolver.gate.peers import start
 
 A = TypeVar("A")
@@ -203,7 +204,9 @@ class SlowGate(MemoryGate):
         self._silences = silences
 
     @asynccontextmanager
-    async def acquire(self, pool_key: Hashable, *, tls: bool) -> AsyncIterator[PooledConnection]:
+    async def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[PooledConnection]:
         yield MemoryLoan(Slow(self._silences), pool_key)
 
     async def first_of(

@@ -13,13 +13,13 @@ import pytest
 import trio
 
 import resolver
+from fixtures.plugins.more_schemes.finger import FINGER, FingerUrl
 from protocols.contract import Extra
 from protocols.other import OtherUrl
 from resolver import registry
 from resolver.gateways import check_gateway
 from tests.plugin import install, installed, registered
 from tests.plugin.finger_server import SAID, FingerServer
-from tests.plugin.tidy_finger import FINGER, FingerUrl
 
 CHECKOUT = Path(__file__).parents[2]
 URL = "finger://h.example/joe"
@@ -90,7 +90,8 @@ def test_the_same_row_may_be_registered_again(tmp_path: Path) -> None:
     with registered(FINGER, FINGER, gopher):
         assert registry.find("finger") is FINGER
         assert registry.plugins() == ["finger"]
-    with installed(tmp_path / "site", {"finger": "tests.plugin.tidy_finger:FINGER"}), registered(FINGER):
+    points = {"finger": "fixtures.plugins.more_schemes.finger:FINGER"}
+    with installed(tmp_path / "site", points), registered(FINGER):
         assert registry.plugins() == ["finger"]
 
 

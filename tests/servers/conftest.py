@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,18 @@ from tests.servers.gopher_tree import write_gopher_tree
 from tests.servers.http_servers import HttpServer, nginx, write_http_tree
 from tests.servers.namespace import write_accounts
 from tests.servers.news_servers import NewsServer, inn
+from tests.servers.plugin_servers import dictd, fingerd, molly_brown
 from tests.servers.proxy_servers import ProxyServer, dante, squid, tinyproxy
-from tests.servers.telnet_servers import telnetd
+from tests.servers.telnet_servers import telnetd, telnetd_with_login, telnetd_with_screens
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """One that everybody may enter, as a server that gives up root does: not below pytest's own folder, which
+    only its owner may."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")
@@ -50,12 +61,10 @@ def _pygopherd(
 
 @pytest.fixture(scope="session")
 def ftp_tree() -> Iterator[Path]:
-    """Not below pytest's own folder, which only its owner may enter."""
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder, "tree")
+    with open_folder() as folder:
+        tree = folder / "tree"
         tree.mkdir()
         write_ftp_tree(os.fsencode(tree))
-        os.chmod(folder, 0o755)
         yield tree
 
 
@@ -107,10 +116,8 @@ def _nginx(
 
 @pytest.fixture(scope="session", name="apache")
 def _apache() -> Iterator[ApacheServer]:
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        with apache(Path(folder)) as server:
-            yield server
+    with open_folder() as folder, apache(folder) as server:
+        yield server
 
 
 @pytest.fixture(scope="session", name="inn")
@@ -133,10 +140,8 @@ def _tinyproxy_with_login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="session", name="squid")
 def _squid(certificates: Certificates) -> Iterator[ProxyServer]:
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        with squid(Path(folder), certificates) as server:
-            yield server
+    with open_folder() as folder, squid(folder, certificates) as server:
+        yield server
 
 
 @pytest.fixture(scope="session", name="dante")
@@ -151,7 +156,37 @@ def _dante_with_login(ftp_site: FtpSite, tmp_path_factory: pytest.TempPathFactor
         yield server
 
 
+@pytest.fixture(scope="session", name="telnetd_with_screens")
+def _telnetd_with_screens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with telnetd_with_screens(tmp_path_factory.mktemp("screens")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session", name="telnetd_with_login")
+def _telnetd_with_login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with telnetd_with_login(tmp_path_factory.mktemp("login")) as url:
+        yield url
+
+
 @pytest.fixture(scope="session", name="telnetd")
 def _telnetd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with telnetd(tmp_path_factory.mktemp("telnetd")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session", name="dictd")
+def _dictd() -> Iterator[str]:
+    with open_folder() as folder, dictd(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="session", name="fingerd")
+def _fingerd() -> Iterator[str]:
+    with open_folder() as folder, fingerd(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="session", name="molly_brown")
+def _molly_brown(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with molly_brown(tmp_path_factory.mktemp("molly_brown"), certificates) as url:
         yield url

@@ -4,6 +4,7 @@ Each has a port per flavour: `plain`; `tls`, where AUTH TLS is required; `implic
 octet (not Pure-FTPd, which has none). vsftpd also has `ascii`, for it converts in TYPE A only if told
 to; Pure-FTPd has `tls-data`, for otherwise it takes data connections without TLS, and `few`, which cuts
 listings at 20 names.
+The plain vsftpd has a log of what it sent.
 Anonymous users and `namespace.USER` log in; the latter is at home in home/bob. TLS settings are the
 servers' own: vsftpd and ProFTPD demand that data connections resume the control connection's session.
 """
@@ -35,11 +36,18 @@ class FtpSite:
 
 @dataclass(frozen=True)
 class FtpServer:
-    """A running server: its port by flavour, and the authority that its certificate comes from."""
+    """A running server: its port by flavour, and the authority that its certificate comes from. `log` has a
+    line for each file that was sent, before the server says that it was."""
 
     name: str
     ports: Mapping[str, int]
     authority: Path
+    log: Path | None = None
+
+    def sent(self) -> int:
+        """How many files were sent so far."""
+        assert self.log is not None
+        return self.log.read_bytes().count(b"\n") if self.log.exists() else 0
 
 
 @contextmanager
@@ -56,8 +64,9 @@ def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
         f"pam_service_name={PAM_SERVICE}",
     ]
     tls = [*_VSFTPD_TLS, f"rsa_cert_file={pem}", f"rsa_private_key_file={pem}"]
+    log = folder / "sent.log"
     flavours = {
-        "plain": common,
+        "plain": [*common, "xferlog_enable=YES", f"xferlog_file={log}", "xferlog_std_format=YES"],
         "ascii": [*common, "ascii_download_enable=YES"],
         "tls": [*common, *tls],
         "implicit": [*common, *tls, "implicit_ssl=YES"],
@@ -67,7 +76,7 @@ def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
         return [str(files.path(program)), str(_write(folder / f"{flavour}.conf", flavours[flavour]))]
 
     with _flavours(site, files, folder, flavours, command) as ports:
-        yield FtpServer("vsftpd", ports, site.certificates.authority)
+        yield FtpServer("vsftpd", ports, site.certificates.authority, log)
 
 
 @contextmanager
@@ -160,7 +169,6 @@ _VSFTPD = (
     "passwd_chroot_enable=YES",
     "seccomp_sandbox=NO",
     "isolate_network=NO",
-    "xferlog_enable=NO",
 )
 _VSFTPD_TLS = (
     "ssl_enable=YES",

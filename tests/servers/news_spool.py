@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BufferedRWPair
 
@@ -127,12 +128,17 @@ _OTHERS = (
 
 def feed(port: int, patience: float) -> None:
     """Give all articles to the server. Raises `RuntimeError` for one that is not taken."""
+    take(port, (*PROSE.values(), *_OTHERS), patience)
+
+
+def take(port: int, articles: Iterable[Article], patience: float) -> None:
+    """The same of these."""
     with (
         socket.create_connection((LOOPBACK, port), patience) as connection,
         connection.makefile("rwb") as stream,
     ):
         _expect(stream, b"200")
-        for article in (*PROSE.values(), *_OTHERS):
+        for article in articles:
             _say(stream, b"IHAVE <%s>\r\n" % article.message_id.encode())
             _expect(stream, b"335")
             _say(stream, re.sub(rb"(\A|\r\n)\.", rb"\1..", article.octets) + b".\r\n")

@@ -30,7 +30,8 @@ class Unpacked:
         environment = dict(os.environ)
         if self.root != Path("/"):
             arch = f"{os.uname().machine}-linux-gnu"
-            libraries = [self.path(f"usr/lib/{arch}"), self.path(f"lib/{arch}"), self.path("usr/lib/news")]
+            places = (f"usr/lib/{arch}", f"lib/{arch}", "usr/lib", "usr/lib/news")
+            libraries = [self.path(place) for place in places]
             environment["LD_LIBRARY_PATH"] = ":".join(map(str, libraries))
         environment["PYTHONPATH"] = str(self.path("usr/lib/python3/dist-packages"))
         return environment

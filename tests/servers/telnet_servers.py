@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers.packages import find
+from tests.servers.namespace import PAM_RULES, write_accounts
+from tests.servers.packages import find, unavailable
 from tests.servers.service import LOOPBACK, inetd
 
 #: Says who came, and what it was told of his terminal.
@@ -19,13 +21,68 @@ printf 'caf\\303\\251 \\377\\n$ '; read -r command
 """
 
 
+#: Asks for a name and a password, which is not shown, and is a shell then, with `less` and `vi`.
+_SHELL = """\
+#!/bin/sh
+printf 'login: '; read -r name
+stty -echo; printf 'Password: '; read -r password; stty echo
+printf '\\nhello %s\\n' "$name"
+less() {{ LD_LIBRARY_PATH={libraries} LESS= LESSOPEN= {less} "$@"; }}
+vi() {{ LD_LIBRARY_PATH={libraries} {vi} -u NONE "$@"; }}
+cd {folder}
+while printf '$ ' && read -r command; do eval "$command"; done
+"""
+
+
 @contextmanager
 def telnetd(folder: Path) -> Iterator[str]:
     """The URL of one that runs."""
+    with _running(folder, _PROGRAM) as url:
+        yield url
+
+
+@contextmanager
+def telnetd_with_screens(folder: Path) -> Iterator[str]:
+    """The URL of one that leads to programs which have the whole screen, and to a `text` of 100 lines."""
+    files = find("screens", "usr/bin/less")
+    (folder / "text").write_text("".join(f"line {number}\n" for number in range(1, 101)))
+    vi = files.path("usr/bin/vim.tiny")
+    words = {
+        "less": files.path("usr/bin/less"),
+        "vi": vi if vi.exists() else Path("/usr/bin/vi"),
+        "libraries": files.environment().get("LD_LIBRARY_PATH", ""),
+        "folder": folder,
+    }
+    with _running(
+        folder, _SHELL.format_map({name: shlex.quote(str(word)) for name, word in words.items()})
+    ) as url:
+        yield url
+
+
+@contextmanager
+def telnetd_with_login(folder: Path) -> Iterator[str]:
+    """The URL of one with the system's own login, where `namespace.USER` has an account."""
+    program = "usr/sbin/telnetd"
+    files = find("telnetd", program)
+    if not Path("/bin/login").exists():
+        unavailable("the system has no login")
+    wrapper = write_accounts(folder, folder)
+    rules = "".join(f"{step} required pam_{module}.so\n" for step, module in PAM_RULES)
+    (folder / "pam.d" / "login").write_text(rules)
+
+    def command(port: int) -> list[str]:
+        return [str(files.path(program)), "-h"]
+
+    with inetd(command, files.environment(), folder / "telnetd.log", wrapper) as port:
+        yield f"telnet://{LOOPBACK}:{port}/"
+
+
+@contextmanager
+def _running(folder: Path, text: str) -> Iterator[str]:
     program = "usr/sbin/telnetd"
     files = find("telnetd", program)
     script = folder / "program"
-    script.write_text(_PROGRAM)
+    script.write_text(text)
     script.chmod(0o755)
 
     def command(port: int) -> list[str]:

@@ -228,8 +228,10 @@ async def test_facts_of_a_listing(ftp_server: FtpServer, options: Options) -> No
             "precision": "day",
             "modified_local": "2001-09-09",
             "modified_text": "Sep 09  2001",
+            "mode": "-rw-r--r--",
         }
     else:
+        assert {"perm", "unix.mode"} & set(entries["a.txt"].extra or {})
         assert entries["a.txt"].modified is not None
         assert entries["a.txt"].modified.timestamp() == MODIFIED
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.sampled import FULL
 from tests.servers.http_servers import DATA, HttpServer
+from tests.servers.killed import command, save_list
 
-CHECKOUT = Path(__file__).parents[2]
 FILES = 200 if FULL else 40
 KILLS = 20 if FULL else 4
 
@@ -27,7 +26,7 @@ def test_nothing_that_is_whole_is_asked_for_again(nginx: HttpServer, tmp_path: P
         whole.append(whole_in(tmp_path))
         work(tmp_path, nginx, run, most=FILES // (KILLS + 1))
     whole.append(whole_in(tmp_path))
-    assert 0 < len(whole[-1]) < FILES
+    assert whole[-1]
     assert work(tmp_path, nginx, KILLS, most=None) == 8
     assert whole_in(tmp_path) == {f"/data.bin?{number}" for number in range(FILES)}
     asked = nginx.requests()
@@ -42,29 +41,9 @@ def test_nothing_that_is_whole_is_asked_for_again(nginx: HttpServer, tmp_path: P
     assert (found["done"], found["failed"], found["left"], found["runs"]) == (FILES, 1, 0, KILLS + 1)
 
 
-def command(*words: str) -> list[str]:
-    place = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); from resolver.cli import run; run()"
-    return [sys.executable, "-c", place, *words]
-
-
 def work(folder: Path, nginx: HttpServer, run: int, most: int | None) -> int:
-    """One run over the list, killed behind `most` files that it brought. Its exit status."""
-    words = ["get", "-i", "list", "-d", "files", "--ledger", "ledger", "--json", "-qq", "-t", "1"]
-    process = subprocess.Popen(
-        [*command(*words), "--allow-port", str(nginx.port), "-H", f"Cookie: run={run}"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        brought = 0
-        for line in process.stdout:
-            brought += json.loads(line)["status"] == "done"
-            if brought == most:
-                process.kill()
-                break
-    return process.wait()
+    """One run over the list; its exit status."""
+    return save_list(folder, "--allow-port", str(nginx.port), "-H", f"Cookie: run={run}", most=most)
 
 
 def whole_in(folder: Path) -> set[str]:

@@ -18,6 +18,7 @@ LOOPBACK = "127.0.0.1"
 LOGIN = f"{USER}:{quote(PASSWORD, safe='')}@"
 LEFT = {number: article for number, article in PROSE.items() if number != GONE}
 SEEN = {name for name, *_ in GROUPS if not name.startswith("private.")}
+COMPRESSED = [b"CAPABILITIES", b"COMPRESS DEFLATE"]
 READING = pytest.mark.parametrize("flavour", ["plain", "transit", "implicit"])
 
 
@@ -242,7 +243,23 @@ async def test_facts(inn: NewsServer) -> None:
     assert fact(article, "message_id") == "lone-lf@example.test"
     assert (group.kind, fact(group, "low"), fact(group, "high")) == (Kind.GROUP, 1, 14)
     assert fact(groups, "count") == len(SEEN)
-    assert site.sent == [b"GROUP test.prose", b"HEAD 3", b"GROUP test.prose", b"LIST ACTIVE"]
+    assert site.sent == [b"GROUP test.prose", b"HEAD 3", b"GROUP test.prose", *COMPRESSED, b"LIST ACTIVE"]
+
+
+@READING
+async def test_all_groups_come_compressed(inn: NewsServer, flavour: str) -> None:
+    """The same as without, also inside TLS; who needs MODE READER goes without. What follows is in step."""
+    site, plain = Site(inn, flavour), Site(inn, flavour)
+    async with plain.resolver as session:
+        whole = await session.fetch(plain.news("test.*"))
+    async with site.resolver as session:
+        groups = await session.fetch(site.news("*"))
+        check_article(await session.fetch(site.nntp("test.prose/3")), PROSE[3])
+        check_article(await session.fetch(site.nntp("test.prose/5")), PROSE[5])
+    assert set(whole.content.split(b"\r\n")) <= set(groups.content.split(b"\r\n"))
+    assert site.connections == 1
+    offered = COMPRESSED[:1] if flavour == "transit" else COMPRESSED
+    assert site.sent[: len(offered) + 1] == [*offered, b"LIST ACTIVE"]
 
 
 @pytest.mark.parametrize("flavour", ["plain", "transit", "implicit", "login", "secret"])

@@ -28,8 +28,14 @@ packages_of() {
         groff) echo groff-base ;;
         squid) echo squid-openssl ;;
         apache) echo apache2-bin ;;
-        aria2) echo aria2 ;;  # for tests/benchmarks/segments.py alone
+        aria2) echo aria2 ;;  # this and the next two are for tests/benchmarks alone
+        wget2) echo wget2 ;;
+        lftp) echo lftp ;;
         telnetd) echo inetutils-telnetd ;;
+        dictd) echo dictd dictfmt dictzip ;;
+        fingerd) echo fingerd ;;
+        molly-brown) echo molly-brown ;;
+        screens) echo less vim-tiny ;;  # programs that a telnet session shows
         *) echo "unpack.sh: no such server: $1" >&2; return 2 ;;
     esac
 }
@@ -61,7 +67,7 @@ unpack() {
     echo "$server: $root/$server"
 }
 
-[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx inn tinyproxy dante zsh fish groff squid apache telnetd
+[ $# -gt 0 ] || set -- gophernicus pygopherd vsftpd proftpd pure-ftpd nginx inn tinyproxy dante zsh fish groff squid apache telnetd dictd fingerd molly-brown screens
 for server in "$@"; do
     unpack "$server"
 done

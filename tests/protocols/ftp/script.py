@@ -24,9 +24,9 @@ from protocols.step import (
     StartTls,
     Step,
 )
+from resolver.testing.peer import Opening, Peer, Spoken
+from resolver.testing.player import Player
 from resolver.url import parse
-from tests.protocols.peer import Opening, Peer, Spoken
-from tests.protocols.player import Player
 
 #: What a willing server says, by verb. TYPE, SIZE, … of anything.
 WILLING: dict[bytes, bytes] = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from fixtures.ftp_urls import ASKED, ROWS, Row
-from protocols.contract import Credentials, Kind, Options
-from protocols.errors import InvalidUrl, NotFound, Refused, ResolveError, TryLater
+from protocols.contract import Credentials, Kind, Options, Validators
+from protocols.errors import Changed, InvalidUrl, NotFound, Refused, ResolveError, TryLater
 from protocols.ftp.dialogue import retrieve
 from protocols.ftp.url import FtpUrl
 from protocols.rehearsal import rehearse
@@ -199,3 +201,35 @@ def test_a_first_command_that_fails_on_a_kept_connection_is_tried_on_a_new_one()
     player, again = play("ftp://h/d/y", Script(left=True), kept=[outcome.state])
     assert isinstance(again, Outcome)
     assert player.commands[:2] == [b"SIZE y", b"USER anonymous"]
+
+
+TIME = datetime(2026, 11, 22, tzinfo=UTC)
+LISTED = [
+    ("both", Validators(5, TIME), 0, [b"EPSV", b"RETR x"]),
+    ("no time, as by LIST", Validators(5), 0, [b"MDTM x", b"EPSV", b"RETR x"]),
+    ("nothing", Validators(), 0, [b"SIZE x", b"MDTM x", b"EPSV", b"RETR x"]),
+    ("fewer than come", Validators(4, TIME), 0, [b"EPSV", b"RETR x"]),
+    ("some is held", Validators(5, TIME), 3, [b"SIZE x", b"MDTM x", b"EPSV", b"REST 3", b"RETR x"]),
+]
+
+
+@pytest.mark.parametrize(("why", "listed", "held", "sent"), LISTED, ids=[row[0] for row in LISTED])
+def test_what_a_listing_said_is_not_asked_for(
+    why: str, listed: Validators, held: int, sent: list[bytes]
+) -> None:
+    """But where octets are held already: it may be outdated, and they with it."""
+    options = Options(want="file", listed=listed, start=held)
+    player, outcome = play("ftp://h/x;type=i", Script(data=b"12345"[held:]), options)
+    assert isinstance(outcome, Outcome), outcome
+    assert player.commands[3:] == sent
+    if listed.modified and not held:
+        assert (outcome.found.size, outcome.found.modified) == (listed.size, TIME)
+
+
+@pytest.mark.parametrize("data", [b"1234", b""])
+def test_fewer_octets_than_were_listed_are_those_of_a_file_that_has_changed(data: bytes) -> None:
+    """Or of a server whose listings are not exact, which they need not be (RFC 3659 7.5.7)."""
+    options = Options(want="file", listed=Validators(5, TIME))
+    _, error = play("ftp://h/x;type=i", Script(data=data), options)
+    assert isinstance(error, Changed)
+    assert error.retryable

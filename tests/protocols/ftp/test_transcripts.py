@@ -8,18 +8,19 @@ import pytest
 import trio
 
 from fixtures.ftp_urls import ASKED, ROWS
-from fixtures.replay import serve_transcript
-from fixtures.transcript import Transcript, transcripts
+from fixtures.transcript import transcripts
 from protocols.contract import Limits
 from protocols.ftp.dialogue import retrieve
 from protocols.ftp.url import FtpUrl
 from resolver.gate.network import Network
 from resolver.policy import Policy
+from resolver.testing.outcome import check, recite, resolve
+from resolver.testing.replay import serve_transcript
+from resolver.testing.transcript import Transcript
 from resolver.url import parse
 from tests.hang import HANG
 from tests.protocols.ftp.on_a_socket import ask
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import check, recite, resolve
 
 TRANSCRIPTS = transcripts("ftp")
 ON_A_SOCKET = [each for each in TRANSCRIPTS if each.connections]

@@ -12,16 +12,17 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fixtures.transcript import Connection, End, Outcome, Turn
 from protocols.contract import JsonValue
 from protocols.gopher.dialogue import default_view
 from protocols.gopher.request import encode_request
 from protocols.gopher.url import GopherUrl
+from resolver.testing.cutting import CUTTERS, Cutter, oddly
+from resolver.testing.outcome import resolve
+from resolver.testing.transcript import Connection, End, Outcome, Turn
 from resolver.url import parse
 from tests.protocols.gopher.captures import ROWS, Row, octets
-from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, oddly
+from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import resolve
 
 #: How often each recorded reply is mutated; more by `GOPHER_FUZZ`.
 ROUNDS = int(os.environ.get("GOPHER_FUZZ", "20"))

@@ -22,7 +22,7 @@ from protocols.gopher.item import parse_item
 from protocols.gopher.lines import LINE_LIMIT
 from protocols.gopher.records import FormEntries, RecordEntries, record_json
 from protocols.gopher.url import GopherUrl
-from tests.protocols.in_memory import CUTTERS, Cutter
+from resolver.testing.cutting import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
 
 MENU = parse_as(GopherUrl, "gopher://h.dom/1")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.transcript import Connection, Outcome, Turn
 from protocols.errors import Truncated
 from protocols.gopher.request import encode_request
 from protocols.gopher.url import GopherUrl
+from resolver.testing.cutting import CUTTERS, Cutter
+from resolver.testing.outcome import check, resolve
+from resolver.testing.transcript import Connection, Outcome, Turn
 from resolver.url import parse
 from tests.protocols.gopher.captures import FOLDER, ROWS, Row, octets
-from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, MemorySink
+from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import check, resolve
 
 NAMES = [row.capture for row in ROWS]
 

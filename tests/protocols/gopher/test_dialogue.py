@@ -24,9 +24,9 @@ from protocols.step import (
     Step,
 )
 from resolver.plan import explain
+from resolver.testing.player import Player
+from resolver.testing.scripts import Values
 from resolver.url import parse
-from tests.protocols.player import Player
-from tests.protocols.scripts import Values
 
 
 def url_of(text: str) -> GopherUrl:

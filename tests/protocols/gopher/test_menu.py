@@ -9,8 +9,8 @@ from protocols.gopher.item import MenuItem, display_text, parse_item
 from protocols.gopher.lines import LINE_LIMIT
 from protocols.gopher.menu import MenuReader
 from protocols.gopher.url import GopherUrl
+from resolver.testing.cutting import CUTTERS, Cutter, whole
 from resolver.url import parse
-from tests.protocols.in_memory import CUTTERS, Cutter, whole
 
 MENU = parse("gopher://h.dom/1menu")
 assert isinstance(MENU, GopherUrl)

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 import trio
 
-from fixtures.replay import serve_transcript
-from fixtures.transcript import Transcript, transcripts
+from fixtures.transcript import transcripts
 from protocols.contract import Limits
 from protocols.gopher.url import GopherUrl
 from resolver.gate.network import Network
 from resolver.policy import Policy
+from resolver.testing.outcome import check, resolve
+from resolver.testing.replay import serve_transcript
+from resolver.testing.transcript import Transcript
 from resolver.url import parse
 from tests.hang import HANG
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import check, resolve
 
 ON_A_SOCKET = [each for each in transcripts("gopher") if each.connections]
 PLACE = "127.0.0.1"

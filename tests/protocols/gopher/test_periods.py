@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.gopher.periods import Periods, closing_period
-from tests.protocols.in_memory import CUTTERS, Cutter
+from resolver.testing.cutting import CUTTERS, Cutter
 from tests.sampled import examples
 
 

@@ -7,7 +7,7 @@ import pytest
 from protocols.errors import Declined, NotFound, TryLater
 from protocols.gopher.reading import WATCH_LIMIT, ErrorDetector, LineDetector, MenuDetector, parse_refusal
 from protocols.gopher.url import GopherUrl
-from tests.protocols.in_memory import CUTTERS, Cutter
+from resolver.testing.cutting import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
 
 URL = parse_as(GopherUrl, "gopher://h.dom/0n%09%09+")

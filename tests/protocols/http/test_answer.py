@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.transcript import Connection, End, Turn
 from protocols.contract import Limits, Options
 from protocols.errors import ResolveError
 from protocols.http.url import HttpUrl
-from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, MemorySink
+from resolver.testing.cutting import CUTTERS, Cutter
+from resolver.testing.transcript import Connection, End, Turn
+from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as
 

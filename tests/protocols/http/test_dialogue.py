@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.transcript import Connection, End, Turn
 from protocols.contract import Credentials, Options
 from protocols.errors import Disconnected, NotFound
 from protocols.http.dialogue import retrieve
@@ -21,11 +20,12 @@ from protocols.step import (
     Say,
     Step,
 )
+from resolver.testing.player import Player
+from resolver.testing.scripts import Values, leaving
+from resolver.testing.transcript import Connection, End, Turn
 from resolver.url import parse
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
-from tests.protocols.player import Player
-from tests.protocols.scripts import Values, leaving
 from tests.protocols.typed_url import parse_as
 
 HELD = Credentials(b"held", b"h")

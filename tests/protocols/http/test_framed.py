@@ -27,7 +27,7 @@ from protocols.http.request import prepare
 from protocols.options import Limits
 from protocols.wire import Buffer
 from resolver.http2.framing import Framing
-from tests.protocols.in_memory import CUTTERS, Cutter, whole
+from resolver.testing.cutting import CUTTERS, Cutter, whole
 from tests.sampled import examples
 
 HOST = (b"Host", b"h.example")

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fixtures.transcript import Connection, Turn
 from protocols.contract import Options, Validators
 from protocols.errors import ProtocolError, ResolveError
 from protocols.http.head import Framing, Head
 from protocols.http.part import check_part, range_headers, strong_etag
 from protocols.http.url import HttpUrl
+from resolver.testing.transcript import Connection, Turn
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as

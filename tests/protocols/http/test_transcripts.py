@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from fixtures.transcript import Transcript, transcripts
+from fixtures.transcript import transcripts
 from protocols.http.dialogue import retrieve
 from protocols.http.url import HttpUrl
+from resolver.testing.cutting import CUTTERS, Cutter
+from resolver.testing.outcome import check, recite, resolve
+from resolver.testing.transcript import Transcript
 from resolver.url import parse
-from tests.protocols.in_memory import CUTTERS, Cutter, MemoryGate, MemorySink
+from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import check, recite, resolve
 from tests.protocols.typed_url import parse_as
 
 TRANSCRIPTS = transcripts("http")

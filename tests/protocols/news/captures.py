@@ -14,7 +14,8 @@ from protocols.errors import Disconnected
 from protocols.news.block import read_block
 from protocols.news.response import Response, read_status
 from protocols.wire import Buffer, Reader
-from tests.protocols.in_memory import Cutter, MemoryGate, MemoryStream, whole
+from resolver.testing.cutting import Cutter, whole
+from tests.protocols.in_memory import MemoryGate, MemoryStream
 from tests.protocols.news.memory import MemorySlot
 
 FOLDER = recordings.FOLDER / "nntp"
@@ -123,9 +124,9 @@ class RecordedServer:
     """Answers every command as the captures have it, those of the first one first. The same command may
     have had another answer after a login or TLS.
 
-    What was not recorded: OVER is answered as XOVER was, LIST with a pattern as without, MODE READER with
-    the greeting, as INN does; any other command as something else was that needed a login or another mode.
-    An `ending` server closes.
+    What was not recorded: CAPABILITIES and COMPRESS are unknown, OVER is answered as XOVER was, LIST with a
+    pattern as without, MODE READER with the greeting, as INN does; any other command as something else
+    was that needed a login or another mode. An `ending` server closes.
     """
 
     def __init__(self, *names: str, ending: bool = False) -> None:
@@ -157,6 +158,8 @@ class RecordedServer:
     def _otherwise(self, command: bytes) -> bytes:
         if command == b"QUIT" or self._ending:
             return b""
+        if command in (b"CAPABILITIES", b"COMPRESS DEFLATE"):
+            return b"500 What?\r\n"
         if command == b"MODE READER":
             return self._answers[0, b""][0].octets
         if command.startswith(b"OVER "):

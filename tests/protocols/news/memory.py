@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 
-from fixtures.transcript import Connection, Transcript
-from protocols.contract import Credentials, Limits, Options, PipelineState, Stream
+from protocols.contract import Credentials, Limits, Options, Packing, PipelineState, Stream
 from protocols.news.url import NewsUrl, NntpUrl
+from resolver.testing.cutting import Cutter, whole
+from resolver.testing.transcript import Connection, Transcript
 from resolver.url import parse
-from tests.protocols.in_memory import Cutter, MemoryGate, whole
+from tests.protocols.in_memory import MemoryGate
 
 LOOPBACK = "127.0.0.1"
 
@@ -30,6 +31,9 @@ class MemorySlot:
 
     def end_response(self) -> None:
         self.ended = True
+
+    def start_packing(self, machine: Packing) -> None:
+        raise AssertionError("no server in memory offers to compress")
 
 
 class NewsGate(MemoryGate):

@@ -6,15 +6,15 @@ from itertools import pairwise
 
 import pytest
 
-from fixtures.transcript import Outcome
 from protocols.news.commands import Command, Verb
 from protocols.news.response import response_to
+from resolver.testing.cutting import Cutter, one_by_one, whole
+from resolver.testing.outcome import check, resolve
+from resolver.testing.transcript import Outcome
 from resolver.url import parse
-from tests.protocols.in_memory import Cutter, one_by_one, whole
 from tests.protocols.news.capture_rows import ROWS, Case, Row
 from tests.protocols.news.captures import FOLDER, RecordedGate, RecordedServer, exchanges
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import check, resolve
 
 NAMES = [row.capture for row in ROWS]
 

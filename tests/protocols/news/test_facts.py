@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fixtures.transcript import Connection, Turn
 from protocols.contract import JsonValue, Kind, Options
 from protocols.errors import LimitExceeded
 from protocols.options import Limits
-from tests.protocols.in_memory import CUTTERS, Cutter
+from resolver.testing.cutting import CUTTERS, Cutter
+from resolver.testing.transcript import Connection, Turn
 from tests.protocols.news.memory import NewsGate, news_url
 from tests.protocols.opening import open_url
 

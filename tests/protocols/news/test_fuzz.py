@@ -15,12 +15,12 @@ from fixtures.transcript import transcripts
 from protocols import errors
 from protocols.contract import Credentials, Limits, Line, Options, PipelineState
 from protocols.errors import Disconnected, ResolveError
+from resolver.testing.outcome import resolve
 from resolver.url import parse
 from tests.protocols.in_memory import MemoryGate, MemoryStream
 from tests.protocols.news.captures import FOLDER, said_by
 from tests.protocols.news.memory import MemorySlot
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import resolve
 from tests.sampled import examples
 
 #: More writes, or reads behind the end, than any conversation has.

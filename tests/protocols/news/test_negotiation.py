@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from fixtures.transcript import Connection, Turn
 from protocols.contract import Credentials, Options
 from protocols.errors import ProtocolError, Refused
+from resolver.testing.outcome import resolve
+from resolver.testing.transcript import Connection, Turn
 from resolver.url import parse
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.news.memory import LOOPBACK, NewsGate, news_url
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import resolve
 
 FAR = "192.0.2.7"
 HELD = Credentials(b"u", b"p")
@@ -158,7 +158,16 @@ CASES = (
     ),
     Case(
         "501 to a variant of LIST is no more than 500",
-        (LISTS, b"501 what?\r\n501 what?\r\n", *READER, LISTS, b"501 what?\r\n501 what?\r\n", b"QUIT\r\n"),
+        (
+            CAPABILITIES,
+            b"500 what?\r\n",
+            LISTS,
+            b"501 what?\r\n501 what?\r\n",
+            *READER,
+            LISTS,
+            b"501 what?\r\n501 what?\r\n",
+            b"QUIT\r\n",
+        ),
         error="Declined",
         url="news://h/*",
     ),

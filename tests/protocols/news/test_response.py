@@ -85,6 +85,7 @@ BLOCKS = [
     (381, Verb.AUTHINFO_USER, False),
     (281, Verb.AUTHINFO_PASS, False),
     (382, Verb.STARTTLS, False),
+    (206, Verb.COMPRESS_DEFLATE, False),
     (205, Verb.QUIT, False),
     (220, Verb.HEAD, None),
     (220, Verb.GROUP, None),

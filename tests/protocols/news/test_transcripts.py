@@ -7,15 +7,17 @@ from contextlib import suppress
 
 import pytest
 
-from fixtures.transcript import Transcript, transcripts
+from fixtures.transcript import transcripts
 from protocols.contract import Limits, Options
 from protocols.errors import Truncated
 from protocols.news.dialogue import converse
+from resolver.testing.cutting import CUTTERS, Cutter
+from resolver.testing.outcome import check, recite, resolve
+from resolver.testing.transcript import Transcript
 from resolver.url import parse
-from tests.protocols.in_memory import CUTTERS, Cutter, MemorySink
+from tests.protocols.in_memory import MemorySink
 from tests.protocols.news.memory import NewsGate, news_url
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import check, recite, resolve
 
 TRANSCRIPTS = transcripts("nntp")
 NAMES = [transcript.name for transcript in TRANSCRIPTS]

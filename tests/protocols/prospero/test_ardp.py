@@ -15,7 +15,7 @@ from fixtures.prospero.transport import (
 )
 from protocols.connection import Action, Line, Redirected
 from protocols.errors import Declined, LimitExceeded, Refused, ResolveError, TimedOut
-from protocols.prospero.ardp import MOST_REDIRECTS, Exchange, Timing
+from protocols.prospero.ardp import MOST_REDIRECTS, PERSISTENT, Exchange, Timing
 
 PEER = "192.0.2.1"
 ID = 0x1234
@@ -367,6 +367,45 @@ def test_a_third_of_all_datagrams_lost_still_delivers(seed: int) -> None:
 def test_most_exchanges_survive_that_loss_at_the_first_try() -> None:
     outcomes = [deliver(Weather(lost=0.3, seed=seed), b"x", b"y", Timing())[0] for seed in range(300)]
     assert outcomes.count(b"y") > 270
+
+
+def test_all_exchanges_survive_it_where_patience_alone_ends_them() -> None:
+    for request, reply in ((b"x", b"y"), (bytes(3000), REPLY[:20_000])):
+        for seed in range(60):
+            assert deliver(Weather(lost=0.3, seed=seed), request, reply, PERSISTENT)[0] == reply
+
+
+TIMINGS = [
+    (Timing(), 60.0, [4, 8, 16, 32]),
+    (Timing(), 20.0, [4, 8, 8]),
+    (PERSISTENT, 60.0, [2, *[4] * 14, 2]),
+    (PERSISTENT, 1.0, [1]),
+]
+
+
+@pytest.mark.parametrize(("timing", "patience", "pauses"), TIMINGS)
+def test_the_pauses_that_are_told_are_those_of_the_machine(
+    timing: Timing, patience: float, pauses: list[float]
+) -> None:
+    machine = exchange(patience=patience, timing=timing)
+    machine.begin(0.0)
+    found, now = [], 0.0
+    with pytest.raises(TimedOut):  # noqa: PT012
+        while True:
+            found.append(machine.deadline - now)
+            now = machine.deadline
+            machine.wake(now)
+    assert found == list(timing.pauses(patience)) == pauses
+
+
+def test_a_server_that_wants_time_is_given_it() -> None:
+    """Not asked again before that, and then as often as it said."""
+    machine = exchange(patience=60.0, timing=PERSISTENT)
+    machine.begin(0.0)
+    machine.take(control(wait_packet(10)), PEER, 1.0)
+    assert machine.deadline == 11.0
+    machine.wake(11.0)
+    assert machine.deadline == 21.0
 
 
 def test_any_datagrams_end_in_a_reply_or_an_error() -> None:

@@ -14,9 +14,9 @@ from protocols.prospero.target import Target
 from protocols.prospero.url import ProsperoUrl
 from protocols.rehearsal import rehearse
 from protocols.step import Carried, Carry, Note, OpenDatagrams, Opened, Step
+from resolver.testing.player import Player
+from resolver.testing.scripts import Values
 from resolver.url import parse
-from tests.protocols.player import Player
-from tests.protocols.scripts import Values
 
 
 def url(text: str) -> ProsperoUrl:
@@ -46,7 +46,7 @@ def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
     ]
     notes = " ".join(step.text for step in steps if isinstance(step, Note))
     assert "DIRECTORY ASCII '/pub/x' 0 / LIST ATTRIBUTES COMPONENTS" in notes
-    assert "4, 8, 16, 32 seconds" in notes
+    assert "pauses of 2, 4, 4, 4 seconds and so on, 60 in all" in notes
     assert "at random" in notes
 
 

@@ -30,10 +30,10 @@ from protocols.prospero.resolution import Directory, resolve
 from protocols.prospero.target import Target
 from protocols.prospero.union import Member, splice
 from protocols.step import Carried, Carry, Dialogue, OpenDatagrams, Opened, Step
+from resolver.testing.player import Player
+from resolver.testing.scripts import Values
 from resolver.url import parse
-from tests.protocols.player import Player
 from tests.protocols.prospero.captures import exchanges, names, reply_of
-from tests.protocols.scripts import Values
 
 ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "800"))
 LIMITS = Limits(line=2_500, lines=30)

@@ -610,7 +610,7 @@ def test_silence_ends_with_the_idle_limit() -> None:
     before = net.now
     with pytest.raises(TimedOut):
         get(net, "prospero://h/x", limits=Limits(idle=30.0))
-    assert (net.now - before, len(net.sent)) == (30.0, 4)
+    assert (net.now - before, len(net.sent)) == (30.0, 8)  # at 0, 2, 6, 10, … seconds
     assert net.hosts["h", 1525].service.cancelled == 0
 
 
@@ -678,17 +678,15 @@ def test_redirects_in_a_circle_end() -> None:
         get(net, "prospero://h/x")
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_bad_weather_delivers(seed: int) -> None:
-    net = Network(Weather(lost=0.2, doubled=0.2, shuffled=True, seed=seed))
+@pytest.mark.parametrize("seed", range(30))
+def test_bad_weather_delivers_at_the_first_try(seed: int) -> None:
+    """Of 100 datagrams 30 are lost, each way, others come twice and out of order. With the timers that old
+    clients had a quarter of these ended with nobody heard of for a minute."""
+    net = Network(Weather(lost=0.3, doubled=0.1, shuffled=True, seed=seed))
     net.add("h", {b"x": file(OCTETS * 60)})
-    for _ in range(5):
-        try:
-            assert get(net, "prospero://h/x").body == OCTETS * 60
-            return
-        except TimedOut:
-            continue
-    raise AssertionError("never delivered")
+    assert get(net, "prospero://h/x").body == OCTETS * 60
+    assert net.weather.lost > 5
+    assert net.violations == []
 
 
 def test_an_open_quote_in_a_reply_is_no_reply() -> None:

@@ -136,6 +136,20 @@ def test_a_window_is_told_once_for_each_size(size: tuple[int, int], told: bytes)
     assert [line.octets for line in terminal.answers()] == [b"\xff\xfa\x1f\0\x01\0\x01\xff\xf0"]
 
 
+def test_keys_are_each_what_they_are() -> None:
+    terminal = Terminal()
+    assert terminal.keyed(b"a\r\n\xff") == (b"a\r\0\n\xff\xff", b"****", ())
+    tell([DO + b"\0"], terminal)
+    assert terminal.keyed(b"a\r\n\xff").octets == b"a\r\n\xff\xff"
+
+
+def test_an_end_may_be_none() -> None:
+    terminal = Terminal()
+    assert list(terminal.end(whole=True)) == []
+    tell([b"text\xff"], terminal)
+    assert [odd.rule for odd in terminal.end(whole=False)] == ["telnet:cut", "telnet:close-notify"]
+
+
 def test_what_is_typed_goes_out_as_the_session_has_it() -> None:
     terminal = Terminal()
     assert terminal.typed(b"a\r\xff\r\n").octets == b"a\r\0\xff\xff\r\n"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 import pytest
 
 import resolver
 from protocols.errors import Disconnected, LimitExceeded, NotConfigured, TimedOut, Truncated
+from protocols.location import JsonValue
 from protocols.options import Limits, Options, Transcript
-from protocols.step import Elapsed, Hear, Say, StartTimer, Step
+from protocols.step import Elapsed, Hear, RequestEnd, Say, StartTimer, Step
 from protocols.telnet.dialogue import converse
 from protocols.telnet.url import TelnetUrl
 from resolver.prompts import prompt
+from resolver.testing.peer import UNSCRIPTED, Spoken
+from resolver.testing.player import Player
+from resolver.testing.scripts import Speech
 from resolver.url import parse
-from tests.protocols.peer import UNSCRIPTED, Spoken
-from tests.protocols.player import Player
-from tests.protocols.scripts import Speech
 
 URL = parse("telnet://guest:secret@127.0.0.1/")
 ASKED = b"\xff\xfb\x01\xff\xfd\x18"
@@ -24,11 +28,14 @@ LOGIN = [ASKED + b"Welcome\r", b"\nlogin: ", b"guest\r\n\xff\xfa\x18\x01\xff\xf0
 class Ending(Speech):
     """Says what it is given, and then ends in this way."""
 
-    def __init__(self, *pieces: bytes, end: Spoken | Elapsed) -> None:
+    def __init__(self, *pieces: bytes, end: Spoken | Elapsed, proved: bool | None = None) -> None:
         super().__init__(pieces)
         self._last = end
+        self._proved = proved
 
     def answer(self, step: Step) -> object:
+        if isinstance(step, RequestEnd):
+            return self._proved
         if isinstance(step, Hear) and not self._speaking and isinstance(self._last, Elapsed):
             raise self._last
         return UNSCRIPTED
@@ -104,6 +111,65 @@ def test_what_did_not_come_is_an_error(
 def test_an_end_inside_a_command_is_a_cut(cut: bytes) -> None:
     with pytest.raises(Truncated, match="inside a command"):
         player(Transcript(), Speech([b"hello" + cut])).play()
+
+
+@pytest.mark.parametrize(("proved", "verified"), [(None, set()), (True, {"close-notify"})])
+def test_tls_proves_an_end(proved: bool | None, verified: set[str]) -> None:
+    assert player(Transcript(), Ending(b"hello", end=Spoken(), proved=proved)).play().verified == verified
+
+
+def test_an_end_that_tls_does_not_prove_is_a_cut() -> None:
+    with pytest.raises(Truncated, match="close_notify") as error:
+        player(Transcript(), Ending(b"hello", end=Spoken(), proved=False)).play()
+    assert error.value.received == 5
+
+
+def told(wanted: Transcript, peer: Speech, limits: Limits | None = None) -> list[dict[str, JsonValue]]:
+    """What is told of it, whatever becomes of it."""
+    events: list[dict[str, JsonValue]] = []
+    with suppress(resolver.ResolveError):
+        player(replace(wanted, tell=events.append), peer, limits).play()
+    return events
+
+
+def test_what_happens_is_told() -> None:
+    said = [ASKED + b"\xff\xf9caf\xe9\r\n> ", b"\xff\x01\xff\xfc\x01ok\xff\xf1> "]
+    assert told(asked(b"> ", b"hunter2"), Speech(said)) == [
+        {"event": "option", "option": "ECHO", "side": "server", "on": True},
+        {"event": "option", "option": "TERMINAL-TYPE", "side": "client", "on": True},
+        {"event": "command", "name": "GA"},
+        {"event": "data", "octets": "caf\xe9\r\n> "},
+        {"event": "sent", "count": 1},
+        {
+            "event": "finding",
+            "rule": "telnet:command",
+            "action": "warn",
+            "detail": "IAC 01 is no command; both octets are dropped",
+        },
+        {"event": "option", "option": "ECHO", "side": "server", "on": False},
+        {"event": "data", "octets": "ok"},
+        {"event": "command", "name": "NOP"},
+        {"event": "data", "octets": "> "},
+        {"event": "end", "reason": "until"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "peer", "reason"),
+    [
+        (Transcript(), Speech([b"hello"]), "closed"),
+        (asked(b"> "), Speech([b"hello"]), "closed"),
+        (Transcript(), Speech([b"hello\xff"]), "cut"),
+        (Transcript(), Ending(b"hello", end=Spoken(), proved=False), "cut"),
+        (Transcript(seconds=3), Ending(b"hello", end=Elapsed("3 s are over")), "for"),
+        (asked(b"> ", seconds=3), Ending(b"hello", end=Elapsed("3 s are over")), "for"),
+        (Transcript(), Ending(b"hello", end=Spoken(broken=Disconnected("reset"))), "reset"),
+        (Transcript(), Ending(end=Spoken(broken=Disconnected("reset"))), "reset"),
+        (Transcript(), Speech([500 * b"\xff\xfd\x63"] * 3), "limit"),
+    ],
+)
+def test_why_it_ended_is_told(wanted: Transcript, peer: Speech, reason: str) -> None:
+    assert told(wanted, peer)[-1] == {"event": "end", "reason": reason}
 
 
 def test_a_text_that_nobody_asked_for_is_not_sent_after_the_end() -> None:

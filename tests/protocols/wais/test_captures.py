@@ -6,7 +6,6 @@ from hashlib import sha256
 
 import pytest
 
-from fixtures.transcript import Connection, Turn
 from fixtures.wais import Answers, Behaviour, Init, Search
 from fixtures.wais.coding import HEADER_LENGTH, read_head, write_message
 from fixtures.wais.request import read_request
@@ -18,9 +17,11 @@ from protocols.wais.message import LARGEST, read_message
 from protocols.wais.record import Records
 from protocols.wais.url import WaisUrl
 from protocols.wire import encode_message
-from tests.protocols.in_memory import Cutter, MemoryGate, oddly, one_by_one, whole
+from resolver.testing.cutting import Cutter, oddly, one_by_one, whole
+from resolver.testing.outcome import resolve
+from resolver.testing.transcript import Connection, Turn
+from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import resolve
 from tests.protocols.wais.captures import (
     RECORDED,
     capture,

@@ -21,10 +21,10 @@ from protocols.wais.message import LARGEST
 from protocols.wais.record import parse_records
 from protocols.wais.retrieval import LARGEST_CHUNK
 from protocols.wais.url import WaisUrl
+from resolver.testing.peer import Spoken
+from resolver.testing.player import Player
+from resolver.testing.scripts import Speech
 from resolver.url import parse
-from tests.protocols.peer import Spoken
-from tests.protocols.player import Player
-from tests.protocols.scripts import Speech
 from tests.protocols.wais.captures import capture, names
 
 DIALOGUES = int(os.environ.get("WAIS_FUZZ", "1000"))

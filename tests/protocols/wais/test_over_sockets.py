@@ -7,7 +7,6 @@ from hashlib import sha256
 import pytest
 import trio
 
-from fixtures.transcript import Outcome
 from fixtures.wais import EXAMPLE, Behaviour, Database, Document, Search, WaisServer, World, serve
 from fixtures.wais.coding import write_element
 from protocols.contract import Limits, Options
@@ -16,10 +15,11 @@ from protocols.wais.document_id import write_opaque
 from protocols.wais.url import WaisUrl
 from resolver.gate.network import Network
 from resolver.policy import Policy
+from resolver.testing.outcome import resolve
+from resolver.testing.transcript import Outcome
 from tests.hang import HANG
 from tests.protocols.in_memory import MemorySink
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import resolve
 from tests.protocols.typed_url import parse_as
 from tests.protocols.wais.captures import RECORDED, capture, names, recorded_world
 

@@ -18,8 +18,8 @@ from protocols.wais.diagnostic import Diagnostic
 from protocols.wais.message import LARGEST
 from protocols.wais.record import Records
 from protocols.wais.retrieval import Document, Ending, Ranges, chunk_size, give
-from tests.protocols.peer import UNSCRIPTED, Peer
-from tests.protocols.player import Player
+from resolver.testing.peer import UNSCRIPTED, Peer
+from resolver.testing.player import Player
 
 DOCUMENT = Document(b"demo", b"an id", b"TEXT")
 BEYOND = Diagnostic("SF", "Request out of range", True)

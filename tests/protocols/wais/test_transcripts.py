@@ -7,18 +7,20 @@ from dataclasses import replace
 import pytest
 import trio
 
-from fixtures.replay import serve_transcript
-from fixtures.transcript import Transcript, transcripts
+from fixtures.transcript import transcripts
 from protocols.contract import Limits
 from protocols.wais.dialogue import converse
 from protocols.wais.url import WaisUrl
 from resolver.gate.network import Network
 from resolver.policy import Policy
+from resolver.testing.cutting import CUTTERS
+from resolver.testing.outcome import check, recite, resolve
+from resolver.testing.replay import serve_transcript
+from resolver.testing.transcript import Transcript
 from resolver.url import parse
 from tests.hang import HANG
-from tests.protocols.in_memory import CUTTERS, MemoryGate
+from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
-from tests.protocols.outcome import check, recite, resolve
 from tests.protocols.typed_url import parse_as
 
 TRANSCRIPTS = transcripts("wais")

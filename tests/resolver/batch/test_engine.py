@@ -10,7 +10,8 @@ import trio
 import trio.testing
 
 from protocols.errors import Declined
-from resolver.batch import Batch, Hosts, Result, Task
+from resolver.batch import Batch, Hosts, Result, Task, current
+from resolver.batch.hosts import SILENCE
 from tests.hang import HANG
 
 
@@ -24,9 +25,20 @@ class Work:
     scheme: str = "s"
     error: Exception | None = None
     go: trio.Event = field(default_factory=trio.Event)
+    position: Callable[[], int] | None = None
+    rests: bool = False
 
     async def run(self) -> str:
         self.begun.append(self.name)
+        if self.position is not None:
+            turn = current()
+            assert turn is not None
+            turn.follow(self.position)
+        if self.rests:
+            turn = current()
+            assert turn is not None
+            turn.rest()
+            turn.rest()
         await self.go.wait()
         if self.error is not None:
             raise self.error
@@ -64,6 +76,24 @@ async def test_so_many_are_under_way_and_all_are_done() -> None:
                 work.go.set()
     assert sorted(str(result.value) for result in taken) == [str(number) for number in range(9)]
     assert begun == [str(number) for number in range(9)]
+
+
+@pytest.mark.parametrize("resting", [0, 5])
+async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> None:
+    """So many, and no more: that of the run, and that at the host."""
+    begun: list[str] = []
+    works = [Work(str(number), begun, rests=True) for number in range(9)]
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            one: Batch[str] = Batch(Hosts(lambda scheme: 1), concurrency=2, resting=resting)
+            nursery.start_soon(one.run, given(works), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(begun) == 1 + resting
+            for work in works:
+                work.go.set()
+    assert len(taken) == len(works)
+    assert begun == [work.name for work in works]
 
 
 async def test_a_failure_stops_no_other() -> None:
@@ -154,6 +184,34 @@ async def test_a_slow_host_does_not_hold_the_others() -> None:
             assert sorted(str(result.value) for result in taken) == ["quick0", "quick1", "quick2"]
             assert sorted(begun) == ["quick0", "quick1", "quick2", "slow0", "slow1"]
             nursery.cancel_scope.cancel()
+
+
+def at_hosts(begun: list[str], position: Callable[[], int]) -> list[Work]:
+    """Four, each of another host, and behind them some of one, which are done as soon as they begin."""
+    works = [Work(str(number), begun, f"h{min(number, 4)}", position=position) for number in range(9)]
+    for work in works[4:]:
+        work.go.set()
+    return works
+
+
+async def test_hosts_that_hang_do_not_hold_the_others(autojump_clock: trio.testing.MockClock) -> None:
+    begun: list[str] = []
+    taken = Taken()
+    with trio.move_on_after(2 * SILENCE):
+        await batch(lambda scheme: 2).run(given(at_hosts(begun, lambda: 0)), taken.take)
+    assert begun[:4] == ["0", "1", "2", "3"]
+    assert [result.value for result in taken] == ["4", "5", "6", "7", "8"]
+
+
+async def test_hosts_that_are_slow_have_what_they_have(autojump_clock: trio.testing.MockClock) -> None:
+    """Something comes of each: nothing begins beside it."""
+    begun: list[str] = []
+    taken = Taken()
+    works = at_hosts(begun, lambda: int(trio.current_time()))
+    with trio.move_on_after(10 * SILENCE):
+        await batch(lambda scheme: 2).run(given(works), taken.take)
+    assert begun == ["0", "1", "2", "3"]
+    assert taken == []
 
 
 async def test_a_source_may_wait_for_what_a_task_finds() -> None:

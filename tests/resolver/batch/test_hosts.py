@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.batch.hosts import Hosts, Waiting
+from resolver.batch.hosts import SILENCE, Hosts, Waiting
 
 CAPS = {"ftp": 2, "http": 6, "file": None}
 
@@ -117,8 +119,84 @@ def test_a_host_that_has_nothing_to_say_is_forgotten() -> None:
     assert len(hosts._paused) <= 2
 
 
+def test_what_hangs_is_lent_and_starts_no_more_until_it_is_heard() -> None:
+    hosts: Hosts[str] = Hosts(cap_of)
+    mute = fill(hosts, "mute", "ftp", 1)
+    lively = fill(hosts, "lively", "ftp", 2)
+    hosts.add("mute", "ftp", "next")
+    hosts.look(SILENCE - 1, [])
+    assert hosts.lent == 0
+    hosts.look(SILENCE, lively[:1])
+    assert hosts.lent == 1
+    assert hosts.take(SILENCE) is None
+    hosts.look(SILENCE + 1, mute)
+    assert hosts.lent == 0
+    following = hosts.take(SILENCE + 1)
+    assert following is not None
+    assert following.task == "next"
+
+
+def test_an_end_is_heard_too_and_who_begins_has_time() -> None:
+    hosts: Hosts[str] = Hosts(cap_of)
+    one, _ = fill(hosts, "a", "ftp", 2)
+    hosts.add("a", "ftp", "three")
+    hosts.look(SILENCE, [])
+    assert hosts.lent == 2
+    hosts.end(one, 7, succeeded=False)
+    assert hosts.lent == 0
+    three = hosts.take(7)
+    assert three is not None
+    hosts.add("b", "ftp", "late")
+    assert hosts.take(8) is not None
+    hosts.look(7 + SILENCE, [])
+    assert hosts.lent == 2
+
+
+def test_this_machine_is_never_silent() -> None:
+    hosts: Hosts[str] = Hosts(cap_of)
+    fill(hosts, "", "file", 3)
+    hosts.look(99, [])
+    assert hosts.lent == 0
+
+
+Load = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 8), min_size=1)
+
+
+@given(hang=Load, live=Load, most=st.integers(1, 6), chance=st.randoms(use_true_random=False))
+def test_hosts_that_hang_hold_no_other_while_they_hold_no_more_than_is_lent(
+    hang: dict[str, int], live: dict[str, int], most: int, chance: random.Random
+) -> None:
+    """As the engine does it: what waits at hosts that live is all done while none that hang has ended, as
+    long as those cannot hold twice as many places as there are."""
+    mute = {f"hangs {name}": count for name, count in hang.items()}
+    hosts: Hosts[str] = Hosts(cap_of)
+    order = [name for name, count in (*mute.items(), *live.items()) for _ in range(count)]
+    chance.shuffle(order)
+    for name in order:
+        hosts.add(name, "ftp", name)
+    under_way: list[Waiting[str]] = []
+    now, done = 0.0, list[str]()
+    for _ in range(4 * len(order) + 8):
+        while len(under_way) - min(hosts.lent, most) < most and (task := hosts.take(now)) is not None:
+            under_way.append(task)
+        assert len(under_way) <= 2 * most
+        assert all(sum(each.task == name for each in under_way) <= 2 for name in {*mute, *live})
+        living = [task for task in under_way if task.task in live]
+        if living:
+            ends = chance.choice(living)
+            under_way.remove(ends)
+            done.append(ends.task)
+            hosts.end(ends, now, succeeded=True)
+        now = hosts.look_at(now)
+        hosts.look(now, living)
+    held = sum(min(2, count) for count in mute.values())
+    if held < 2 * most:
+        assert sorted(done) == sorted(name for name in order if name in live)
+    assert set(done) <= set(live)
+
+
 Event = st.tuples(
-    st.sampled_from(["add", "take", "end", "fail", "push", "back", "wait"]),
+    st.sampled_from(["add", "take", "end", "fail", "push", "back", "wait", "look"]),
     st.sampled_from(["a", "b", "c", ""]),
     st.sampled_from(["ftp", "http"]),
     st.integers(0, 20),
@@ -160,6 +238,8 @@ def test_never_more_than_it_may_and_everything_is_started_in_order(
             take()
         elif what == "wait":
             now += number / 4
+        elif what == "look":
+            hosts.look(now, under_way[:number])
         elif under_way:
             task = under_way[number % len(under_way)]
             if what == "push":
@@ -179,6 +259,7 @@ def test_never_more_than_it_may_and_everything_is_started_in_order(
             hosts.end(under_way.pop(0), now, succeeded=True)
         elif hosts.waiting == before:
             ready = hosts.ready_at()
+            assert hosts.lent == 0
             assert ready is not None, "what waits for nothing starts"
             assert ready > now
             now = ready

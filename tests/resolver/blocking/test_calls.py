@@ -23,6 +23,7 @@ from fixtures.gopher import GopherServer
 from fixtures.http import HttpServer
 from resolver import Credentials, Limits, NotFound, blocking, once
 from resolver.blocking.callbacks import crossing
+from resolver.disk.group_commit import Sync
 from resolver.events import Connected, Event, Finished, OnEvent, Started
 from resolver.gate import Family, Given
 from resolver.gate.credentials import Keeper
@@ -102,7 +103,7 @@ def called(annotation: object) -> bool:
 def test_no_callback_is_called_elsewhere() -> None:
     """A callback that comes to be among the settings has to cross, too."""
     names = {"OnEvent": OnEvent, "Family": Family, "Given": Given, "RetryPolicy": RetryPolicy, "Host": Host}
-    hints = typing.get_type_hints(Settings, localns={**names, "Policy": resolver.Policy})
+    hints = typing.get_type_hints(Settings, localns={**names, "Policy": resolver.Policy, "Sync": Sync})
     given: dict[str, object] = {name: lambda *_: None for name, hint in hints.items() if called(hint)}
     assert given.keys() >= {"on_event", "credentials"}
     before = dict(given)

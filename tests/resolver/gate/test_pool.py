@@ -241,6 +241,23 @@ async def test_the_last_one_used_comes_first() -> None:
     assert [kept and kept.state for kept in taken] == [2, 1, 0, None]
 
 
+async def test_one_that_suits_comes_before_all_others_and_spares_the_last() -> None:
+    """Where none suits it is the first one: the last may suit who comes next."""
+    pool = Pool()
+    pool.open()
+    for number in range(5):
+        await pool.put("k", Fake(), number)  # type: ignore[arg-type]
+    taken = [await pool.take("k", "a", suits) for suits in (_is_odd, lambda state: state == 9)]
+    assert [kept and kept.state for kept in taken] == [3, 0]
+    taken = [await pool.take("k", "a", _is_odd) for _ in range(4)]
+    assert [kept and kept.state for kept in taken] == [1, 2, 4, None]
+
+
+def _is_odd(state: object) -> bool:
+    assert isinstance(state, int)
+    return bool(state % 2)
+
+
 async def test_it_waits_no_longer_than_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:
     pool, fake, late = Pool(), Fake(), Fake()
     pool.open()

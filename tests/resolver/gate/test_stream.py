@@ -252,11 +252,11 @@ async def test_acknowledgements_are_not_delayed(
         set_again = 0
         wait = stream._wait
 
-        async def watch(kind):  # type: ignore[no-untyped-def]
+        async def watch(kind, phase):  # type: ignore[no-untyped-def]
             nonlocal set_again
             assert isinstance(stream._sock, socket.socket)
             set_again += stream._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)
-            await wait(kind)
+            await wait(kind, phase)
 
         monkeypatch.setattr(stream, "_wait", watch)
         for _ in range(3):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 import httpx
 import pytest
@@ -25,7 +25,7 @@ async def pieces() -> AsyncIterator[bytes]:
         yield b""
 
 
-async def endless() -> AsyncIterator[bytes]:
+async def endless() -> AsyncGenerator[bytes, None]:
     while True:
         yield bytes(65_536)
 
@@ -195,15 +195,18 @@ async def test_silence(
 )
 @pytest.mark.parametrize("content", [bytes(24 * 1_048_576), endless])
 async def test_a_peer_that_takes_nothing(
-    content: bytes | Callable[[], AsyncIterator[bytes]],
+    content: bytes | Callable[[], AsyncGenerator[bytes, None]],
     patience: httpx.Timeout | None,
     limits: Limits,
     nursery: trio.Nursery,
 ) -> None:
     port = await start(nursery, stay_silent)
+    given = content() if callable(content) else content
     async with client(limits, patience) as plain:
         with pytest.raises(httpx.WriteTimeout):
-            await plain.post(f"http://127.0.0.1:{port}/", content=content() if callable(content) else content)
+            await plain.post(f"http://127.0.0.1:{port}/", content=given)
+    if not isinstance(given, bytes):
+        await given.aclose()  # nobody but who made it can
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,9 @@ SPECIAL: dict[type[ResolveError], ResolveError] = {
 )
 def test_every_error_is_one_of_httpx(ours: type[ResolveError]) -> None:
     error = SPECIAL.get(ours) or ours("some words")
-    with pytest.raises(httpx.TransportError) as caught, translated(httpx.ReadTimeout):
-        raise error
-    assert caught.value.__cause__ is error
-    assert str(caught.value) == (str(error) if ours is errors.Refused else error.message)
+    theirs = translated(error, httpx.ReadTimeout)
+    assert isinstance(theirs, httpx.TransportError)
+    assert str(theirs) == (str(error) if ours is errors.Refused else error.message)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +53,7 @@ def test_every_error_is_one_of_httpx(ours: type[ResolveError]) -> None:
     ],
 )
 def test_which_one(error: ResolveError, theirs: type[Exception]) -> None:
-    with pytest.raises(theirs) as caught, translated(httpx.PoolTimeout):
-        raise error
-    assert type(caught.value) is theirs
+    assert type(translated(error, httpx.PoolTimeout)) is theirs
 
 
 def test_a_refusal_is_both() -> None:
@@ -67,10 +64,3 @@ def test_a_refusal_is_both() -> None:
     assert (refused.exit_code, refused.message, str(refused)) == (15, "S10: no", "http://h/: S10: no")
     refused.request = httpx.Request("GET", "http://h/")
     assert refused.request.method == "GET"
-
-
-def test_what_is_not_ours_passes() -> None:
-    with pytest.raises(httpx.ReadTimeout, match="theirs"), translated(httpx.ConnectTimeout):
-        raise httpx.ReadTimeout("theirs")
-    with pytest.raises(KeyError), translated(httpx.ConnectTimeout):
-        raise KeyError

@@ -15,9 +15,9 @@ from resolver.policy import Policy, check, judge
 from resolver.policy.schemes import RULES
 from resolver.policy.verdict import Verdict
 from resolver.retrieval.session import Resolver
+from resolver.testing.contract.setting import Listening
 from resolver.url import parse, redact
 from tests.contract.cases import CASES
-from tests.contract.setting import Listening
 from tests.plugin import installed
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, UNTRUSTED
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resolver.retrieval import aside
 from resolver.retrieval.aside import Aside
@@ -38,3 +40,27 @@ def test_names_are_numbered_as_ever() -> None:
     wanted = ["a", "b", "c", "d", "e", "a", "e", "e", "d/x", "d/x", "e.2"]
     found = [Claim(names, number).take(path, "x:") for number, path in enumerate(wanted)]
     assert found == ["a", "b", "c", "d", "e", "a.2", "e.2", "e.3", "d.2/x", "d.2/x.2", "e.2.2"]
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), max_size=9), max_size=6))
+def test_many_at_once_are_new_as_one_by_one(several: list[list[str]]) -> None:
+    together, one_by_one = Aside(), Aside()
+    for texts in several:
+        new = []
+        for text in texts:
+            new.append(not one_by_one.get(text))
+            one_by_one.put(text, 1)
+        assert together.put_new(texts) == new
+    assert [together.get(text) for text in "abcdefghijkl"] == [
+        one_by_one.get(text) for text in "abcdefghijkl"
+    ]
+
+
+def test_names_that_were_had_before_are_had_once() -> None:
+    names = Names(lambda path, url: True)
+    assert Claim(names, 1).take("a", "x:") == "a"
+    assert Claim(names, 2).take("d/e", "x:") == "d/e"
+    again = ["a", "a.2", "d", "d/e", "d/f", "a.2", "g/h", "a/b", "g", "i"]
+    assert names.reserve_again(again) == [False, True, False, False, True, False, True, False, False, True]
+    assert Claim(names, 3).take("a", "x:") == "a.3"
+    assert Claim(names, 4).take("d/f", "x:") == "d/f.2"

@@ -53,6 +53,24 @@ def test_types_are_one_column(types: JsonValue, shown: str) -> None:
     assert long_line(entry, 1, "a name").split() == ["unknown", "-", "-", shown, "1", "a", "name"]
 
 
+#: What FTP tells of rights, and the columns that a line has for them.
+RIGHTS: list[tuple[dict[str, JsonValue], str]] = [
+    ({"type": "file", "perm": "adfr"}, "adfr   "),
+    ({"type": "dir", "perm": "flcdmpe"}, "flcdmpe"),
+    ({"type": "file", "unix.mode": "0644"}, "0644"),
+    ({"source": "list", "mode": "drwxr-xr-x"}, "drwxr-xr-x"),
+    ({"perm": "r\x1b[2J w"}, "r?[2J?w"),
+    ({"type": "file", "perm": ""}, "-   "),
+    ({"type": "file", "perm": 7}, "-   "),
+]
+
+
+@pytest.mark.parametrize(("facts", "shown"), RIGHTS)
+def test_what_may_be_done_is_one_column(facts: dict[str, JsonValue], shown: str) -> None:
+    line = long_line(Entry(name="a name", kind=Kind.DOCUMENT, size=1, extra=facts), 1, "a name")
+    assert line == f"document             1  -                     {shown}    1  a name"
+
+
 def test_an_entry_is_one_line() -> None:
     entry = Entry(name="two\r\nlines")
     assert listing_octets([entry]) == b"two\\x0d\\x0alines\n"

@@ -7,15 +7,19 @@ import os
 import pickle
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, serve
+from fixtures.http.request import Request
 from protocols.errors import InvalidUrl, LocalError, NotFound
 from resolver import Outcome, Policy, SaveRequest
 from resolver.cli.outcome import done
+from resolver.ledger import report
+from resolver.retrieval import many
 from resolver.retrieval.outcome import outcome_of
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retry import RetryPolicy
@@ -74,6 +78,39 @@ async def test_a_request_says_more(server: HttpServer, tmp_path: Path) -> None:
     assert first.path == str(tmp_path / "a/b")
     assert "length" in first.verified
     assert second.exit == 10
+
+
+@pytest.mark.parametrize("account", [None, "ledger"])
+async def test_a_path_belongs_to_the_first_request_that_names_it(
+    account: str | None, server: HttpServer, tmp_path: Path
+) -> None:
+    """Whatever is to be done about files that are there; a name of our own gives way."""
+    ledger = None if account is None else tmp_path / account
+    given = [("/1.txt", "a"), ("/2.txt", "./d/../a"), ("/1.txt", "a"), ("/3.txt", "a/b"), ("/4.txt", "5.txt")]
+    requests = [*(SaveRequest(server.url(url), path) for url, path in given), server.url("/5.txt")]
+    for expected in ("done", "skipped" if account else "done"):
+        async with Resolver(patience=ONCE) as session:
+            how = {"directory": tmp_path / "out", "exists": "replace", "concurrency": 1, "ledger": ledger}
+            outcomes = await all_of(session, requests, **how)
+        statuses = [outcome.status for outcome in outcomes]  # what is done is told before anything is begun
+        assert sorted(statuses) == sorted([*["failed"] * 3, *[expected] * 3])
+        errors = {type(outcome.error) for outcome in outcomes if outcome.status == "failed"}
+        assert errors == {LocalError}
+        assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {
+            "a": b"1",
+            "5.txt": b"4",
+            "5.2.txt": b"5",
+        }
+
+
+async def test_equal_paths_are_several_files_where_names_may_change(
+    server: HttpServer, tmp_path: Path
+) -> None:
+    requests = [SaveRequest(server.url(f"/{number}.txt"), "a.txt") for number in (1, 2)]
+    async with Resolver() as session:
+        how = {"directory": tmp_path, "exists": "rename", "concurrency": 1}
+        assert [outcome.status for outcome in await all_of(session, requests, **how)] == ["done"] * 2
+    assert [(tmp_path / name).read_bytes() for name in ("a.txt", "a.2.txt")] == [b"1", b"2"]
 
 
 async def test_an_outcome_can_be_sent_and_says_what_the_command_says(
@@ -191,6 +228,55 @@ async def test_what_a_ledger_has_is_not_asked_for_again(server: HttpServer, tmp_
     assert len(server.requests) - asked == len(urls) - len(skipped)
     assert {outcome.status for outcome in again} == {"skipped", "done"}
     assert sum(name.endswith(".txt") for name in os.listdir(tmp_path)) == 9
+
+
+class Tagged:
+    """A server that knows its object by the entity tag alone."""
+
+    def answer(self, request: Request, page: Page) -> Page:
+        if request.values("if-none-match") != ['"1"']:
+            return page
+        return replace(page, content=b"", status=304, reason="Not Modified")
+
+
+async def test_what_was_put_back_is_asked_for_with_the_entity_tag_of_the_ledger(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """As long as the file is the one that was saved."""
+    server = await serve(nursery, {"/object": Page(b"octets", headers=(("ETag", '"1"'),), guard=Tagged())})
+    how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "exists": "newer"}
+
+    async def again() -> str:
+        report.again(str(tmp_path / "ledger"), "0")
+        async with Resolver(patience=ONCE) as session:
+            (outcome,) = await all_of(session, [server.url("/object")], **how)
+        return outcome.status
+
+    async with Resolver(patience=ONCE) as session:
+        await all_of(session, [server.url("/object")], **how)
+    assert await again() == "skipped"
+    assert [request.values("if-none-match") for request in server.requests] == [[], ['"1"']]
+    (tmp_path / "object").write_bytes(b"others")
+    os.replace(tmp_path / "object", tmp_path / "moved")
+    (tmp_path / "object").write_bytes(b"octets")
+    assert await again() == "done"
+    assert server.requests[2].values("if-none-match") == []
+
+
+async def test_what_is_done_is_told_in_its_order_and_is_no_work(
+    server: HttpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many are looked up at once; of the same URL each has its own."""
+    monkeypatch.setattr(many, "_AT_ONCE", 4)
+    urls = [*map(server.url, SITE), server.url("/0.txt")]
+    how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "concurrency": 3}
+    async with Resolver() as session:
+        first = await all_of(session, urls, **how)
+        assert {outcome.status for outcome in first} == {"done"}
+        monkeypatch.setattr(many.SavingOne, "run", None)
+        again = await all_of(session, urls, **how)
+    assert [(outcome.url, outcome.status) for outcome in again] == [(url, "skipped") for url in urls]
+    assert {outcome.path for outcome in again} == {outcome.path for outcome in first}
 
 
 async def test_a_ledger_that_is_none_ends_it(server: HttpServer, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from fixtures.gopher import FLAVOURS as GOPHER_FLAVOURS
+from fixtures.gopher import Flavour, Item
 from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Behaviour, HttpServer, Page, moved, serve
 from protocols.errors import ChecksumMismatch
@@ -183,6 +185,47 @@ async def test_auto_asks_nothing_of_a_place_that_publishes_none(
     saved = await save(server.url("00/about"), tmp_path, "auto")
     assert len(server.requests) == 1
     assert [finding.rule for finding in saved.findings][-1:] == ["save:no-checksum"]
+
+
+def holding(**beside: bytes) -> dict[bytes, Item]:
+    """A binary item of gopher, and what is beside it; `_` stands for the period in a name."""
+    named = {name.replace("_", ".").encode(): octets for name, octets in beside.items()}
+    return {
+        b"9/pub/object": Item("9", b"object", OBJECT),
+        **{b"9/pub/" + name: Item("9", name, octets) for name, octets in named.items()},
+    }
+
+
+GOPHER = {
+    "sha256": (holding(object_sha256=f"{digest('sha256')}  object\n".encode()), 1),
+    "bare": (holding(object_sha512=digest("sha512").encode()), 2),
+    "manifest": (holding(SHA256SUMS=f"{digest('sha256')}  ./object\n".encode()), 4),
+    "of another": (holding(SHA256SUMS=f"{digest('sha256')}  object2\n".encode()), 5),
+}
+
+
+@pytest.mark.parametrize("flavour", GOPHER_FLAVOURS, ids=lambda flavour: flavour.name)
+@pytest.mark.parametrize("way", GOPHER)
+async def test_auto_for_what_gopher_has_as_octets(
+    way: str, flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """From digests beside it, whatever the server says of one that is not there."""
+    tree, count = GOPHER[way]
+    server = await serve_gopher(nursery, tree, flavour)
+    saved = await save(server.url("99/pub/object"), tmp_path, "auto")
+    verified = way != "of another"
+    assert ("digest" in saved.verified) is verified
+    assert ("save:no-checksum" in {finding.rule for finding in saved.findings}) is not verified
+    selectors = [request.selector.removeprefix(b"9/pub/").decode() for request in server.requests]
+    assert selectors == ["object", *ORDER[:count]]
+    assert (tmp_path / "object").read_bytes() == OBJECT
+
+
+async def test_auto_of_gopher_that_does_not_match(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve_gopher(nursery, holding(object_md5=digest("md5", WRONG).encode()))
+    with pytest.raises(ChecksumMismatch):
+        await save(server.url("99/pub/object"), tmp_path, "auto")
+    assert os.listdir(tmp_path) == []
 
 
 async def save_sized(url: str, folder: Path, size: int, *mirrors: str) -> Saved:

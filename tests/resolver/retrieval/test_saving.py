@@ -17,6 +17,7 @@ from fixtures.http import Behaviour, HttpServer, Page, Request, serve
 from fixtures.http.server import encode
 from protocols.contract import Validators
 from protocols.errors import ChecksumMismatch, Disconnected, LocalError, NotFound, ResolveError, Truncated
+from resolver.disk.partial_file import PartialFile
 from resolver.events import Retrying
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retry import OVERLAP, RetryPolicy
@@ -498,3 +499,23 @@ async def test_what_would_be_in_the_way_is_told(nursery: trio.Nursery, tmp_path:
         with pytest.raises(LocalError, match=r"exists already.*--exists"):
             await session.save(server.url("/object"), tmp_path / "object", dry_run=True)
     assert server.requests == []
+
+
+async def test_a_large_one_gets_to_the_disk_while_it_comes(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    async def write_back(sink: PartialFile) -> None:
+        begun.append(sink.path)
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(PartialFile, "write_back", write_back)
+    monkeypatch.setattr("resolver.retrieval.saving.WRITE_BACK_FROM", 3 * len(OBJECT))
+    server = await serve(nursery, {"/object": Page(OBJECT * 3)})
+    await save(server, tmp_path)
+    assert contents(tmp_path) == {"object": OBJECT * 3}
+    assert begun == [str(tmp_path / "object")]
+    monkeypatch.setattr("resolver.retrieval.saving.WRITE_BACK_FROM", 3 * len(OBJECT) + 1)
+    await save(server, tmp_path, "replace")
+    assert len(begun) == 1

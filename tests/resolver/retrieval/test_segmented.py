@@ -555,7 +555,7 @@ async def test_a_full_disk_ends_it_and_what_came_is_kept(
         os.write(fd, octets)
 
     with monkeypatch.context() as patch:
-        patch.setattr("resolver.disk.partial_file.write_all", write)
+        patch.setattr("resolver.disk.segment.write_all", write)
         with pytest.raises(LocalError, match="No space left"):
             await save(tmp_path, server.url("/object"))
     assert sorted(os.listdir(tmp_path)) == ["it.part", "it.part-state"]

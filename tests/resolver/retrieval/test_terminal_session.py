@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Literal
 
 import pytest
 import trio
 import trio.testing
 
 import resolver
-from resolver import Disconnected, LimitExceeded, Limits, NotConfigured, Policy, Refused, TimedOut, Truncated
+from fixtures.__main__ import server_tls
+from fixtures.telnet.board import FIRST_PAGE
+from resolver import (
+    Disconnected,
+    LimitExceeded,
+    Limits,
+    NotConfigured,
+    Options,
+    Policy,
+    Refused,
+    TimedOut,
+    TlsError,
+    Truncated,
+)
 from resolver.events import Event, Sent, Warned
 from resolver.retrieval.terminal_session import TerminalSession
 from tests.hang import HANG
@@ -23,7 +40,7 @@ ANSWERED = b"\xff\xfd\x01\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0\xff\xfb\x1
 
 @asynccontextmanager
 async def talking(
-    limits: Limits | None = None, events: list[Event] | None = None
+    limits: Limits | None = None, events: list[Event] | None = None, charset: str | None = None
 ) -> AsyncIterator[tuple[TerminalSession, trio.SocketStream]]:
     """A session, and the service at its other end."""
     with trio.fail_after(HANG):
@@ -33,7 +50,8 @@ async def talking(
         network = resolver.Resolver(policy=Policy(allow_port={port}), limits=limits, on_event=on_event)
         async with listener, network as session:
             url = f"telnet://guest:pw@127.0.0.1:{port}/"
-            async with session.open_terminal(url) as held, await listener.accept() as service:
+            terminal = session.open_terminal(url, charset=charset)
+            async with terminal as held, await listener.accept() as service:
                 yield held, service
 
 
@@ -122,6 +140,79 @@ async def test_text_that_nobody_takes_has_a_limit() -> None:
         await service.send_all(b"0123456789a")
         with pytest.raises(LimitExceeded):
             await session.expect(b"$")
+
+
+async def test_a_board_is_read_in_its_own_charset() -> None:
+    async with talking(charset="cp437") as (session, service):
+        await service.send_all(FIRST_PAGE)
+        page = session.decoded(await session.expect(b"Handle: "))
+        assert "\u2551\x1b[33m \u2591\u2592\u2593\u2588 B\u00dc \x1b[36m\u2551\n" in page
+        assert "NEW\u00a0MAIL" in page
+        await session.send_line("J\u00fcrgen")
+        answers = b"\xff\xfd\x01\xff\xfd\x03\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0"
+        assert await said(service, len(answers) + 8) == answers + b"J\x81rgen\r\n"
+
+
+async def begin_tls(
+    listener: trio.SocketListener, context: ssl.SSLContext, *, whole: bool, agrees: bool = True
+) -> None:
+    """A service that has START_TLS, and ends with TLS's last word or without it."""
+    stream = await listener.accept()
+    assert await said(stream, 3) == b"\xff\xfb\x2e"
+    if not agrees:
+        await stream.send_all(b"\xff\xfe\x2ein the clear")
+        await stream.aclose()
+        return
+    await stream.send_all(b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0")
+    assert await said(stream, 6) == b"\xff\xfa\x2e\x01\xff\xf0"
+    secure = trio.SSLStream(stream, context, server_side=True)
+    await secure.send_all(b"> bye")
+    await (secure if whole else stream).aclose()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_tls_inside_a_session_and_its_end(tmp_path: Path, whole: bool) -> None:
+    context, cafile = server_tls(tmp_path)
+    with trio.fail_after(HANG):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        url = f"telnet://127.0.0.1:{listener.socket.getsockname()[1]}/"
+        network = resolver.Resolver(cafile=str(cafile), options=Options(tls="require"))
+        async with listener, network as held, trio.open_nursery() as nursery:
+            nursery.start_soon(partial(begin_tls, listener, context, whole=whole))
+            async with held.open_terminal(url) as session:
+                assert session.secured
+                assert await session.expect(b"> ") == b"> "
+                if whole:
+                    assert await session.read() == b"bye"
+                else:
+                    with pytest.raises(Truncated, match="close_notify"):
+                        await session.read()
+
+
+@pytest.mark.parametrize("tls", ["try", "require"])
+async def test_a_service_that_has_no_tls(tmp_path: Path, tls: Literal["try", "require"]) -> None:
+    context, _ = server_tls(tmp_path)
+    with trio.fail_after(HANG):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        url = f"telnet://127.0.0.1:{listener.socket.getsockname()[1]}/"
+        network = resolver.Resolver(options=Options(tls=tls))
+        async with listener, network as held, trio.open_nursery() as nursery:
+            nursery.start_soon(partial(begin_tls, listener, context, whole=True, agrees=False))
+            if tls == "require":
+                with pytest.raises(TlsError):
+                    async with held.open_terminal(url):
+                        pass
+                return
+            async with held.open_terminal(url) as session:
+                assert await session.read() == b"in the clear"
+                assert [finding.rule for finding in session.findings] == ["telnet:clear"]
+
+
+async def test_nobody_opens_what_nobody_chose() -> None:
+    async with resolver.Resolver() as session:
+        with pytest.raises(Refused):
+            async with session.open_terminal("telnet://h.example/", origin="derived"):
+                pass
 
 
 async def test_other_urls_are_no_sessions() -> None:

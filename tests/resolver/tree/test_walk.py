@@ -56,6 +56,21 @@ async def test_a_second_run_fetches_nothing_that_is_there(tmp_path: Path, nurser
     assert sum(command.startswith(b"RETR") for command in server.commands) == len(first.fetched)
 
 
+async def test_sizes_that_a_listing_told_wrong_cost_a_second_look_and_no_file(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    """MLSD need not be exact (RFC 3659 7.5.7), and files grow and shrink: SIZE and MDTM are asked then."""
+    files = {b"empty": b"", b"long": b"12345", b"right": b"12", b"short": b"123"}
+    told = {b"empty": 4, b"long": 4, b"short": 4}
+    server = await serve_ftp(nursery, Behaviour(tells_features=True, sizes=told))
+    server.root = Folder({b"d": Folder({name: File(octets) for name, octets in files.items()})})
+    found = await mirror(server.url("d/"), into=tmp_path)
+    assert not found.failed
+    assert contents(tmp_path / "top") == {name.decode(): octets for name, octets in files.items()}
+    asked = [command for command in server.commands if command[:4] in (b"SIZE", b"MDTM")]
+    assert sorted(asked) == [b"MDTM empty", b"MDTM short", b"SIZE empty", b"SIZE short"]
+
+
 async def test_what_fails_stops_nothing_else(tmp_path: Path, nursery: trio.Nursery) -> None:
     server = await serve_ftp(nursery)
     found = await mirror(server.url("pub"), into=tmp_path)
@@ -129,6 +144,9 @@ async def test_index_pages_are_entered_and_documents_are_saved(tmp_path: Path, n
         "link": None,
         "link/c.txt": b"c",
     }
+    again = await mirror(server.url("/t/"), into=tmp_path, exists="skip")
+    assert not again.failed
+    assert {each.requested_url for each in again.saved} == {each.requested_url for each in found.saved}
 
 
 async def test_nothing_outside_is_asked_for(tmp_path: Path, nursery: trio.Nursery) -> None:

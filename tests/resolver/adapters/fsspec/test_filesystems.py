@@ -305,7 +305,7 @@ def test_a_listing_that_lies(
 ) -> None:
     """A name is one in its directory, and a copy lands where it belongs."""
     name = put(ftp, b"lies", {b"twice": b"abc", b"~root": b"abc", b"huge": b"abc"})
-    monkeypatch.setattr(fixtures.ftp.listings, "facts", lambda folder: LIE)
+    monkeypatch.setattr(fixtures.ftp.listings, "facts", lambda folder, *_: LIE)
     fs = make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True))
     names = [each.removeprefix(f"{name}/") for each in fs.ls(name, detail=False)]
     assert names == ["twice", "huge", "%1B%5B2J", "%252e%252e", "%7Eroot"]

@@ -1,0 +1,376 @@
+"""A person at a telnet session, at a real terminal: what is shown, what is sent, how the terminal is then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.telnet import serve
+from tests.cli.command import resolve
+from tests.cli.terminal import Command, Terminal, on_terminal
+from tests.hang import HANG
+
+#: By characters, shown by the service; and what answers it.
+ASKED, ANSWERED = b"\xff\xfb\x01\xff\xfb\x03", b"\xff\xfd\x01\xff\xfd\x03"
+#: A question whose answer tells that the person's terminal is set.
+PROBE, PROBED = b"\xff\xfd\x63", b"\xff\xfc\x63"
+
+
+class Session:
+    """A person's side, and the service's; `before` is how the terminal was set at first."""
+
+    def __init__(
+        self, command: Command, terminal: Terminal, before: list[object], service: trio.SocketStream
+    ) -> None:
+        self.command = command
+        self.before = before
+        self.terminal = terminal
+        self.service = service
+        self._heard = b""
+
+    async def hears(self, octets: bytes) -> None:
+        """Wait until the service is told this, and all of it now."""
+        while len(self._heard) < len(octets):
+            came = await self.service.receive_some()
+            assert came, (self._heard, self.terminal.rows)
+            self._heard += came
+        assert self._heard[: len(octets)] == octets
+        self._heard = self._heard[len(octets) :]
+
+    async def sees(self, text: str) -> None:
+        await self.terminal.until(lambda rows: any(text in row for row in rows))
+
+    async def is_asked(self) -> None:
+        """`^]`, and the question that comes of it; what was seen before is gone."""
+        self.terminal.screen.reset()
+        self.terminal.type(b"\x1d")
+        await self.terminal.until(lambda rows: rows[-1:] == ["telnet>"])
+
+
+@asynccontextmanager
+async def session(folder: Path, *arguments: str, columns: int = 80) -> AsyncIterator[Session]:
+    """Connected, and nothing said."""
+    with trio.fail_after(HANG):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+        terminal = Terminal(columns)
+        before = terminal.settings
+        url = f"telnet://127.0.0.1:{port}/"
+        words = ("open", *arguments, "--allow-port", str(port), url)
+        async with (
+            listener,
+            on_terminal(terminal, folder, *words, typed=True) as command,
+            await listener.accept() as service,
+        ):
+            yield Session(command, terminal, before, service)
+
+
+async def test_a_session_from_its_beginning_to_its_end(folder: Path) -> None:
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            server = await serve(nursery)
+            terminal = Terminal(80)
+            before = terminal.settings
+            url = server.url().replace("//", "//gu%1Best:secret@")
+            words = ("open", "--allow-port", str(server.port), url)
+            async with on_terminal(terminal, folder, *words, typed=True) as command:
+                await terminal.until(lambda rows: rows[-1:] == ["login:"])
+                terminal.type(b"guest\r")
+                await terminal.until(lambda rows: rows[-2:] == ["hello guest", "$"])
+                terminal.type(b"size\r")
+                await terminal.until(lambda rows: rows[-2:] == ["80 by 24", "$"])
+                terminal.type(b"terminal\r")
+                await terminal.until(lambda rows: rows[-2:] == ["xterm", "$"])
+                assert terminal.settings != before
+                assert os.get_blocking(terminal.slave)  # the shell has it, too
+                terminal.type(b"bye\r")
+                assert await command.status() == 0
+                assert terminal.settings == before
+            nursery.cancel_scope.cancel()
+    assert server.violations == []
+    said = terminal.octets.decode()
+    assert "suggests the login gu\\x1best; it holds a password, too" in said
+    assert "warning (S06)" in said
+    assert "secret" not in said
+    assert said.endswith("the connection was closed by the service\r\n\0")
+    typed = server.heard[0].replace(b"\xff\xfa\x18\0xterm\xff\xf0", b"")  # which may be asked late
+    assert typed.endswith(b"\xff\xf0guest\r\0size\r\0terminal\r\0bye\r\0")
+
+
+async def test_lines_are_edited_until_the_service_wants_characters(folder: Path) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(b"Your name?\n" + PROBE)
+        await held.hears(PROBED)
+        held.terminal.type(b"gux\x7fest\r")
+        await held.hears(b"guest\r\n")
+        await held.sees("guest")
+        held.terminal.type(b"half\x04")
+        await held.hears(b"half")
+        held.terminal.type(b"\x04")
+        await held.hears(b"\x04")
+        held.terminal.type(b"\x03")
+        await held.hears(b"\xff\xf4")
+        held.terminal.type(b"\x1c")
+        await held.hears(b"\xff\xf3")
+        held.terminal.type(b"half")
+        await held.is_asked()
+        await held.hears(b"half")
+        held.terminal.type(b"\r")
+        await held.service.send_all(b"\xff\xfb\x01Password: ")
+        await held.hears(b"\xff\xfd\x01")
+        held.terminal.type(b"hidden\r")
+        await held.hears(b"hidden\r\n")
+        await held.service.send_all(b"\xff\xfc\x01\xff\xfb\x03shown again\r\n")
+        await held.hears(b"\xff\xfe\x01\xff\xfd\x03")
+        held.terminal.type(b"\x03\x1c\x04\r\n\x1a\xff")
+        await held.hears(b"\x03\x1c\x04\r\0\n\x1a\xff\xff")
+        await held.sees("shown again")
+        assert b"hidden" not in held.terminal.octets
+
+
+async def test_what_was_typed_as_a_line_is_sent_as_one(folder: Path) -> None:
+    """The service asks for characters while a line is there that nobody has read."""
+    async with session(folder) as held:
+        await held.service.send_all(PROBE)
+        await held.hears(PROBED)
+        held.command.process.send_signal(signal.SIGSTOP)
+        await stopped(held.command.process)
+        held.terminal.type(b"guest\r")
+        await held.sees("guest")
+        await held.service.send_all(ASKED)
+        held.command.process.send_signal(signal.SIGCONT)
+        octets = b""
+        while len(octets) < len(b"guest\r\n" + ANSWERED):
+            octets += await held.service.receive_some()
+        assert octets in (b"guest\r\n" + ANSWERED, ANSWERED + b"guest\r\n")
+
+
+async def test_what_the_prompt_does(folder: Path) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(ASKED + b"ready\r\n")
+        await held.hears(ANSWERED)
+        await held.is_asked()
+        assert held.terminal.settings == held.before
+        await held.service.send_all(b"meanwhile " + PROBE)
+        held.terminal.type(b"status\r")
+        await held.sees("on are: ECHO (the service), SGA (the service)")
+        await held.sees("in the clear")
+        await held.sees("meanwhile")
+        await held.hears(PROBED)
+        for name, octets in [("brk", 0xF3), ("ayt", 0xF6), ("ip", 0xF4), ("ao", 0xF5), ("ec", 0xF7)]:
+            await held.is_asked()
+            held.terminal.type(f"send {name}\r".encode())
+            await held.hears(bytes((0xFF, octets)))
+        held.terminal.type(b"a\x1dsend escape\rb")  # all at once
+        await held.hears(b"a\x1db")
+        for words in (b"help\r", b"send eof\r"):
+            await held.is_asked()
+            held.terminal.type(words)
+            await held.sees("help: this; an empty line goes on")
+        await held.is_asked()
+        held.terminal.type(b"\r")
+        await held.service.send_all(PROBE)
+        await held.hears(PROBED)
+        held.terminal.type(b"c\r")
+        await held.hears(b"c\r\0")
+
+
+async def test_a_window_that_changes_is_told_once(folder: Path) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(b"\xff\xfd\x1f")
+        await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        held.terminal.resize(200)
+        await held.hears(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
+        held.command.process.send_signal(signal.SIGWINCH)
+        held.terminal.resize(40)
+        await held.hears(b"\xff\xfa\x1f\0\x28\0\x18\xff\xf0")
+
+
+def signalled(number: int) -> Callable[[Session], None]:
+    return lambda held: held.command.process.send_signal(number)
+
+
+def closed(held: Session) -> None:
+    held.service.socket.shutdown(socket.SHUT_WR)
+
+
+def reset(held: Session) -> None:
+    held.service.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    held.service.socket.close()
+
+
+def negotiates_without_end(held: Session) -> None:
+    octets = memoryview(1_001 * PROBE)
+    while octets:
+        octets = octets[os.write(held.service.socket.fileno(), octets) :]
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (signalled(signal.SIGTERM), 143),
+        (signalled(signal.SIGHUP), 143),
+        (signalled(signal.SIGINT), 130),
+        (signalled(signal.SIGQUIT), -signal.SIGQUIT),
+        (closed, 0),
+        (reset, 4),
+        (negotiates_without_end, 7),
+        (lambda held: held.terminal.type(b"\x1dclose\r"), 0),
+    ],
+    ids=["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "closed", "reset", "limit", "close"],
+)
+async def test_the_terminal_is_as_it_was_whatever_ends_it(
+    folder: Path, end: Callable[[Session], None], status: int
+) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(ASKED + b"\x1b[?1049h\x1b[?25l\x1b[1;5r\x1b[31m" + PROBE)
+        await held.hears(ANSWERED + PROBED)
+        assert held.terminal.settings != held.before
+        end(held)
+        assert await held.command.status() == status
+        assert held.terminal.settings == held.before
+        assert held.terminal.unread == 0
+        assert b"\x1b7\x1b[r\x1b8\x1b[?1049l\x1b[?25h\x1b[m" in held.terminal.octets
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_the_end_of_input_and_of_the_wish_to_go_on(folder: Path, asked: bool) -> None:
+    async with session(folder) as held:
+        await held.service.send_all((ASKED if asked else b"") + PROBE)
+        await held.hears((ANSWERED if asked else b"") + PROBED)
+        await held.is_asked()
+        held.terminal.type(b"\x04")
+        assert await held.command.status() == 0
+        assert held.terminal.settings == held.before
+
+
+async def stopped(process: trio.Process) -> None:
+    options = os.WSTOPPED | os.WNOWAIT
+    await trio.to_thread.run_sync(os.waitid, os.P_PID, process.pid, options, abandon_on_cancel=True)
+
+
+@pytest.mark.parametrize("by_characters", [False, True])
+async def test_a_stop_gives_the_terminal_back_and_going_on_takes_it_again(
+    folder: Path, by_characters: bool
+) -> None:
+    async with session(folder) as held:
+        asked, answered = (ASKED, ANSWERED) if by_characters else (b"", b"")
+        await held.service.send_all(asked + b"\xff\xfd\x1f")
+        await held.hears(answered + b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        inside = held.terminal.settings
+        if by_characters:
+            held.command.process.send_signal(signal.SIGTSTP)
+        else:
+            held.terminal.type(b"\x1a")
+        await stopped(held.command.process)
+        assert held.terminal.settings == held.before
+        held.terminal.resize(100)
+        held.command.process.send_signal(signal.SIGCONT)
+        await held.hears(b"\xff\xfa\x1f\0\x64\0\x18\xff\xf0")
+        assert held.terminal.settings == inside
+        held.command.process.terminate()
+        assert await held.command.status() == 143
+        assert held.terminal.settings == held.before
+
+
+async def test_what_was_typed_ahead_is_not_left_for_the_shell(folder: Path) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(PROBE)
+        await held.hears(PROBED)
+        held.terminal.type(b"remove all")
+        await held.sees("remove all")
+        closed(held)
+        assert await held.command.status() == 0
+        held.terminal.type(b"\n")
+        assert os.read(held.terminal.slave, 100) == b"\n"
+
+
+ATTACK = (
+    b"\x1b]0;own\x07\x1b]52;c;b3du\x1b\\\x1bP$qm\x1b\\\x1b[c\x1b[6n\x05\x1bZ"
+    b"\xc2\x9b5n\x1b_own\x1b\\\x1b^own\x1b\\"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ((), b"red\x1b[31m\xe2\x80\xa2bell\x07end"),
+        (("--plain",), b"red\\x05\\x9b\xe2\x80\xa2bell\\x07end"),
+        (("--allow-raw",), b"red" + ATTACK + b"\x1b[31m\xe2\x80\xa2bell\x07end"),
+    ],
+)
+async def test_what_would_drive_the_terminal(folder: Path, arguments: tuple[str, ...], shown: bytes) -> None:
+    async with session(folder, *arguments) as held:
+        await held.service.send_all(ASKED + b"\xff\xfd\x18\xff\xfa\x18\x01\xff\xf0")
+        kind = b"dumb" if "--plain" in arguments else b"xterm"
+        await held.hears(ANSWERED + b"\xff\xfb\x18\xff\xfa\x18\0" + kind + b"\xff\xf0")
+        for octet in b"red" + ATTACK + b"\x1b[31m\xe2\x80\xa2bell\x07end":
+            await held.service.send_all(bytes((octet,)))
+        await held.service.send_eof()
+        assert await held.command.status() == 0
+        assert shown in held.terminal.octets
+
+
+async def test_a_service_that_reads_nothing_does_not_keep_the_person(folder: Path) -> None:
+    """More is typed than there is room for on the way; the end of it is dropped, and the escape is heeded."""
+    async with session(folder) as held:
+        await held.service.send_all(ASKED + PROBE)
+        await held.hears(ANSWERED + PROBED)
+        os.set_blocking(held.terminal.master, False)
+        while b"\x07" not in held.terminal.octets[-9:]:
+            with_room = True
+            while with_room:
+                try:
+                    held.terminal.type(4_000 * b"x")
+                except BlockingIOError:
+                    with_room = False
+            await trio.lowlevel.wait_writable(held.terminal.master)
+            await trio.lowlevel.checkpoint()
+            try:
+                held.terminal.octets += os.read(held.terminal.master, 65_536)
+            except BlockingIOError:
+                continue
+        held.terminal.type(b"\x1dclose\r")
+        assert await held.command.status() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["open", "telnet://h.example/"], "resolve cat --for"),
+        (["open", "--for", "3", "telnet://h.example/"], "cat takes them"),
+        (["open", "telnet://a.example/", "telnet://b.example/"], "one URL"),
+    ],
+)
+def test_it_is_for_a_person_at_a_terminal(words: list[str], said: str) -> None:
+    done = resolve(*words)
+    assert (done.status, done.out) == (2, b"")
+    assert said in done.told
+
+
+def test_what_saves_nothing_names_what_opens(folder: Path) -> None:
+    done = resolve("get", "telnet://h.example/", folder=folder)
+    assert done.status == 15
+    assert "resolve open URL" in done.told
+    assert "resolve cat --for" in done.told
+
+
+def test_other_urls_are_not_sat_at() -> None:
+    done = resolve("open", "http://h.example/")
+    assert (done.status, done.out) == (13, b"")
+    assert "resolve cat" in done.told
+
+
+async def test_nobody_opens_a_session_that_nobody_chose(folder: Path) -> None:
+    terminal = Terminal(80)
+    words = ("open", "--origin", "derived", "telnet://h.example/")
+    async with on_terminal(terminal, folder, *words, typed=True) as command:
+        assert await command.status() == 15
+    assert b"S10: telnet URLs are never followed" in terminal.octets

@@ -1,0 +1,96 @@
+"""What is compressed both ways: the machine alone, and the octets that INN has sent."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from protocols.errors import LimitExceeded, ProtocolError
+from protocols.news.deflate import Deflate
+from tests.protocols.news.captures import COMPRESSED_BEHIND, load, said_by
+
+MIB = 1_048_576
+
+
+def packed(octets: bytes, flush: int = zlib.Z_SYNC_FLUSH) -> bytes:
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    return packer.compress(octets) + packer.flush(flush)
+
+
+def unpack(machine: Deflate, octets: bytes, most: int = 65_536, step: int | None = None) -> bytes:
+    """All that comes out of the octets, fed in pieces of `step`."""
+    step = step or len(octets)
+    found = []
+    for start in range(0, len(octets), step):
+        machine.feed(octets[start : start + step])
+        while piece := machine.read(most):
+            assert len(piece) <= most
+            found.append(piece)
+        assert not machine.has_more
+    return b"".join(found)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, None])
+@pytest.mark.parametrize("most", [1, 100, 65_536])
+def test_what_inn_has_sent(step: int | None, most: int) -> None:
+    octets = b"".join(octets for speaker, octets in load("compress_deflate") if speaker == "server")
+    coded = octets.partition(COMPRESSED_BEHIND["server"])[2]
+    plain = said_by("compress_deflate", "server").partition(COMPRESSED_BEHIND["server"])[2]
+    assert unpack(Deflate(100), coded, most, step) == plain
+    assert b"\r\n502 " in plain
+
+
+def test_each_command_can_be_read_when_it_has_come() -> None:
+    machine, peer = Deflate(100), zlib.decompressobj(-zlib.MAX_WBITS)
+    for command in (b"GROUP a.b\r\n", b"OVER 1-1000\r\n", b"QUIT\r\n"):
+        assert peer.decompress(machine.pack(command)) == command
+
+
+def test_a_piece_that_is_just_full_leaves_nothing_behind() -> None:
+    machine = Deflate(100)
+    machine.feed(packed(b"x" * 200))
+    assert machine.read(100) == b"x" * 100
+    assert machine.has_more
+    assert machine.read(100) == b"x" * 100
+    assert machine.read(100) == b""
+    assert not machine.has_more
+
+
+@pytest.mark.parametrize(
+    "octets", [b"211 5 1 5 a.b\r\n", b"\xff" * 20, packed(b"x", zlib.Z_FINISH) + b"200 smuggled\r\n"]
+)
+def test_what_is_not_compressed(octets: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        unpack(Deflate(100), octets)
+
+
+def test_nothing_comes_behind_the_end() -> None:
+    machine = Deflate(100)
+    assert unpack(machine, packed(b"x", zlib.Z_FINISH)) == b"x"
+    with pytest.raises(ProtocolError):
+        unpack(machine, b"y")
+
+
+def test_a_bomb_ends_at_its_ratio() -> None:
+    """And until then no piece is larger than was asked for."""
+    machine = Deflate(100)
+    pieces: list[bytes] = []
+    machine.feed(packed(bytes(16 * MIB)))
+    with pytest.raises(LimitExceeded) as caught:
+        pieces.extend(iter(lambda: machine.read(65_536), b""))
+    assert caught.value.limit == "ratio"
+    assert MIB <= len(b"".join(pieces)) <= 2 * MIB
+    assert max(map(len, pieces)) == 65_536
+
+
+def test_what_becomes_nothing_ends_too() -> None:
+    """Empty blocks without end."""
+    empty = b"\x00\x00\x00\xff\xff" * 300_000
+    with pytest.raises(LimitExceeded) as caught:
+        unpack(Deflate(100), empty, step=65_536)
+    assert caught.value.limit == "ratio"
+
+
+def test_a_page_of_blanks_is_no_bomb() -> None:
+    assert unpack(Deflate(100), packed(bytes(MIB))) == bytes(MIB)

@@ -1,0 +1,93 @@
+"""A ledger that cannot be written for a while: what was to be written waits, and is written then."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from protocols.errors import NotFound
+from resolver.ledger import LedgerFault, database
+from resolver.ledger.book import Asked, Entry, Ledger
+from resolver.ledger.report import read
+
+#: More than are written together.
+MANY = 300
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PATIENCE", 0.0)
+
+
+def asked(number: int) -> Asked:
+    url = f"http://h.example/{number}"
+    return Asked(url, f"/nowhere/{number}", url)
+
+
+async def end(entry: Entry, number: int) -> None:
+    """Of three one has failed."""
+    if number % 3:
+        await entry.done(f"/nowhere/{'long ' * 40}{number}", 7, 7, 1, skipped=False)
+    else:
+        await entry.failed(NotFound("not there"), "NotFound", refused=False)
+
+
+def connection_of(ledger: Ledger) -> sqlite3.Connection:
+    found = vars(ledger)["_connection"]
+    assert isinstance(found, sqlite3.Connection)
+    return found
+
+
+@contextmanager
+def full_disk(ledger: Ledger, place: Path) -> Iterator[None]:
+    """As SQLite sees it: the file may not grow."""
+    connection = connection_of(ledger)
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count={pages}")
+    yield
+    connection.execute(f"PRAGMA max_page_count={pages + 1_000}")
+
+
+@contextmanager
+def locked(ledger: Ledger, place: Path) -> Iterator[None]:
+    """By a program that knows nothing of our lock."""
+    with closing(sqlite3.connect(place, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"), [(full_disk, "no space left"), (locked, "is locked by another program")]
+)
+async def test_what_could_not_be_written_is_written_as_soon_as_it_can(
+    harm: object, words: str, tmp_path: Path
+) -> None:
+    place, refused = tmp_path / "ledger", list[str]()
+    async with Ledger(str(place)) as ledger:
+        entries = ledger.admit(map(asked, range(MANY)))
+        with harm(ledger, place):  # type: ignore[operator]
+            for number, entry in enumerate(entries):
+                try:
+                    await end(entry, number)
+                except LedgerFault as error:
+                    refused.append(error.message)
+            assert read(str(place)).left == MANY  # all together, or none
+    assert refused
+    assert all(words in each for each in refused)
+    found = read(str(place))
+    assert (found.done, found.failed, found.left) == (MANY - MANY // 3, MANY // 3, 0)
+
+
+async def test_what_cannot_be_asked_for_under_it_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "ledger"
+    async with Ledger(str(place)) as ledger:
+        with locked(ledger, place), pytest.raises(LedgerFault, match="is locked by another program"):
+            ledger.admit([asked(1)])
+        (entry,) = ledger.admit([asked(1)])
+        await end(entry, 1)
+    assert read(str(place)).objects == 1

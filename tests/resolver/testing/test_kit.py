@@ -1,0 +1,116 @@
+"""The test kit: how octets are cut, a dialogue whose server speaks octet by octet, and what nobody has to
+pay."""
+
+from __future__ import annotations
+
+import doctest
+from inspect import getdoc, isfunction, signature
+from types import FunctionType
+
+import pytest
+
+import resolver.testing
+from fixtures.transcript import transcripts
+from protocols.contract import Kind, Limits, Options, Reply
+from protocols.gopher import GOPHER
+from protocols.gopher.url import GopherUrl
+from protocols.step import Begin, Connect, Dialogue, Pass, Say, hear
+from protocols.wire import encode_line, read_line
+from resolver import registry
+from resolver.testing import CUTTERS, Cutter, chunkings, cut_at, cutting, parse_transcript, recite
+from resolver.testing.transcript import Transcript
+from tests.fresh import run_alone
+from tests.protocols.typed_url import parse_as
+
+
+@pytest.mark.parametrize("octets", [b"", b"a", b"abcdefgh"])
+def test_every_way_of_cutting(octets: bytes) -> None:
+    ways = list(chunkings(octets))
+    assert len({tuple(way) for way in ways}) == len(ways) == 2 ** max(0, len(octets) - 1)
+    assert {b"".join(way) for way in ways} == {octets}
+    assert not octets or all(b"" not in way for way in ways)
+
+
+def test_of_many_octets_some_ways() -> None:
+    octets = bytes(range(100))
+    ways = list(chunkings(octets))
+    assert ways[:2] == [[octets], [octets[at : at + 1] for at in range(100)]]
+    assert ways[2:] == [[octets[:at], octets[at:]] for at in range(1, 100)]
+    assert list(cut_at(0, 3, 200)(b"abcdef")) == [b"abc", b"def"]
+
+
+FUNCTIONS = [each for each in vars(resolver.testing).values() if isfunction(each)]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_a_function_says_what_it_is_given_and_shows_it(function: FunctionType) -> None:
+    parameters = signature(function).parameters
+    said = getdoc(function)  # Python keeps the indentation only before 3.13
+    assert said
+    if function in CUTTERS:
+        return
+    assert all(f"    {name}: " in said for name in parameters)
+    (found,) = doctest.DocTestFinder(recurse=False).find(function, globs={})
+    assert found.examples
+    assert doctest.DocTestRunner().run(found).failed == 0
+
+
+TALK = parse_transcript(
+    "# made up\nU: talk://h/\nS: 200 hi\\r\\n\nC: GO\\r\\n\nS: a\\r\\nbc\nE: close\n", "talk"
+)
+
+
+def talk() -> Dialogue[None]:
+    yield Connect()
+    greeting = yield from hear(read_line(80), "a greeting", b"200 hi")
+    assert greeting == b"200 hi"
+    yield Say((encode_line(b"GO"),))
+    yield Begin(Reply(kind=Kind.DOCUMENT))
+    yield Pass("the rest")
+
+
+@pytest.mark.parametrize("cutter", [*CUTTERS, cut_at(1), cut_at(2, 7)])
+def test_a_dialogue_does_not_mind_how_it_comes(cutter: Cutter) -> None:
+    outcome = recite(talk(), TALK, cutter=cutter)
+    assert (outcome.body, outcome.error) == (b"a\r\nbc", None)
+
+
+def test_what_is_said_too_early_fails() -> None:
+    def hasty() -> Dialogue[None]:
+        yield Connect()
+        yield Say((encode_line(b"GO"),))
+
+    with pytest.raises(AssertionError, match="while the server has to say"):
+        recite(hasty(), TALK)
+
+    def hasty_in_the_middle() -> Dialogue[None]:
+        yield Connect()
+        yield from hear(read_first, "an octet", b"2")
+        yield Say((encode_line(b"GO"),))
+
+    def read_first(buffer):  # type: ignore[no-untyped-def]
+        while not buffer:
+            yield
+        return buffer.take(1)
+
+    with pytest.raises(AssertionError, match="while the server has to say"):
+        recite(hasty_in_the_middle(), TALK, cutter=cutting.one_by_one)
+
+
+@pytest.mark.parametrize("transcript", transcripts("gopher"), ids=lambda each: each.name)
+def test_transcripts_octet_by_octet(transcript: Transcript) -> None:
+    """What comes of it is the same as in one piece, also where it is an error."""
+    url = parse_as(GopherUrl, transcript.url)
+    if transcript.outcome.error == "Refused" or "surplus" in transcript.name or "unframed" in transcript.name:
+        return
+    one, other = (
+        recite(registry.converse(GOPHER, url, Options(), Limits()), transcript, cutter=cutter)  # type: ignore[arg-type]
+        for cutter in CUTTERS[:2]
+    )
+    assert one == other
+
+
+def test_nobody_pays_for_it_who_does_not_test() -> None:
+    assert run_alone("import resolver, sys; print([m for m in sys.modules if 'testing' in m])") == "[]\n"
+    loaded = "import resolver.testing, sys; print({'pytest', 'trio', 'trustme'} & set(sys.modules))"
+    assert run_alone(loaded) == "set()\n"

@@ -1,0 +1,36 @@
+"""A run of the command with a ledger that is killed behind so many files that it brought (SIGKILL)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def command(*words: str) -> list[str]:
+    place = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); from resolver.cli import run; run()"
+    return [sys.executable, "-c", place, *words]
+
+
+def save_list(folder: Path, *options: str, most: int | None) -> int:
+    """`list` into `files` with `ledger`, all three in the folder; None kills nothing. The exit status."""
+    words = ["get", "-i", "list", "-d", "files", "--ledger", "ledger", "--json", "-qq", "-t", "1", *options]
+    process = subprocess.Popen(
+        command(*words),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        brought = 0
+        for line in process.stdout:
+            brought += json.loads(line)["status"] == "done"
+            if brought == most:
+                process.kill()
+                break
+    return process.wait()

@@ -1,0 +1,105 @@
+"""dictd, in.fingerd and Molly Brown from Debian's packages, for the schemes of `fixtures/plugins`."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.hang import HANG
+from tests.servers.certificates import Certificates
+from tests.servers.packages import find
+from tests.servers.service import LOOPBACK, daemon, inetd, reserved_port
+
+#: A tiny dictionary, as `dictfmt -j` reads it.
+_PETS = """\
+:cat:A small animal
+.that purrs.
+:cart:It has wheels.
+:café:Where they meet.
+"""
+
+#: In place of `finger`: says what it was told to look for, where that is nothing too.
+_FINGER = """\
+#!/bin/sh
+echo "Asked for:$(printf ' [%s]' "$@")"
+"""
+
+_CAPSULE = {
+    "index.gmi": "# A capsule\n=> a.txt A text\n=> gemini://h.example/ Elsewhere\n",
+    "a.txt": "A text.\nTwo lines.\n",
+}
+
+_MOLLY = """\
+Port = {port}
+Hostname = "127.0.0.1"
+CertPath = "{tls.chain}"
+KeyPath = "{tls.key}"
+DocBase = "{folder}/capsule"
+AccessLog = "-"
+ErrorLog = "-"
+[TempRedirects]
+"/old" = "/a.txt"
+"""
+
+
+@contextmanager
+def dictd(folder: Path) -> Iterator[str]:
+    """The URL of one that has a database `pets`; inetd style."""
+    program = "usr/sbin/dictd"
+    files = find("dictd", program)
+    pets, configuration = folder / "pets", folder / "dictd.conf"
+    subprocess.run(
+        [str(files.path("usr/bin/dictfmt")), "-j", "--utf8", "-s", "Pets", "-u", "none", str(pets)],
+        input=_PETS.encode(),
+        env=files.environment(),
+        stdout=subprocess.DEVNULL,
+        check=True,
+        timeout=HANG,
+    )
+    configuration.write_text(f'database pets {{ data "{pets}.dict" index "{pets}.index" }}\n')
+    for name in ("pets.dict", "pets.index", "dictd.conf"):
+        (folder / name).chmod(0o644)  # it gives up root
+
+    def command(port: int) -> list[str]:
+        return [str(files.path(program)), "-i", "-c", str(configuration)]
+
+    with inetd(command, files.environment(), folder / "dictd.log") as port:
+        yield f"dict://{LOOPBACK}:{port}/"
+
+
+@contextmanager
+def fingerd(folder: Path) -> Iterator[str]:
+    """The URL of one that has `_FINGER` look for people; inetd style."""
+    program = "usr/sbin/in.fingerd"
+    files = find("fingerd", program)
+    script = folder / "finger"
+    script.write_text(_FINGER)
+    script.chmod(0o755)
+
+    def command(port: int) -> list[str]:
+        return [str(files.path(program)), "-p", str(script)]
+
+    with inetd(command, files.environment(), folder / "fingerd.log") as port:
+        yield f"finger://{LOOPBACK}:{port}/"
+
+
+@contextmanager
+def molly_brown(folder: Path, certificates: Certificates) -> Iterator[str]:
+    """The URL of one that is about to listen: it does not say when, so whoever is first has to have
+    patience."""
+    program = "usr/bin/molly-brown"
+    files = find("molly-brown", program)
+    capsule, configuration = folder / "capsule", folder / "molly.conf"
+    capsule.mkdir()
+    for name, text in _CAPSULE.items():
+        (capsule / name).write_text(text)
+        (capsule / name).chmod(0o644)  # it serves what everybody may read, and no more
+    capsule.chmod(0o755)
+    with reserved_port() as port:
+        configuration.write_text(_MOLLY.format(port=port, tls=certificates, folder=folder))
+        started = ["/bin/sh", "-c", 'echo started; exec "$@"', "molly-brown"]
+        command = [*started, str(files.path(program)), "-c", str(configuration)]
+        with daemon(command, files.environment(), folder / "molly.log", ready="^started"):
+            yield f"gemini://{LOOPBACK}:{port}/"
