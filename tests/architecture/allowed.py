@@ -140,6 +140,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "resolver.testing.contract",
         "contextvars.ContextVar hashlib.sha256 json os.environ os.listdir socket threading traceback",
     ),
+    ("resolver.window.pages.render", "jinja2 markupsafe.Markup"),
     ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
     ("resolver.gate.pins", "hashlib.sha256 os.path.join"),
     ("resolver.disk.durable", "ctypes.CDLL"),

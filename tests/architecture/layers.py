@@ -41,7 +41,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         http_transport lists once representation tree
         blocking
         -
-        adapters testing
+        adapters testing window
         cli
         __main__
     """),

@@ -1,0 +1,107 @@
+"""A directory, whatever lists it: names with what is known of each, to be sorted, filtered and paged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from protocols.contract import Entry, Finding
+from protocols.location import JsonValue, Kind
+from protocols.values import NamedTuple
+from resolver.window.pages.listing import MANY, Shown, arranged, fields_of, groups_of
+from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.words import KINDS, Fact, counted, date_of, size_of, text_of
+
+
+class Row(NamedTuple):
+    """One entry. `saved` is the URL that its button saves, empty where there is nothing to save."""
+
+    number: int
+    kind: str
+    icon: str
+    name: str
+    href: str | None
+    leads_to: str
+    title: str
+    note: str
+    size: str
+    date: str
+    saved: str
+
+
+class Head(NamedTuple):
+    """A column that a person may sort by."""
+
+    name: str
+    column: str
+    href: str
+    current: bool
+
+
+def directory_page(
+    entries: Sequence[Entry],
+    query: Query,
+    place: Place,
+    *,
+    title: str | None = None,
+    findings: Iterable[Finding] = (),
+    known: Iterable[Fact] = (),
+) -> Page:
+    """The part of a listing that `query` asks for."""
+    shown = arranged(entries, query, place)
+    rows = [row_of(number, entry, place) for number, entry in shown.entries]
+    values = {
+        "heading": title or place.url,
+        "count": count_of(shown, query),
+        "found": tuple(findings),
+        "known": tuple(known),
+        "groups": groups_of(rows),
+        "many": len(rows) > MANY,
+        "heads": _heads(place, query),
+        "filter": query.filter,
+        "filter_fields": fields_of(place, query, but="q"),
+        "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
+        "empty": "No name has that." if query.filter else "Nothing is in it.",
+        "paging": shown.paging,
+    }
+    return Page("directory.html", place.url, 200, values)
+
+
+def count_of(shown: Shown, query: Query) -> str:
+    """Which of how many."""
+    if not shown.matched:
+        return f"None of {shown.total:,} match." if query.filter else "Empty."
+    among = f" that match, of {shown.total:,}" if query.filter else ""
+    if shown.paging.pages == 1:
+        return counted(shown.matched, "entry", "entries") + among
+    first, last = shown.start + 1, shown.start + len(shown.entries)
+    return f"{first:,} to {last:,} of {shown.matched:,}{among}"
+
+
+def row_of(number: int, entry: Entry, place: Place) -> Row:
+    """An entry that leads nowhere says why, where that is known."""
+    is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE) and entry.url is not None
+    return Row(
+        number=number,
+        kind=KINDS[entry.kind],
+        icon=entry.kind.value,
+        name=entry.name,
+        href=None if entry.url is None else place.href(entry.url),
+        leads_to=text_of(entry.extra, "link") if entry.kind is Kind.LINK else "",
+        title=entry.title or "",
+        note=_note(entry.extra),
+        size=size_of(entry),
+        date=date_of(entry),
+        saved=(entry.url or "") if is_file else "",
+    )
+
+
+def _note(extra: Mapping[str, JsonValue] | None) -> str:
+    unusable = text_of(extra, "unusable")
+    return f"leads nowhere: {unusable}" if unusable else ""
+
+
+def _heads(place: Place, query: Query) -> list[Head]:
+    return [
+        Head(name, name, place.again(query._replace(sort=name, page=1)), query.sort == name)
+        for name in ("name", "size", "date")
+    ]

@@ -1,0 +1,102 @@
+"""A page before it is markup: its template and values; and what each page function is told of its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import quote
+
+from protocols.values import NamedTuple
+
+#: A title of a page keeps its ends: the place, and the name.
+_LONGEST_TITLE = 80
+
+#: Listings have so many rows a page, unless somebody says otherwise, and never more than the second.
+PAGE_SIZE = 500
+LARGEST_PAGE = 10_000
+
+
+class Page(NamedTuple):
+    """`title` is that of the tab, `status` that of the answer (RFC 9110 15), `values` what the template is
+    told besides what every page is (`Frame`)."""
+
+    template: str
+    title: str
+    status: int
+    values: Mapping[str, object]
+
+
+class Crumb(NamedTuple):
+    """One step of the way to a page; `href` is None for the page itself."""
+
+    text: str
+    href: str | None = None
+
+
+class Frame(NamedTuple):
+    """What every page has around its content. `address` stands in the address bar. `panel` is the markup of
+    the dialogue, which only `resolver.window.dialogue` makes. `csrf` gives a form's token by its action."""
+
+    address: str = ""
+    crumbs: tuple[Crumb, ...] = ()
+    panel: str = ""
+    panel_open: bool = False
+    csrf: Callable[[str], str] = str
+    from_id: str = ""
+
+
+class Query(NamedTuple):
+    """What a person asked of a page besides its URL: `page` of a listing from 1 on, its order, what its names
+    should hold, and the view of a document."""
+
+    page: int = 1
+    sort: str = ""
+    filter: str = ""
+    view: str = ""
+    size: int = PAGE_SIZE
+
+
+def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> Query:
+    """Of the fields of an address; what makes no sense is as if it were not there."""
+    said = dict(pairs)
+    number = said.get("page", "")
+    page = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 1
+    return Query(
+        max(1, page),
+        said.get("sort", ""),
+        said.get("q", ""),
+        said.get("view", ""),
+        max(1, min(size, LARGEST_PAGE)),
+    )
+
+
+class Place(NamedTuple):
+    """Where a page stands. `url` is redacted, `path` the page's own address without what `Query` has; `href`
+    gives the address at which a URL found on this page is shown, `look` the one where it is judged only."""
+
+    url: str
+    path: str
+    href: Callable[[str], str]
+    look: Callable[[str], str]
+    from_id: str = ""
+
+    def again(self, said: Query) -> str:
+        """The address of the same page, asked so."""
+        fields = {
+            "from": self.from_id,
+            "view": said.view,
+            "q": said.filter,
+            "sort": said.sort,
+            "page": str(said.page) if said.page > 1 else "",
+        }
+        asked = "&".join(
+            f"{name}={quote(text, safe='', errors='replace')}" for name, text in fields.items() if text
+        )
+        return f"{self.path}?{asked}" if asked else self.path
+
+
+def shortened(text: str, most: int = _LONGEST_TITLE) -> str:
+    """With its middle left out where it is long."""
+    if len(text) <= most:
+        return text
+    front = most * 2 // 3
+    return f"{text[:front]}…{text[len(text) - (most - front - 1) :]}"

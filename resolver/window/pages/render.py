@@ -1,0 +1,78 @@
+"""Pages as markup. Whatever a template shows goes through `_shown`, then through Jinja's escaping: no
+template and no page function can forget either.
+
+The one thing that is markup already is the dialogue's panel, which is made of escaped text by
+`resolver.window.dialogue`; nothing else becomes `Markup`, and only here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from resolver.terminal import escape_controls
+from resolver.window.pages.page import Frame, Page, shortened
+
+#: Besides what S15 shows on a terminal: what has no width, or ends a line of a script, in a browser. Joiners
+#: (U+200C, U+200D) stay: Persian, Hindi and many emoji are written with them.
+_UNSEEN = re.compile("[\u00ad\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+#: Octets of a piece of a page that is sent as it is made.
+_PIECE = 16_384
+
+
+def render(page: Page, frame: Frame) -> str:
+    """The whole page."""
+    return "".join(_parts(page, frame))
+
+
+def pieces(page: Page, frame: Frame) -> Iterator[str]:
+    """The page from its head on, as it is made."""
+    held: list[str] = []
+    size = 0
+    for part in _parts(page, frame):
+        held.append(part)
+        size += len(part)
+        if size >= _PIECE:
+            yield "".join(held)
+            held, size = [], 0
+    yield "".join(held)
+
+
+def _parts(page: Page, frame: Frame) -> Iterator[str]:
+    told = {
+        **page.values,
+        "title": shortened(page.title),
+        "frame": frame,
+        "panel": Markup(frame.panel),
+    }
+    return environment().get_template(page.template).generate(told)
+
+
+@cache
+def environment() -> Environment:
+    """The templates, which are read once."""
+    return Environment(
+        loader=PackageLoader("resolver.window"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+
+
+def _shown(value: object) -> object:
+    """A value as a page has it: what is not text is a number, or markup of ours."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _UNSEEN.sub(_named, escape_controls(value))
+    return "" if value is None else value
+
+
+def _named(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,22 @@
+// What a page can do without, and is nicer with. Every page works without this file.
+"use strict";
+
+// "/" goes to the address bar, as in a pager; not from within a field.
+document.addEventListener("keydown", (event) => {
+  const inField = event.target.closest("input, textarea, select");
+  if (event.key === "/" && !inField && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    document.getElementById("address")?.select();
+  }
+});
+
+// A form that acts is sent once, however often its button is pressed.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post" || event.submitter?.name === "url") return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "yes";
+});
+window.addEventListener("pageshow", () => {
+  for (const form of document.forms) delete form.dataset.sent;
+});

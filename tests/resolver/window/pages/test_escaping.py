@@ -1,0 +1,105 @@
+"""Whatever a stranger writes in any field, a page has the elements and attributes that it would have had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import resolver.window
+from resolver import Entry, Finding, Kind, Response
+from resolver.window.pages.directory import directory_page
+from resolver.window.pages.page import Page, Query
+from resolver.window.pages.text import text_page
+from resolver.window.pages.words import Fact
+from tests.resolver.window.pages.skeleton import HOSTILE, place, rendered, skeleton
+
+TEMPLATES = Path(resolver.window.__file__).parent / "templates"
+
+
+def response(text: str, *, content: bytes | None = None, kind: Kind = Kind.DOCUMENT) -> Response:
+    """Every fact that is text is this one."""
+    return Response(
+        kind=kind,
+        media_type=text,
+        charset=text,
+        title=text,
+        meta=((text, text),),
+        target=text,
+        extra={text: text},
+        url=text,
+        requested_url=text,
+        findings=(Finding(text, "warn", text),),
+        verified=(text,),
+        elapsed=0.0,
+        retrieved=datetime(2026, 11, 1, tzinfo=UTC),
+        peer=text,
+        content=text.encode("utf-8", "surrogatepass") if content is None else content,
+        entries=None,
+    )
+
+
+def entry(text: str, kind: Kind) -> Entry:
+    extra = {"unusable": text, "link": text, "size_text": text, "modified_local": text}
+    return Entry(name=text, url=text, kind=kind, title=text, extra=dict(extra))
+
+
+#: Each page by what stands in all of its fields.
+PAGES: Mapping[str, Callable[[str], Page]] = {
+    "directory": lambda text: directory_page(
+        [entry(text, kind) for kind in Kind],
+        Query(filter=text),
+        place(text),
+        title=text,
+        findings=[Finding(text, "warn", text)],
+        known=[Fact(text, text)],
+    ),
+    "directory, empty": lambda text: directory_page([], Query(filter=text), place(text)),
+    "text": lambda text: text_page(response(text), Query(), place(text)),
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("name", PAGES)
+def test_no_field_becomes_markup(name: str, hostile: str) -> None:
+    plain, attacked = (skeleton(rendered(PAGES[name](text), text)) for text in ("x", hostile))
+    assert attacked.elements == plain.elements
+    assert attacked.ids == plain.ids
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_would_drive_or_hide_is_shown(name: str) -> None:
+    markup = rendered(PAGES[name]("a\u202e\x1b\u200b\x9b\u2028\ud800z"), "a\u202e\x1b\u200b\x9b\u2028\ud800z")
+    assert "a\\u202e\\x1b\\u200b\\x9b\\u2028\\ud800z" in markup
+    markup.encode("utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2066-\u2069\ufeff]", markup)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_can_be_read_by_everybody(name: str) -> None:
+    """One heading of the first rank, every field with a label, no id twice, a way past what repeats."""
+    found = skeleton(rendered(PAGES[name]("x")))
+    tags = [tag for tag, _ in found.elements]
+    assert tags.count("h1") == tags.count("main") == tags.count("title") == 1
+    assert len(found.ids) == len(set(found.ids))
+    first = next(each for each in found.elements[tags.index("body") :] if each[0] in ("a", "input", "button"))
+    assert first == ("a", ("class", "href"))
+    fields = [
+        names
+        for tag, names in found.elements
+        if tag in ("input", "select", "textarea") and "id" not in names and "aria-label" not in names
+    ]
+    assert all(names[:2] == ("type", "name") for names in fields)  # hidden ones
+
+
+def test_nothing_escapes_the_escaping() -> None:
+    """No filter or block that switches it off, no attribute without quotes, no style, no handler."""
+    for path in TEMPLATES.iterdir():
+        source = path.read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*(?:safe|urlencode)|autoescape|Markup", source), path
+        assert not re.search(r"=\s*\{\{|=\s*\{%", source), path
+        assert not re.search(r"<[^>]*\s(?:style|on\w+)=", source), path
+        assert not re.search(r"<script(?! src=\"/static/window\.js\" defer>)|<style", source), path
