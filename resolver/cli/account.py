@@ -227,10 +227,11 @@ def _had(shown: str, path: str, size: int, digest: str | None) -> Saved:
 
 
 async def note_saved(entry: Entry | None, saved: Saved | None) -> None:
-    """Raises `LedgerFault`."""
+    """Also where the end of the run has come meanwhile. Raises `LedgerFault`."""
     if entry is not None and saved is not None:
         brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
-        await entry.done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)
+        with trio.CancelScope(shield=True):
+            await entry.done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)
 
 
 async def forget(entry: Entry | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias
 
 import trio
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from resolver.policy import Policy
     from resolver.retrieval.checksum import Checksum
     from resolver.tree.walk import Directory
+
+#: Seconds that the end of a run waits for a reader of what is saved: one that reads at all needs no more.
+_MOMENT = 1.0
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
 Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[Saved | None]]
@@ -61,10 +64,19 @@ async def get(session: Resolver, target: Target, command: Command) -> Saved | No
     _report_oddities(saved.requested_url, saved.findings, command)
     if command.json:
         dry_run = command.found.dry_run
-        await _show(outcome.done(saved, parse(saved.requested_url).scheme, dry_run=dry_run))
+        with _last_words():
+            await _show(outcome.done(saved, parse(saved.requested_url).scheme, dry_run=dry_run))
     else:
         _report_saved(saved, command)
     return saved
+
+
+def _last_words() -> AbstractContextManager[object]:
+    """Where the end of the run has come while the disk was waited for, a reader has a moment to take what is
+    told inside."""
+    if trio.current_effective_deadline() > float("-inf"):
+        return nullcontext()
+    return trio.move_on_after(_MOMENT, shield=True)
 
 
 async def _save(session: Resolver, target: Target, command: Command) -> Saved:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NoReturn, TypeAlias, get_args
 
 from protocols.errors import LocalError
 from resolver.disk.durable import bring
 from resolver.disk.landing import Landing
-from resolver.loops import Background, running
+from resolver.loops import Background, Loop, running
 
 Sync: TypeAlias = Literal["always", "group", "never"]
 
@@ -40,17 +40,37 @@ class GroupCommit:
 
     async def finish(self, landing: Landing, ready: Ready | None = None) -> None:
         """Complete the file, bring it to the disk, wait for `ready`, give it its name. Not to be cancelled
-        half way: a cancel is heard of behind that. Raises what the landing raises, and `ready`."""
+        half way: a cancel is heard of behind that, under trio where the caller waits next, so that it still
+        learns that the file has its name. Raises what the landing raises, and `ready`."""
         try:
             if ready is None:
                 await self._take(_Step(landing, completes=True, settles=True))
-                return
-            step = _Step(landing, completes=True, settles=False)
-            await self._take(step)
-            await ready(step.inode)
-            await self._take(_Step(landing, completes=False, settles=True))
+            else:
+                await self._take_twice(landing, ready)
         finally:
             landing.close()
+
+    async def _take_twice(self, landing: Landing, ready: Ready) -> None:
+        """In the background, where no cancel of the caller is heard between the steps."""
+        ended: list[Exception | None] = []
+
+        async def take() -> None:
+            try:
+                step = _Step(landing, completes=True, settles=False)
+                await self._take(step)
+                await ready(step.inode)
+                await self._take(_Step(landing, completes=False, settles=True))
+            except Exception as error:
+                ended.append(error)
+            else:
+                ended.append(None)
+
+        loop = running()
+        await loop.in_background(take).wait()
+        if not ended:
+            await _left(loop)
+        for error in filter(None, ended):
+            raise error
 
     async def _take(self, step: _Step) -> None:
         loop = running()
@@ -66,7 +86,7 @@ class GroupCommit:
             group.steps.append(step)
             await group.work.wait()
             if not group.is_over:
-                raise LocalError("the loop has ended before the file was on the disk")
+                await _left(loop)
         if step.error is not None:
             raise step.error
 
@@ -75,6 +95,12 @@ class GroupCommit:
             self._gathering = None
             await running().in_thread(_perform, group.steps, self._sync)
             group.is_over = True
+
+
+async def _left(loop: Loop) -> NoReturn:
+    """What was begun in the background is over, and not done."""
+    await loop.checkpoint_if_cancelled()
+    raise LocalError("the loop has ended before the file was on the disk")
 
 
 class _Group:

@@ -57,13 +57,14 @@ class Background(Protocol):
     def cancel(self) -> object: ...
 
     async def wait(self) -> None:
-        """Until it has ended: also where the caller is cancelled, which it hears of behind that."""
+        """Until it has ended: also where the caller is cancelled, which it hears of behind that: from
+        here, or where it waits next."""
         ...
 
 
 class InThread(Protocol):
     """Calls a function in a thread, and waits for it to the end: also where the caller is cancelled, which
-    it hears of behind that."""
+    it hears of behind that: from here, or where it waits next."""
 
     async def __call__(self, function: Callable[..., T], *args: object) -> T: ...
 

@@ -32,7 +32,6 @@ class InBackground:
     async def wait(self) -> None:
         with trio.CancelScope(shield=True):
             await self._ended.wait()
-        await trio.lowlevel.checkpoint_if_cancelled()
 
 
 LOOP = Loop(

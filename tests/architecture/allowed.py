@@ -169,6 +169,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.cli.config", "os.environ tomllib"),
     ("resolver.cli.bars", "io.StringIO rich"),
     ("resolver.cli.columns", "unicodedata"),
+    ("resolver.cli.verbs", "trio.current_effective_deadline trio.move_on_after"),  # once the end has come
     (
         "resolver.cli",
         "trio.CancelScope trio.current_time "

@@ -7,17 +7,23 @@ import os
 import re
 import signal
 import stat
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import trio
 
+from resolver.cli import online
+from resolver.disk import group_commit
+from resolver.disk.durable import bring
 from tests.cli.command import resolve
 from tests.cli.tap import open_tap
 from tests.cli.test_progress import SIZE, options
 from tests.faults.command import resolve as resolve_apart
 from tests.faults.command import size_of
 from tests.faults.command import until as until_holds
+from tests.hang import HANG
 
 
 def _tree(folder: Path) -> str:
@@ -143,3 +149,37 @@ async def test_an_end_before_the_end(number: signal.Signals, nursery: trio.Nurse
         assert await running.status() == 128 + number
     assert (tmp_path / "left").read_text().splitlines() == urls[1:]
     assert b"1 of 6 saved, 5 left; 1.0 MiB in " in running.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("words", [[], ["--json"], ["--ledger", "book"], ["--ledger", "book", "--json"]])
+def test_what_waits_for_the_disk_when_the_end_comes_is_saved(
+    words: list[str], number: signal.Signals, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And told, counted and noted as saved."""
+    stop, stopped = online._Run._stop, threading.Event()
+
+    def note(run: online._Run, status: int) -> None:
+        stop(run, status)
+        stopped.set()
+
+    def slow(fds: Sequence[int]) -> dict[int, OSError]:
+        os.kill(os.getpid(), number)
+        assert stopped.wait(HANG)
+        return bring(fds)
+
+    monkeypatch.setattr(online._Run, "_stop", note)
+    monkeypatch.setattr(group_commit, "bring", slow)
+    at = _tree(folder)
+    done = resolve("get", "-j", "1", *words, "--failed", "left", f"{at}/0", f"{at}/1")
+    assert done.status == 128 + number
+    assert ((folder / "0").exists(), (folder / "1").exists()) == (True, False)
+    assert (folder / "left").read_text() == f"{at}/1\n"
+    assert [(each["url"], each["status"]) for each in done.records] == (
+        [(f"{at}/0", "done")] if "--json" in words else []
+    )
+    assert "--json" in words or re.fullmatch(
+        r"resolve: 1 of 2 saved, 1 left; 1\.0 KiB in .*", _last(done.told)
+    )
+    if "book" in words:
+        assert resolve("ledger", "--failed", "book").out.decode() == f"{at}/1\n"
