@@ -283,6 +283,12 @@ class Buffer:
         """The first `count` octets, or as many as there are, left in place."""
         return bytes(self._data[:count])
 
+    def peek_through(self, octets: bytes, most: int) -> bytes:
+        """What comes first, with these `octets` at its end, left in place; none where it is longer than
+        `most`, or not there yet."""
+        index = self._data.find(octets, 0, most)
+        return b"" if index < 0 else bytes(self._data[: index + len(octets)])
+
     def tail(self, count: int) -> bytes:
         """The last `count` octets, or as many as there are, left in place."""
         return bytes(self._data[-count:])

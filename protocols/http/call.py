@@ -96,7 +96,7 @@ class _Call:
         self.exchange = exchange = Exchange(request, limits)
         self._body = request.body
         self._lines: tuple[Line, ...] = (exchange.line,)
-        if isinstance(request.body, bytes):
+        if isinstance(request.body, bytes) and not exchange.is_plain:
             pieces = (request.body, b"") if request.body else (b"",)
             encoded = [exchange.encode_piece(octets) for octets in pieces]
             self._lines += tuple(line for line in encoded if line.octets)

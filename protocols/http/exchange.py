@@ -1,8 +1,9 @@
 """One request and its answer on a connection: h11's machine, kept within our limits. No I/O.
 
-The head is read line by line under the limits and given to h11 whole, so h11 never holds what follows: a
-body of known length, or one that the end of the connection ends, is taken from the connection itself,
-in bulk. Only chunks go through h11.
+A head that leaves no doubt is written and read at once (`plain`), and h11 never hears of it. Any other is
+read line by line under the limits and given to h11 whole, so h11 never holds what follows: a body of known
+length, or one that the end of the connection ends, is taken from the connection itself, in bulk. Only chunks
+go through h11.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import h11
 from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 from protocols.http.head import Framing, Head, check_head_size, framing_of
+from protocols.http.plain import read_plain, write_plain
 from protocols.http.request import Request
 from protocols.options import Limits
 from protocols.wire import Buffer, encode_head, encode_payload
@@ -36,20 +38,37 @@ class Exchange:
     version = "HTTP/1.1"
 
     def __init__(self, request: Request, limits: Limits) -> None:
-        self._method = request.method
+        self._request = request
         self._limits = limits
-        self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.line)
+        self._begun: h11.Connection | None = None
         self._smuggled = False
         self._answered: Head | None = None
         self._cut_off = False
         self.ended = False
+        head = write_plain(request)
+        self.is_plain = head is not None
+        self.line = encode_head(self._begin() if head is None else head, request.secrets)
+
+    def _begin(self) -> bytes:
+        """The head as h11 writes it."""
+        request = self._request
+        self._begun = h11.Connection(h11.CLIENT, max_incomplete_event_size=self._limits.line)
         try:
-            octets = self._machine.send(
+            octets = self._begun.send(
                 h11.Request(method=request.method, target=request.target, headers=list(request.headers))
             )
         except h11.LocalProtocolError as error:
             raise Refused("S02", f"this cannot be sent as a request: {_without_octets(error)}") from error
-        self.line = encode_head(octets, request.secrets)
+        return octets or b""
+
+    @property
+    def _machine(self) -> h11.Connection:
+        """Told of a plain request only where the answer is not plain."""
+        if self._begun is None:
+            self._begin()
+            self._encode(h11.EndOfMessage())
+        assert self._begun is not None
+        return self._begun
 
     def cut_off(self) -> None:
         """Not all of the request went out, for the answer came before: nothing may follow it."""
@@ -62,7 +81,7 @@ class Exchange:
     def encode_end(self) -> Line:
         """The request ends here: nothing to send, or the last chunk. Raises `Refused` short of the
         length that was announced."""
-        return self._encode(h11.EndOfMessage())
+        return encode_payload(b"") if self.is_plain else self._encode(h11.EndOfMessage())
 
     def encode_piece(self, octets: bytes) -> Line:
         """A piece of the request's body; no octets are its end."""
@@ -70,7 +89,7 @@ class Exchange:
 
     def _encode(self, event: h11.Data | h11.EndOfMessage) -> Line:
         try:
-            return encode_payload(self._machine.send(event))
+            return encode_payload(self._machine.send(event) or b"")
         except h11.LocalProtocolError as error:
             raise Refused("S02", f"the request's body is not as long as announced: {error}") from error
 
@@ -80,6 +99,11 @@ class Exchange:
         Raises `LimitExceeded` for a line, a number of lines or octets in all beyond the limits,
         `ProtocolError` for what is no head, `Disconnected` when the connection ends first.
         """
+        while not buffer and not buffer.at_end:
+            yield
+        if self.is_plain and (head := read_plain(buffer, self._request.method, self._limits)) is not None:
+            self._answered = head
+            return head
         lines: list[bytes] = []
         octets = 0
         while True:
@@ -120,7 +144,7 @@ class Exchange:
 
     def _head(self, event: h11.Response) -> Head:
         fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
-        framing, length = framing_of(self._method, event.status_code, fields)
+        framing, length = framing_of(self._request.method, event.status_code, fields)
         # Who sends both lengths may be one of two peers who disagree (RFC 9112 6.3): use it once only.
         self._smuggled = {"transfer-encoding", "content-length"} <= {name for name, _ in fields}
         reason = event.reason.decode("latin-1")
@@ -180,7 +204,9 @@ class Exchange:
     @property
     def reusable(self) -> bool:
         """May the connection serve again once the body has ended? Both sides had to agree."""
-        return self._machine.our_state is h11.DONE and not self._smuggled and not self._cut_off
+        if self._begun is not None and self._begun.our_state is not h11.DONE:
+            return False
+        return not self._smuggled and not self._cut_off
 
     def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         try:
