@@ -112,6 +112,12 @@ def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Lin
     return Line(head, shown, secret_parts(secrets))
 
 
+def encode_head_lines(lines: Sequence[bytes], secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
+    """The same of its lines, of which none may hold an end. Raises `Refused` (S02)."""
+    _check_word(b"".join(lines))
+    return encode_head(_CRLF.join([*lines, b"", b""]), secrets)
+
+
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
     """What a peer may repeat of the values of these headers: each, what is behind the name of its scheme, and
     the password in that (RFC 7617)."""
@@ -283,11 +289,11 @@ class Buffer:
         """The first `count` octets, or as many as there are, left in place."""
         return bytes(self._data[:count])
 
-    def peek_through(self, octets: bytes, most: int) -> bytes:
-        """What comes first, with these `octets` at its end, left in place; none where it is longer than
-        `most`, or not there yet."""
-        index = self._data.find(octets, 0, most)
-        return b"" if index < 0 else bytes(self._data[: index + len(octets)])
+    def peek_head(self, most: int) -> bytes:
+        """What comes first, up to and with the first empty line, left in place; none where that does not end
+        within `most` octets, or is not there yet."""
+        index = self._data.find(_CRLF * 2, 0, most)
+        return b"" if index < 0 else bytes(self._data[: index + 4])
 
     def tail(self, count: int) -> bytes:
         """The last `count` octets, or as many as there are, left in place."""

@@ -45,9 +45,9 @@ class Exchange:
         self._answered: Head | None = None
         self._cut_off = False
         self.ended = False
-        head = write_plain(request)
-        self.is_plain = head is not None
-        self.line = encode_head(self._begin() if head is None else head, request.secrets)
+        line = write_plain(request)
+        self.is_plain = line is not None
+        self.line = line or encode_head(self._begin(), request.secrets)
 
     def _begin(self) -> bytes:
         """The head as h11 writes it."""

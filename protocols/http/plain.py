@@ -9,46 +9,44 @@ from __future__ import annotations
 
 import re
 
+from protocols.connection import Line
 from protocols.http.head import Framing, Head, framing_of
 from protocols.http.request import Request
 from protocols.options import Limits
-from protocols.wire import Buffer
+from protocols.wire import Buffer, encode_head_lines
 
-_TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]++"
-#: No way to match it is tried twice: a line of blanks would take the square of its length.
-_VALUE = r"(?:[!-~]++(?:[ \t]++[!-~]++)*+)?+"
+_TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
+#: As the fields are written, no octet can be of two parts: what does not match costs no more than what does.
+_VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 
-#: What a field may be called in a request that says nothing of its framing or its connection.
-_SAID = r"(?!(?i:connection|content-length|expect|host|trailer|transfer-encoding|te|upgrade):)" + _TOKEN
+#: The lines of a request that says nothing of its framing or its connection.
 _REQUEST = re.compile(
-    rf"(?:GET|HEAD) [!-~]+ HTTP/1\.1\r\nHost: {_VALUE}\r\n(?:{_SAID}: {_VALUE}\r\n)*+\r\n".encode("ascii")
+    rf"(?:GET|HEAD) [!-~]+ HTTP/1\.1\nHost: {_VALUE}(?:\n"
+    r"(?!(?i:connection|content-length|expect|host|trailer|transfer-encoding|te|upgrade):)"
+    rf"{_TOKEN}: {_VALUE})*".encode("ascii")
 )
-_FIELD = rf"({_TOKEN}):[ \t]*+({_VALUE})[ \t]*+\r\n"
-_FIELDS = re.compile(_FIELD)
-_ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*+)\r\n(?:{_FIELD})++\r\n")
+_FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
+_ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n(?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+\r\n")
 
-#: Digits of a length that no file exceeds by far.
+#: Digits of a length that no file has more of.
 _LONGEST_LENGTH = 19
 
 
-def write_plain(request: Request) -> bytes | None:
+def write_plain(request: Request) -> Line | None:
     """The head of a request without a body, which is the whole of it; None for any other, and for one of
     which more is to be said."""
     if request.body != b"":
         return None
-    fields = b"".join([b"%b: %b\r\n" % field for field in request.headers])
-    head = b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method, request.target, fields)
-    return head if _REQUEST.fullmatch(head) else None
+    lines = [b"%b %b HTTP/1.1" % (request.method, request.target)]
+    lines += [b"%b: %b" % field for field in request.headers]
+    return encode_head_lines(lines, request.secrets) if _REQUEST.fullmatch(b"\n".join(lines)) else None
 
 
 def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> Head | None:
     """Take the head of an answer to a plain request, which says how long its body is. None, and nothing is
     taken, where it is not there yet or not plain, or could be beyond a limit."""
-    octets = buffer.peek_through(b"\r\n\r\n", limits.line)
-    if not octets.isascii():
-        return None
-    found = _ANSWER.fullmatch(text := octets.decode("ascii"))
-    if found is None:
+    octets = buffer.peek_head(limits.line)
+    if not octets.isascii() or not (found := _ANSWER.fullmatch(text := octets.decode("ascii"))):
         return None
     names, values = zip(*_FIELDS.findall(text, found.end(2)), strict=True)
     fields = tuple(zip(map(str.lower, names), values, strict=True))

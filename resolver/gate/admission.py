@@ -21,6 +21,7 @@ from resolver.gate.pool import Pool
 from resolver.gate.rate import Bucket
 from resolver.gate.trust import Trust
 from resolver.hosts import NOTHING, Host, Hosts
+from resolver.loops import Loop, running
 from resolver.policy import (
     Endpoint,
     Policy,
@@ -84,9 +85,9 @@ def key_of(url: Url, origin: Origin) -> PlaceKey | None:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the retrievals of one run have in common. `credentials` gives those for a place; `variables` are
-    what the environment and the caller say of proxies, `logins` who we are to those, `hosts` is what holds
-    for single ones, `bucket` the rate of all."""
+    """What the retrievals of one run have in common. `credentials` gives those for a place, and is None where
+    there are none; `variables` are what the environment and the caller say of proxies, `logins` who we are to
+    those, `hosts` is what holds for single ones, `bucket` the rate of all."""
 
     policy: Policy
     limits: Limits
@@ -96,7 +97,7 @@ class Shared:
     pins: Pins
     family: Family | None
     report: OnEvent | None
-    credentials: CredentialSource
+    credentials: CredentialSource | None
     pool: Pool
     pipelines: Pipelines
     variables: Mapping[str, str]
@@ -129,8 +130,10 @@ class Admission:
         outer: Admission | None = None,
         in_clear: bool = False,
         mask: Mask | None = None,
+        loop: Loop | None = None,
     ) -> None:
         self.shared = shared
+        self._loop = loop
         self.options = options or Options()
         if shared.policy.ftp_email is not None:
             self.options = _options_under(shared.policy.ftp_email, self.options)
@@ -197,6 +200,11 @@ class Admission:
         return way
 
     @property
+    def loop(self) -> Loop:
+        """The one that all of it is done on."""
+        return self._loop or running()
+
+    @property
     def place(self) -> tuple[str, int]:
         """The host and port that the URL leads to. Raises `InvalidUrl` for one that leads to none."""
         endpoint = self._subject.endpoint
@@ -261,6 +269,7 @@ class Admission:
             server=None,
             options=replace(self.options, headers=(), login=None),  # S11
             outer=self,
+            loop=self._loop,
         )
 
     def _heed(self, verdict: Verdict) -> None:

@@ -4,14 +4,15 @@ other host than the URL's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import cached_property, partial
+from functools import partial
+from types import TracebackType
 
 from protocols.errors import NetworkError, TimedOut, Unreachable
 from resolver.batch import current
 from resolver.events import Connected, OnEvent
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import Attempts
-from resolver.gate.pool import Kept
+from resolver.gate.pool import Kept, PooledConnection
 from resolver.gate.rate import Throttle
 from resolver.gate.stream import Stream
 from resolver.gate.stream_settings import Bounds, StreamSettings
@@ -32,13 +33,14 @@ class Connector:
         self.first: Stream | None = None
         self.peer: str | None = None
         self.bounds: Bounds | None = None
+        self._settings: StreamSettings | None = None
         bucket = self._shared.bucket
         #: By which all connections of this URL take their octets.
         self.throttle = None if bucket is None else Throttle(bucket, running())
 
     def _until(self) -> float:
         """When to have one at the latest, if that was begun now."""
-        until = self.settings.loop.current_time() + self._admission.limits.connect
+        until = self._admission.loop.current_time() + self._admission.limits.connect
         return until if self.bounds is None else min(until, self.bounds.deadline("connect"))
 
     async def kept(
@@ -48,16 +50,18 @@ class Connector:
         of the host that rest make room for a new one: their logins are some that it does not give us."""
         if not len(self._shared.pool):
             return None
-        with self.settings.loop.move_on_at(self._until()):
-            addresses = await self.addresses(host, port)
-            kept = await self._shared.pool.take(key, addresses, suits)
-            if kept is not None:
-                kept.stream.serve(self.settings)
-                self.note(kept.stream)
-            elif (turn := current()) is not None and turn.room is not None:
-                await self._shared.pool.leave(addresses, turn.room)
-            return kept
-        return None
+        if (addresses := self._known(host)) is None:
+            with self._admission.loop.move_on_at(self._until()):
+                addresses = await self.addresses(host, port)
+        if addresses is None:  # `connect` says so
+            return None
+        kept = await self._shared.pool.take(key, addresses, suits)
+        if kept is not None:
+            kept.stream.serve(self.settings)
+            self.note(kept.stream)
+        elif (turn := current()) is not None and turn.room is not None:
+            await self._shared.pool.leave(addresses, turn.room)
+        return kept
 
     async def connect(self, host: str, port: int, *, tls: bool) -> Stream:
         """Look up, judge, connect and begin TLS, all within the one connect limit."""
@@ -65,7 +69,7 @@ class Connector:
         attempts = Attempts(goal)
         limit, until, bounds = self._admission.limits.connect, self._until(), self.bounds
         try:
-            with self.settings.loop.move_on_at(until):
+            with self._admission.loop.move_on_at(until):
                 return await self._open(host, port, tls, attempts)
             if bounds is not None and until == bounds.deadline("connect"):
                 raise bounds.missed("connect")
@@ -123,12 +127,15 @@ class Connector:
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """The addresses of a host that may be connected to, in the zone of the URL. Raises `Refused`
         (S08), `Unreachable`."""
-        known = self._admission.addresses_at(host) if self._shared.family is None else None
-        if known is not None:
+        if (known := self._known(host)) is not None:
             return known
         allowed = self._admission.check_addresses(await self.fitting(host, port))
         is_like_link_local = ":" in host and host[:2].lower() == "fe"  # few are, and each call counts
         return within_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
+
+    def _known(self, host: str) -> tuple[str, ...] | None:
+        """Those that were allowed before, and need no look-up."""
+        return self._admission.addresses_at(host) if self._shared.family is None else None
 
     async def fitting(self, host: str, port: int) -> tuple[str, ...]:
         """The addresses of a host, judged by nobody, of the IP version wanted. Raises `Unreachable`."""
@@ -145,9 +152,14 @@ class Connector:
             raise Unreachable(words, retryable=False)  # nor will it have one in a minute
         return fitting
 
-    @cached_property
+    @property
     def settings(self) -> StreamSettings:
         """What holds for every connection made for this URL."""
+        if self._settings is None:
+            self._settings = self._settle()
+        return self._settings
+
+    def _settle(self) -> StreamSettings:
         admission, limits = self._admission, self._admission.limits
         row = admission.row
         negotiates = row is not None and row.negotiates and row.tls == "always"
@@ -171,4 +183,70 @@ class Connector:
             contact=self._shared.contacts[place],
             throttle=self.throttle,
             bounds=self.bounds,
+            loop=admission.loop,
         )
+
+
+class Connecting:
+    """A new connection while somebody has it. A class, as the next one: a small transfer notices what a
+    generator costs."""
+
+    def __init__(self, admission: Admission, connector: Connector, tls: bool) -> None:
+        self._admission = admission
+        self._connector = connector
+        self._tls = tls
+
+    async def __aenter__(self) -> Stream:
+        (host, port), connector = self._admission.place, self._connector
+        if connector.bounds is not None:
+            connector.bounds.begin("connect")
+        self._stream = connector.first = await connector.connect(host, port, tls=self._tls)
+        if connector.bounds is not None:
+            connector.bounds.connected()
+        return self._stream
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stream.aclose()
+
+
+class Acquiring:
+    """One that was kept under that key, or a new one; on leaving it is kept where somebody said so."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        connector: Connector,
+        tls: bool,
+        key: Hashable,
+        suits: Callable[[object], bool] | None,
+    ) -> None:
+        self._admission = admission
+        self._connector = connector
+        self._tls = tls
+        self._key = key
+        self._suits = suits
+
+    async def __aenter__(self) -> PooledConnection:
+        (host, port), connector = self._admission.place, self._connector
+        if connector.bounds is not None:
+            connector.bounds.begin("connect")
+        kept = await connector.kept(self._key, host, port, self._suits)
+        if kept is None:
+            self._pooled = PooledConnection(await connector.connect(host, port, tls=self._tls))
+        else:
+            self._pooled = PooledConnection(kept.stream, kept.state)
+        connector.first = self._pooled.stream
+        if connector.bounds is not None:
+            connector.bounds.connected()
+        return self._pooled
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pooled = self._pooled
+        if kind is not None or pooled.left is None:
+            await pooled.stream.aclose()
+        else:
+            await self._admission.shared.pool.put(self._key, pooled.stream, pooled.left)

@@ -29,15 +29,13 @@ CAPACITY = 1_024
 class Keeper:
     """Asks, one question at a time, and remembers: the answers for the places that were asked for last."""
 
-    def __init__(self, given: Given | None) -> None:
+    def __init__(self, given: Given) -> None:
         self._given = given
         self._known: dict[tuple[str, str, int, bytes | None], Credentials | None] = {}
         self._run: object = None
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """The credentials for a place, or None."""
-        if self._given is None:
-            return None
         key = (scheme, host.lower(), port, user)
         async with self._turn():
             found = self._known.pop(key) if key in self._known else await self._find(*key)
@@ -56,7 +54,6 @@ class Keeper:
 
     async def _find(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         if not isinstance(self._given, Mapping):
-            assert self._given is not None
             found = self._given(scheme, host, port, user)
             return await found if isinstance(found, Awaitable) else found
         held = self._given.get((scheme, host, port))

@@ -24,7 +24,7 @@ from resolver.gate.trust import Trust
 from resolver.gate.url_gate import UrlGate
 from resolver.hosts import NOTHING, Host, Hosts
 from resolver.log import is_on, listening
-from resolver.loops import running
+from resolver.loops import Loop, running
 from resolver.news_server import find_setting, server_of
 from resolver.policy import Policy, Server, check_proxy, endpoint_of, proxy_variables
 from resolver.policy.proxies import OF_HOST
@@ -60,6 +60,7 @@ class Network:
 
     def __init__(self, *, lookup: Lookup = look_up, **settings: Unpack[Settings]) -> None:
         proxy, environment = settings.get("proxy"), settings.get("environment")
+        given = settings.get("credentials")
         check_proxy(proxy)
         check_rate(rate := settings.get("rate"))
         hosts = settings.get("hosts")
@@ -84,7 +85,7 @@ class Network:
             pins=Pins(),
             family=settings.get("family"),
             report=self.listener,
-            credentials=Keeper(settings.get("credentials")).request,
+            credentials=None if given is None else Keeper(given).request,
             pool=pool,
             pipelines=Pipelines(pool),
             variables=proxies_here(proxy) if environment is None else proxy_variables(environment, proxy),
@@ -141,11 +142,15 @@ class Network:
         place = None if hosts is None else endpoint_of(url)
         return NOTHING if hosts is None or place is None else hosts.at(place.host, place.port)
 
-    def _check_run(self) -> None:
-        """What is kept open is of the run of a loop that entered this. Raises `RuntimeError` under another
-        one, also that of another thread."""
-        if self._run is not None and self._run is not running().run():
+    def _check_run(self) -> Loop | None:
+        """The loop, once this was entered. What is kept open is of that run of it: raises `RuntimeError`
+        under another one, also that of another thread."""
+        if self._run is None:
+            return None
+        loop = running()
+        if self._run is not loop.run():
             raise RuntimeError(_ANOTHER_RUN)
+        return loop
 
     def on_event(self, event: Event) -> None:
         """Tell whoever listens."""
@@ -208,9 +213,10 @@ class Network:
         `Refused` and `UnsupportedScheme` before anything is looked up, and `NotConfigured` for a `news:` URL
         that names no server where the user has none either.
         """
-        self._check_run()
-        admission = Admission(self._shared, url, origin, referrer, server, options, None, in_clear, mask)
+        loop = self._check_run()
+        judge = partial(Admission, self._shared, url, origin, referrer)
+        admission = judge(server, options, None, in_clear, mask, loop)
         if admission.row is None or not admission.row.server or not admission.needs_server:
             return admission
         server = server_of(find_setting(self._news_server), url.scheme)  # known not to be refused by now
-        return Admission(self._shared, url, origin, referrer, server, options, None, in_clear, mask)
+        return judge(server, options, None, in_clear, mask, loop)

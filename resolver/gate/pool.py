@@ -98,11 +98,11 @@ class Pool:
         self, key: Hashable, stream: Stream, state: object, farewell: tuple[Line, ...] = ()
     ) -> None:
         """Keep a connection that is in order, in place of the oldest one if there are too many."""
-        kept = Kept(stream, state, running().current_time(), farewell)
+        kept = Kept(stream, state, stream.loop.current_time(), farewell)
         if not self._open or not stream.quiet:
             await kept.aclose()
             return
-        while len(self) >= CAPACITY or (len(self) and self._is_stale(next(iter(self._oldest)))):
+        while len(self._oldest) >= CAPACITY or (self._oldest and self._is_stale(next(iter(self._oldest)))):
             await self._remove(next(iter(self._oldest))).aclose()
         self._serial += 1
         self._oldest[self._serial] = key
@@ -137,4 +137,4 @@ class Pool:
         return not self._is_fresh(self._kept[self._oldest[serial]][serial])
 
     def _is_fresh(self, kept: Kept) -> bool:
-        return running().current_time() - kept.since <= LIFETIME
+        return kept.stream.loop.current_time() - kept.since <= LIFETIME

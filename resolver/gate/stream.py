@@ -59,12 +59,9 @@ class Stream:
     ) -> None:
         self._sock: socket.socket | InnerTls = sock
         self.peer = peer
-        self._settings = settings
-        self.loop = settings.loop
+        self._settings, self.loop = settings, settings.loop
         self._first = first
-        self.secured = False
-        self.close_notify_seen = False
-        self._at_end = False
+        self.secured = self.close_notify_seen = self._at_end = False
         self._held: OSError | None = None
         self._view = memoryview(bytearray(RECEIVE_SIZE))
         self._ahead = b""
@@ -72,12 +69,11 @@ class Stream:
         self.address = peer
         self.beyond: str | None = None
         self.received = 0
-        self._waits = 0
+        self._waits, self._waited = 0, 0.0
         self._said = False
         self._secrets: Secrets = Secrets() if first is None else first._secrets
         self._reported = Reported(self._secrets, self._report_received)
-        self._has_only_data = False
-        self._unshared = 0
+        self._has_only_data, self._unshared = False, 0
         self._pace = None if settings.least is None else AnswerPace(settings.least)
         settings.mask.watch(self._secrets)
 
@@ -104,9 +100,11 @@ class Stream:
             return False
         if self._packing is not None and self._packing.has_more:
             return False
-        if isinstance(self._sock, SECURED) and self._sock.pending():
-            return False
-        sock = self._sock.outer if isinstance(self._sock, InnerTls) else self._sock
+        sock = self._sock
+        if type(sock) is not socket.socket:  # most are just that, and each call counts
+            if isinstance(sock, SECURED) and sock.pending():
+                return False
+            sock = sock.outer if isinstance(sock, InnerTls) else sock
         try:
             socket.socket.recv(sock, 1, socket.MSG_PEEK)  # beneath TLS, which takes no flags
         except BlockingIOError:
@@ -180,9 +178,8 @@ class Stream:
     async def _receive(self) -> int:
         if self._settings.throttle is not None:
             await self._settings.throttle.turn()
-        since = self.loop.current_time()
-        count = await self._fill(self._view)
-        waited = self.loop.current_time() - since
+        self._waited = 0.0
+        count, waited = await self._fill(self._view), self._waited
         if not count and waited > _LONG_SILENCE and self._is_mute:
             raise Disconnected(f"{self.peer} said nothing for {waited:.0f} s and left", lasting=True)
         if self._pace is not None:
@@ -385,12 +382,15 @@ class Stream:
 
     async def _wait(self, wait: Callable[[int], Awaitable[None]], phase: Phase) -> None:
         self._waits += 1
-        bounds, silent = self._settings.bounds, self.loop.current_time() + self._settings.idle
+        bounds, since = self._settings.bounds, self.loop.current_time()
+        silent = since + self._settings.idle
         with self.loop.move_on_at(silent if bounds is None else bounds.until(phase, silent)) as scope:
             try:
                 await wait(self._sock.fileno())
             except self.loop.closed as error:
                 raise Disconnected("the connection was closed on this side") from error
+        if phase == "read":
+            self._waited += self.loop.current_time() - since
         if scope.cancelled_caught:
             raise self._settings.missed(phase, scope.deadline, self.peer, lasting=self._is_mute)
 

@@ -20,11 +20,10 @@ from resolver.disk.rooted import Root
 from resolver.gate import race
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import interleave
-from resolver.gate.connector import Connector
+from resolver.gate.connector import Acquiring, Connecting, Connector
 from resolver.gate.datagrams import Datagrams
 from resolver.gate.mask import Mask
 from resolver.gate.pipeline import Pipeline, Slot
-from resolver.gate.pool import PooledConnection
 from resolver.gate.proxied import ProxyConnector
 from resolver.gate.rate import Throttle
 from resolver.gate.stream import Stream
@@ -58,9 +57,10 @@ class UrlGate:
         self.proxy: str | None = None if admission.way is None else admission.way.proxy.shown
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
-        if not (challenged or self._admission.may_log_in_unasked):
+        source = self._shared.credentials
+        if source is None or not (challenged or self._admission.may_log_in_unasked):
             return None
-        return await self._shared.credentials(self._admission.url.scheme, *self._admission.place, user)
+        return await source(self._admission.url.scheme, *self._admission.place, user)
 
     def random(self, count: int) -> bytes:
         return secrets.token_bytes(count)
@@ -78,45 +78,14 @@ class UrlGate:
         """The address by which it is judged what an answer leads to; the peer's, where there is no proxy."""
         return self._connector.source
 
-    @asynccontextmanager
-    async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
-        """A generator, which loops end at their own end: so what nobody closes is closed then."""
-        (host, port), connector = self._admission.place, self._connector
-        if connector.bounds is not None:
-            connector.bounds.begin("connect")
-        connector.first = stream = await connector.connect(host, port, tls=tls)
-        if connector.bounds is not None:
-            connector.bounds.connected()
-        try:
-            yield stream
-        finally:
-            await stream.aclose()
+    def connect(self, *, tls: bool) -> Connecting:
+        return Connecting(self._admission, self._connector, tls)
 
-    @asynccontextmanager
-    async def acquire(
+    def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
-    ) -> AsyncIterator[PooledConnection]:
-        (host, port), connector = self._admission.place, self._connector
-        key = (self._admission.url.scheme, connector.place(tls), pool_key)
-        if connector.bounds is not None:
-            connector.bounds.begin("connect")
-        kept = await connector.kept(key, host, port, suits)
-        if kept is None:
-            pooled = PooledConnection(await connector.connect(host, port, tls=tls))
-        else:
-            pooled = PooledConnection(kept.stream, kept.state)
-        connector.first = pooled.stream
-        if connector.bounds is not None:
-            connector.bounds.connected()
-        try:
-            yield pooled
-        except BaseException:
-            await pooled.stream.aclose()
-            raise
-        if pooled.left is None:
-            await pooled.stream.aclose()
-        else:
-            await self._shared.pool.put(key, pooled.stream, pooled.left)
+    ) -> Acquiring:
+        key = (self._admission.url.scheme, self._connector.place(tls), pool_key)
+        return Acquiring(self._admission, self._connector, tls, key, suits)
 
     @asynccontextmanager
     async def join(

@@ -29,7 +29,7 @@ VALUES = st.one_of(
 )
 FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 ENDS = st.sampled_from([b"\r\n"] * 8 + [b"\n", b"\r", b"\r\n ", b" \r\n", b"\r\n\r\n"])
-PLAIN = b"HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length:  3 \r\nConnection: keep-alive\r\nETag: \r\n\r\n"
+PLAIN = b"HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length: \t3\r\nConnection: keep-alive\r\nETag: \r\n\r\n"
 
 
 def by_h11(request: Request) -> bytes | None:
@@ -57,13 +57,15 @@ def test_what_is_written_is_what_h11_writes(
     for headers in (fields, [HOST, *fields]):
         request = Request(method, target, tuple(headers))
         written = write_plain(request)
-        assert written is None or written == by_h11(request)
+        assert written is None or written.octets == by_h11(request)
 
 
 def test_what_is_plain_to_write() -> None:
     headers = (HOST, (b"User-Agent", b"a/1 (b)"), (b"Accept", b"*/*"))
     octets = b"GET /x HTTP/1.1\r\nHost: h.example:81\r\nUser-Agent: a/1 (b)\r\nAccept: */*\r\n\r\n"
-    assert write_plain(Request(b"GET", b"/x", headers)) == octets
+    written = write_plain(Request(b"GET", b"/x", headers))
+    assert written is not None
+    assert written.octets == octets
     assert write_plain(Request(b"GET", b"/x", headers, b"body")) is None
     assert write_plain(Request(b"GET", b"/x", headers[1:])) is None
 
@@ -129,10 +131,11 @@ def test_what_is_plain_to_read() -> None:
         PLAIN.replace(b"ETag: ", b"Transfer-Encoding: chunked"),
         PLAIN.replace(b"ETag: ", b"content-length: 3"),  # twice, were it the same
         PLAIN.replace(b"ETag: ", b"ETag: \xe9"),
-        PLAIN.replace(b" 3 ", b"3, 3"),
-        PLAIN.replace(b" 3 ", b"-3"),
+        PLAIN.replace(b"3", b"3, 3"),
+        PLAIN.replace(b"3", b"-3"),
         PLAIN.replace(b"Server: s", b"Server: s\r\n t"),
         PLAIN.replace(b"Server:", b"Server :"),
+        PLAIN.replace(b"Server: s", b"Server: s "),
     ],
 )
 def test_where_there_is_a_doubt_nothing_is_taken(octets: bytes) -> None:
@@ -149,6 +152,6 @@ def test_what_could_be_beyond_a_limit_is_read_line_by_line(limits: tuple[int, in
 
 
 def test_a_line_of_blanks_takes_no_square_of_its_length() -> None:
-    """With a pattern that tries again this would take minutes: the guard against hanging ends it."""
+    """With a pattern that tries each blank in two places this would take minutes."""
     octets = PLAIN.replace(b"Server: s", b"Server:" + b" \t" * 30_000 + b"\x01")
     assert read(octets) == (None, octets)

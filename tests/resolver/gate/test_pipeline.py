@@ -17,6 +17,7 @@ from resolver.gate.pipeline import Pipeline, Pipelines, Slot
 from resolver.gate.pool import Pool
 from resolver.gate.stream import Stream
 from resolver.gate.stream_settings import StreamSettings
+from resolver.loops import running
 
 LINE = Line(b"x", b"x")
 GOODBYE = Line(b"bye", b"bye")
@@ -51,6 +52,7 @@ class FakeStream:
     quiet = True
 
     def __init__(self) -> None:
+        self.loop = running()
         self.sent: list[object] = []
         self.lines: list[Line] = []
         self.closed = 0

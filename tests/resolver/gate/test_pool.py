@@ -13,6 +13,7 @@ from protocols.contract import Referrer
 from protocols.errors import Refused
 from resolver.gate import Network, UrlGate
 from resolver.gate.pool import CAPACITY, LIFETIME, Pool
+from resolver.loops import running
 from resolver.policy import Policy
 from resolver.url import parse
 from tests.protocols.in_memory import MemorySink
@@ -223,6 +224,7 @@ class Fake:
     """A stream that is quiet for as long as one says."""
 
     def __init__(self) -> None:
+        self.loop = running()
         self.quiet = True
         self.peer = "a"
         self.closed = False
