@@ -7,7 +7,8 @@
 #   make test-lowest  run all tests with the lowest dependencies that pyproject.toml allows
 #   make coverage  lines and branches that some test runs; what it leaves tells make mutants which tests run a line
 #   make mutants   what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
-#   make bench     measure start-up, and small http bodies, in memory and saved, news, small ftp files, trees and a large file beside other clients, and calls of threads; count calls; lists of very many with a ledger
+#   make bench     measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
+#   make bench-long  what takes longer: trees that are far away, segments, calls of threads, lists of very many with a ledger
 #   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make docs      the reference of the Python API, made of its docstrings, into build/reference
 #   make sdist     the source distribution, into dist
@@ -16,7 +17,7 @@
 # PYTHON=/path/to/python chooses the interpreter that .venv is made with.
 
 .SUFFIXES:
-.PHONY: demo check test test-all test-lowest coverage mutants bench servers docs sdist clean
+.PHONY: demo check test test-all test-lowest coverage mutants bench bench-long servers docs sdist clean
 
 PYTHON ?=
 VENV = .venv
@@ -57,14 +58,17 @@ mutants: $(VENV)/.installed
 	[ -f .coverage ] || $(MAKE) coverage
 	@$(RUN) -m tests.mutation --changes $(MUTANTS) $(if $(SEED),--seed $(SEED))
 
+# An idle machine, please; under ten minutes with two processors.
+ROWS =
+ROUNDS = 5
+JSON =
 bench: $(VENV)/.installed
+	@$(RUN) -m tests.benchmarks $(ROWS) --rounds $(ROUNDS) $(if $(JSON),--json $(JSON))
+
+bench-long: $(VENV)/.installed
+	@$(RUN) -m tests.benchmarks saved-unsynced tree-nginx-far tree-vsftpd-far tree-proftpd tree-proftpd-far --rounds 3
 	@$(RUN) -m tests.benchmarks.startup
-	@$(RUN) -m tests.benchmarks.http
-	@$(RUN) -m tests.benchmarks.files
 	@$(RUN) -m tests.benchmarks.news
-	@$(RUN) -m tests.benchmarks.ftp
-	@$(RUN) -m tests.benchmarks.trees
-	@$(RUN) -m tests.benchmarks.bulk
 	@$(RUN) -m tests.benchmarks.segments
 	@$(RUN) -m tests.benchmarks.blocking
 	@$(RUN) -m tests.benchmarks.calls

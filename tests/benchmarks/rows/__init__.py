@@ -1,0 +1,12 @@
+"""All rows, by their names: what is measured, who does it, and what is aimed at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.benchmarks.row import Row
+from tests.benchmarks.rows import ftp, large, memory, news, small, start, trees
+
+ROWS: Mapping[str, Row] = {
+    row.name: row for module in (start, small, ftp, news, large, memory, trees) for row in module.ROWS
+}

@@ -1,0 +1,86 @@
+"""Servers of ours, each a process of its own that does nothing but answer, so that it waits for no client.
+
+`python -m tests.benchmarks.served gopher SIZE TOGETHER`: to whatever selector so many octets; where TOGETHER
+is more than 1, to one, and then to nobody before so many have asked, who are all there at once, and so on.
+`file PATH`: the file, to every http request. The port goes to standard output.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def _listen() -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    print(listener.getsockname()[1], flush=True)
+    return listener
+
+
+def serve_gopher(size: int, together: int) -> None:
+    """Until killed; an event loop of `selectors`, which is quicker than each of the clients."""
+    listener, body = _listen(), b"x" * size
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    waiting, wanted = list[socket.socket](), 1
+    while True:
+        for key, _ in selector.select():
+            there = key.fileobj
+            assert isinstance(there, socket.socket)
+            if there is listener:
+                selector.register(listener.accept()[0], selectors.EVENT_READ)
+                continue
+            selector.unregister(there)  # a selector is so short that it comes in one piece
+            if not there.recv(4096):
+                there.close()
+                continue
+            waiting.append(there)
+            if len(waiting) >= wanted:
+                for asked in waiting:
+                    with suppress(OSError), asked:
+                        asked.sendall(body)
+                waiting.clear()
+                wanted = 1 if wanted > 1 else together
+
+
+def serve_file(path: Path) -> None:
+    """With sendfile(2), a thread a connection, until killed."""
+    listener = _listen()
+    while True:
+        threading.Thread(target=_send, args=(listener.accept()[0], path), daemon=True).start()
+
+
+def _send(connection: socket.socket, path: Path) -> None:
+    with suppress(OSError), connection, path.open("rb") as file:
+        while asked := connection.recv(65_536):
+            size = path.stat().st_size
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+            connection.sendfile(file)
+            file.seek(0)
+            if b"Connection: close" in asked:
+                return
+
+
+@contextmanager
+def served(*words: object) -> Iterator[int]:
+    """The port of such a server."""
+    command = [sys.executable, "-m", "tests.benchmarks.served", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.kill()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "gopher":
+        serve_gopher(int(sys.argv[2]), int(sys.argv[3]))
+    else:
+        serve_file(Path(sys.argv[2]))

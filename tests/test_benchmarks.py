@@ -1,0 +1,268 @@
+"""The benchmarks measure what they say: who runs when, what is made of it, and that every row works."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import __main__ as benchmarks
+from tests.benchmarks import figures, per_fetch, programs
+from tests.benchmarks.row import Aim, Bound, Contestant, Measure, Row, environment
+from tests.benchmarks.rows import ROWS, small
+from tests.benchmarks.running import Failed, Sample, Watcher, in_turn, run
+
+MIB = 1_048_576
+
+
+def contestant(name: str, code: str = "", *, count: int = 1, tells: bool = False) -> Contestant:
+    return Contestant(name, [sys.executable, "-c", code], count, tells)
+
+
+def test_contestants_run_in_turn_and_each_is_first_once() -> None:
+    ran: list[str] = []
+
+    def note(each: Contestant) -> Sample:
+        ran.append(each.name)
+        return Sample(1, 1, 1)
+
+    samples, failed = in_turn([contestant(name) for name in "abc"], 3, note)
+    assert "".join(ran) == "abcbcacab"
+    assert {name: len(runs) for name, runs in samples.items()} == {"a": 3, "b": 3, "c": 3}
+    assert failed == {}
+
+
+def test_a_row_can_have_more_runs_a_round_in_turn_too() -> None:
+    ran: list[str] = []
+
+    def note(each: Contestant) -> Sample:
+        ran.append(each.name)
+        return Sample(1, 1, 1)
+
+    in_turn([contestant(name) for name in "ab"], 2, note, 2)
+    assert "".join(ran) == "ababbaba"
+
+
+def test_who_fails_is_out_and_stops_no_other() -> None:
+    ran: list[str] = []
+
+    def fail_second(each: Contestant) -> Sample:
+        ran.append(each.name)
+        if each.name == "b" and ran.count("b") == 2:
+            raise Failed("exit status 7: no")
+        return Sample(1, 1, 1)
+
+    samples, failed = in_turn([contestant(name) for name in "ab"], 4, fail_second)
+    assert ran.count("b") == 2
+    assert failed == {"b": "exit status 7: no"}
+    assert samples.keys() == {"a"}
+    assert len(samples["a"]) == 4
+
+
+def test_a_process_that_tells_what_it_took_is_believed() -> None:
+    code = """print('{"seconds": 2.5, "processor": 1.5, "octets": 3, "peak": 4}')"""
+    assert run(contestant("a", code, tells=True)) == (2.5, 1.5, 4)
+
+
+def test_a_process_that_fails_tells_its_last_words() -> None:
+    code = "import sys; print('first\\nno such file', file=sys.stderr); sys.exit(7)"
+    with pytest.raises(Failed, match=r"^exit status 7: no such file$"):
+        run(contestant("a", code))
+
+
+def test_what_is_to_be_there_before_and_after_is_cared_for() -> None:
+    done: list[str] = []
+    each = Contestant(
+        "a",
+        [sys.executable, "-c", ""],
+        1,
+        before=lambda: done.append("before"),
+        after=lambda: done.append("after"),
+    )
+    run(each)
+    assert done == ["before", "after"]
+
+
+def test_the_most_memory_of_a_process_is_seen_and_not_ours() -> None:
+    ours = bytearray(b"x") * (200 * MIB)
+    code = "held = b'x' * (60 << 20); del held; print('there', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        watcher = Watcher(process.pid)
+        process.stdout.readline()
+        assert 60 * 1024 < watcher.ended() < 160 * 1024
+        process.kill()
+    assert len(ours) == 200 * MIB
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"), [("rate", 20), ("seconds", 0.5), ("processor", 0.25), ("over", 50), ("peak", 2)]
+)
+def test_what_is_compared_is_made_of_a_run(measure: Measure, value: float) -> None:
+    assert figures.value(measure, 10, Sample(0.5, 0.25, 2048), 0.2) == pytest.approx(value)
+
+
+def test_a_ratio_is_of_runs_that_were_beside_each_other() -> None:
+    """The machine was ten times slower in the second round: the medians alone would say 1."""
+    assert figures.ratio([10, 100, 10], [20, 200, 10]) == 0.5
+
+
+def row(measure: Measure, *aims: Aim | Bound) -> Row:
+    return Row("a row", "{:,} things", measure, 1_000, 1, ROWS["gopher"].open, aims)
+
+
+def test_a_row_is_measured_shown_and_judged() -> None:
+    runs = {"ours": [Sample(2, 1, 0), Sample(1, 1, 0), Sample(4, 3, 0)], "peer": [Sample(1, 0.5, 0)] * 3}
+    found = figures.measured(
+        row("rate", Aim("ours", "peer", least=0.4), Aim("ours", "peer", least=0.6), Aim("ours", "gone", 1)),
+        1_000,
+        [contestant("ours", count=1_000), contestant("peer", count=500)],
+        runs,
+        {"gone": "not installed"},
+    )
+    ours, peer = found["contestants"]
+    assert (ours["median"], ours["low"], ours["high"]) == (500, 250, 1_000)
+    assert ours["processor"] == pytest.approx(1.0)
+    assert peer["median"] == 500
+    assert [(aim["least"], aim["value"], aim["reached"]) for aim in found["aims"]] == [
+        (0.4, 1.0, True),
+        (0.6, 1.0, True),
+    ]
+    assert list(figures.shown(found)) == [
+        "a row: 1,000 things",
+        "  ours       500 /s  (250 to 1,000); 1.00 ms of the processor each",
+        "  peer       500 /s  (500 to 500); 1.00 ms of the processor each",
+        "  gone: not measured: not installed",
+        "  ours / peer: 1.00, reached (at least 0.4 is aimed at)",
+        "  ours / peer: 1.00, reached (at least 0.6 is aimed at)",
+    ]
+
+
+def test_what_everybody_needs_is_taken_off() -> None:
+    runs = {
+        "bare": [Sample(0, 0.01, 0), Sample(0, 0.02, 0), Sample(0, 0.09, 0)],
+        "trio": [Sample(0, 0.12, 0)] * 3,
+        "ours": [Sample(0, 0.22, 0)] * 3,
+    }
+    found = figures.measured(
+        row("over", Aim("ours", "trio", most=1.5), Bound("ours", 250)),
+        1,
+        [contestant(name) for name in runs],
+        runs,
+        {},
+    )
+    assert [round(each["median"]) for each in found["contestants"]] == [0, 100, 200]
+    assert [(round(aim["value"]), aim["reached"]) for aim in found["aims"]] == [(2, False), (200, True)]
+
+
+def test_what_is_not_there_is_told_and_the_rest_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(small, "program", lambda name: None)
+    told = tmp_path / "told.json"
+    benchmarks.main(["gopher", "--tiny", "--json", str(told)])
+    said = capsys.readouterr().out
+    assert "curl -Z: not measured: curl is not installed" in said
+    assert "\n  resolver " in said
+    found = json.loads(told.read_text())
+    assert [each["name"] for each in found["rows"]] == ["gopher"]
+    assert [each["name"] for each in found["rows"][0]["contestants"]] == ["resolver", "trio, bare"]
+    assert found["rows"][0]["missing"] == {"curl -Z": "curl is not installed"}
+    assert found["versions"]["trio"]
+
+
+def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RESOLVE_SERVERS_ROOT", str(tmp_path))
+    monkeypatch.delenv("RESOLVE_SERVERS", raising=False)
+    if Path("/usr/sbin/nginx").exists():
+        pytest.skip("nginx is installed on this machine")
+    found = benchmarks.measure(ROWS["http"], 1, tiny=True)
+    assert found["contestants"] == []
+    assert "make servers" in found["missing"]["all of it"]
+    assert programs.versions()["nginx"] == "not there"
+
+
+def test_a_row_that_there_is_not_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        benchmarks.main(["nothing"])
+    assert "there is no row nothing" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_works(name: str) -> None:
+    """With a tiny part of the work; who is not there is passed over, and nobody fails."""
+    found = benchmarks.measure(ROWS[name], 1, tiny=True)
+    if "all of it" in found["missing"]:
+        pytest.skip(found["missing"]["all of it"])
+    assert not any("exit status" in reason for reason in found["missing"].values()), found["missing"]
+    assert any(each["name"].startswith(("resolve", "Resolver")) for each in found["contestants"])
+    assert all(each["samples"] for each in found["contestants"])
+
+
+def test_every_aim_is_of_somebody_who_is_there(tmp_path: Path) -> None:
+    """A name that is misspelled would never be judged. Nothing is started for it."""
+    words = "".join(path.read_text() for path in Path(small.__file__).parent.glob("*.py"))
+    for each in ROWS.values():
+        for aim in each.aims:
+            assert f'"{aim.of}"' in words
+            assert not isinstance(aim, Aim) or f'"{aim.to}"' in words or aim.to == "curl, then sync"
+
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (f"{CHECKOUT}/resolver/gate/pool.py", "resolver/gate"),
+        (f"{CHECKOUT}/resolver/hosts.py", "resolver/hosts"),
+        (f"{CHECKOUT}/tests/benchmarks/clients.py", "who asks"),
+        (f"{CHECKOUT}/.venv/lib/python3.11/site-packages/trio/_socket.py", "trio"),
+        ("/usr/lib/python3.11/site-packages/attr.py", "attr"),
+        ("/usr/lib/python3.11/urllib/parse.py", "Python"),
+        ("~", "Python"),
+    ],
+)
+def test_each_call_is_counted_in_its_room(path: str, name: str) -> None:
+    assert per_fetch.room(path) == name
+
+
+def test_what_is_written_in_c_counts_where_it_is_called() -> None:
+    pool, trio = f"{CHECKOUT}/resolver/gate/pool.py", "/x/site-packages/trio/_core.py"
+    calls = per_fetch.rooms_of(
+        {
+            (pool, 1, "take"): (2, 2, 0.0, 0.0, {}),
+            (trio, 1, "run"): (1, 3, 0.0, 0.0, {}),
+            ("~", 0, "<len>"): (
+                9,
+                9,
+                0.0,
+                0.0,
+                {(pool, 1, "take"): (5, 5, 0.0, 0.0), (trio, 1, "run"): (4, 4, 0.0, 0.0)},
+            ),
+        }
+    )
+    assert calls == {"resolver/gate": 7, "trio": 7}
+
+
+def test_one_more_fetch_is_counted_in_rooms() -> None:
+    """Twice the same in a row, whatever the machine does besides: nothing waits for anything."""
+    fetch = per_fetch.Fetch("file", ("ours",), per_fetch.FETCHES[1].open, at_once=1)
+    with fetch.open(CHECKOUT, 1) as url:
+        words = [sys.executable, "-m", "tests.benchmarks.per_fetch", "gopher", url, "0", "1", "1"]
+        done = subprocess.run(words, cwd=CHECKOUT, env=environment(), capture_output=True, check=True)
+    rooms = json.loads(done.stdout)
+    assert rooms["trio"] > 50
+    assert "resolver/gate" not in rooms
+
+
+def test_versions_are_of_all_that_takes_part() -> None:
+    found = programs.versions()
+    assert found["Python"].startswith("3.")
+    assert {"trio", "httpx", "aiohttp", "curl", "nginx", "vsftpd", "inn", "kernel", "OpenSSL"} <= found.keys()
