@@ -260,3 +260,14 @@ def _redact_unparsed(text: str) -> str:
     at = text.rfind("@")
     begin = start.end() if start else 0
     return text if at < begin else f"{text[:begin]}****{text[at:]}"
+
+
+def place_in_shown(text: str, shown: str, position: int) -> int:
+    """Where a place in `text` is in `shown`, which is the same with a password cut out."""
+    if text == shown:
+        return position
+    same_before = next((i for i, (a, b) in enumerate(zip(text, shown, strict=False)) if a != b), len(shown))
+    from_end = len(text) - position
+    if position <= same_before:
+        return position
+    return max(same_before, len(shown) - from_end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError
-from resolver.url import redact
+from resolver.url import place_in_shown, redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,21 +71,11 @@ def _label(error: ResolveError) -> str:
 
 def _pointed(text: str, shown: str, position: int) -> list[str]:
     """The URL and a caret under `position`, both moved along with a cut-out password."""
-    place = _place_in_shown(text, shown, position)
+    place = place_in_shown(text, shown, position)
     start = max(0, place - _MOST_SHOWN // 2)
     window = shown[start : start + _MOST_SHOWN]
     printable = "".join(char if char.isprintable() else "?" for char in window)  # one column each
     return [f"  {printable}", f"  {' ' * (place - start)}^"]
-
-
-def _place_in_shown(text: str, shown: str, position: int) -> int:
-    if text == shown:
-        return position
-    same_before = next((i for i, (a, b) in enumerate(zip(text, shown, strict=False)) if a != b), len(shown))
-    from_end = len(text) - position
-    if position <= same_before:
-        return position
-    return max(same_before, len(shown) - from_end)
 
 
 def way_of(saved: Saved) -> str:

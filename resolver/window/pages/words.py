@@ -8,6 +8,7 @@ from protocols.contract import Entry
 from protocols.location import JsonValue, Kind
 from protocols.reply import Facts
 from protocols.values import NamedTuple
+from resolver.terminal import escape_line
 
 #: What a listing without a word of its own calls an entry.
 KINDS: Mapping[Kind, str] = {
@@ -76,3 +77,8 @@ def facts_of(facts: Facts) -> Iterator[Fact]:
         yield Fact("size", octets(facts.size))
     if facts.modified is not None:
         yield Fact("modified", f"{facts.modified:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def line_of(text: str) -> str:
+    """On one line: what would end it, or move along it, is written as an escape."""
+    return escape_line(text).replace("\t", "\\x09")

@@ -3,63 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import resolver.window
-from resolver import Entry, Finding, Kind, Response
-from resolver.window.pages.directory import directory_page
-from resolver.window.pages.page import Page, Query
-from resolver.window.pages.text import text_page
-from resolver.window.pages.words import Fact
-from tests.resolver.window.pages.skeleton import HOSTILE, place, rendered, skeleton
+from tests.resolver.window.pages.facts import PAGES
+from tests.resolver.window.pages.skeleton import HOSTILE, rendered, skeleton
 
 TEMPLATES = Path(resolver.window.__file__).parent / "templates"
-
-
-def response(text: str, *, content: bytes | None = None, kind: Kind = Kind.DOCUMENT) -> Response:
-    """Every fact that is text is this one."""
-    return Response(
-        kind=kind,
-        media_type=text,
-        charset=text,
-        title=text,
-        meta=((text, text),),
-        target=text,
-        extra={text: text},
-        url=text,
-        requested_url=text,
-        findings=(Finding(text, "warn", text),),
-        verified=(text,),
-        elapsed=0.0,
-        retrieved=datetime(2026, 11, 1, tzinfo=UTC),
-        peer=text,
-        content=text.encode("utf-8", "surrogatepass") if content is None else content,
-        entries=None,
-    )
-
-
-def entry(text: str, kind: Kind) -> Entry:
-    extra = {"unusable": text, "link": text, "size_text": text, "modified_local": text}
-    return Entry(name=text, url=text, kind=kind, title=text, extra=dict(extra))
-
-
-#: Each page by what stands in all of its fields.
-PAGES: Mapping[str, Callable[[str], Page]] = {
-    "directory": lambda text: directory_page(
-        [entry(text, kind) for kind in Kind],
-        Query(filter=text),
-        place(text),
-        title=text,
-        findings=[Finding(text, "warn", text)],
-        known=[Fact(text, text)],
-    ),
-    "directory, empty": lambda text: directory_page([], Query(filter=text), place(text)),
-    "text": lambda text: text_page(response(text), Query(), place(text)),
-}
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

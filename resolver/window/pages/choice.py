@@ -1,0 +1,94 @@
+"""Which page a reply gets: by what it turned out to be, whatever it calls itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from protocols.location import Kind, Url
+from resolver.retrieval.response import Response, decode_text
+from resolver.window.pages.article import article_page
+from resolver.window.pages.attributes import attributes_page
+from resolver.window.pages.crumbs import crumbs_of, parent_of
+from resolver.window.pages.directory import directory_page
+from resolver.window.pages.document import content_of, document_page
+from resolver.window.pages.group import group_page
+from resolver.window.pages.mail import mail_page
+from resolver.window.pages.menu import menu_page
+from resolver.window.pages.mime import Part
+from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.results import results_page
+from resolver.window.pages.service import service_page
+from resolver.window.pages.signatures import media_type_of
+from resolver.window.pages.words import facts_of
+
+#: Keeps octets for the content port: the octets, a media type of ours, a name, and whether they may be looked
+#: at there (True) or saved only; gives the address.
+Keep = Callable[[bytes, str, str, bool], str]
+
+_OCTETS = "application/octet-stream"
+
+
+def page_of(response: Response, url: Url, query: Query, place: Place, keep: Keep) -> Page:
+    """The page of a reply. `keep` is asked for what the page has from the content port."""
+    if response.kind is Kind.SERVICE:
+        return service_page(response, place)
+    if response.kind is Kind.ADDRESS:
+        return mail_page(response, place)
+    if response.entries is not None:
+        return _listing(response, url, query, place)
+    if response.kind is Kind.ARTICLE or (response.media_type or "").startswith("message/rfc822"):
+        return article_page(response, query, place, _parts(keep), thread=_thread(url, place))
+    if "attributes" in (response.extra or {}):
+        return attributes_page(response, place)
+    name = _name(url)
+    return document_page(response, query, place, lambda shown: _kept(response, name, shown, keep), name)
+
+
+def _listing(response: Response, url: Url, query: Query, place: Place) -> Page:
+    entries, extra = response.entries or (), response.extra or {}
+    if response.kind is Kind.GROUP:
+        return group_page(entries, query, place, extra=extra, findings=response.findings)
+    if response.kind is Kind.SEARCH or "hits" in extra:
+        words = url.components().get("search")
+        database = url.components().get("database")
+        return results_page(
+            entries,
+            query,
+            place,
+            title=response.title or str(database or place.url),
+            words=str(words or "").encode("latin-1", "replace").decode("utf-8", "replace"),
+            search=url.text,
+            findings=response.findings,
+            description="" if "hits" in extra else decode_text(response.content, response.charset),
+        )
+    if "gophertype" in url.components():
+        return menu_page(entries, query, place, findings=response.findings, title=response.title)
+    return directory_page(
+        entries, query, place, title=response.title, findings=response.findings, known=facts_of(response)
+    )
+
+
+def _kept(response: Response, name: str, shown: bool, keep: Keep) -> str:
+    octets, media_type = content_of(response) if shown else (response.content, _OCTETS)
+    return keep(octets, media_type, name, shown)
+
+
+def _parts(keep: Keep) -> Callable[[Part, bool], str]:
+    def address(part: Part, shown: bool) -> str:
+        media_type = media_type_of(part.octets[:64]) if shown else None
+        name = part.name or f"part-{part.number}"
+        return keep(part.octets, media_type or _OCTETS, name, shown and media_type is not None)
+
+    return address
+
+
+def _thread(url: Url, place: Place) -> str | None:
+    """The group of an article that was asked for in one."""
+    group = None if url.components().get("group") is None else parent_of(url)
+    return None if group is None else place.href(group)
+
+
+def _name(url: Url) -> str:
+    """The last segment of what is asked for, as words."""
+    names = [crumb.text for crumb in crumbs_of(url, str)]
+    return names[-1] if len(names) > 1 else ""

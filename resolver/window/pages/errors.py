@@ -1,0 +1,118 @@
+"""What went wrong, whose doing it was, and the ways on from there. A refusal says its rules, and that nothing
+was sent; there is no way to open it anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocols.errors import (
+    Declined,
+    IntegrityError,
+    InvalidUrl,
+    LimitExceeded,
+    LocalError,
+    LoginRequired,
+    NetworkError,
+    NotFound,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    Truncated,
+    TryLater,
+    UnsupportedScheme,
+)
+from protocols.values import NamedTuple
+from resolver.window.pages.caret import pointed
+from resolver.window.pages.page import Page, Place
+from resolver.window.pages.words import Fact, counted
+
+
+class Row(NamedTuple):
+    """One kind of error: the status of its page, and its heading."""
+
+    status: int
+    heading: str
+
+
+#: The nearest class counts.
+ROWS: Mapping[type[ResolveError], Row] = {
+    InvalidUrl: Row(400, "This is no URL"),
+    UnsupportedScheme: Row(501, "Nobody here resolves such URLs"),
+    Refused: Row(403, "Not opened"),
+    TimedOut: Row(504, "Nothing was heard in time"),
+    TlsError: Row(502, "No connection that can be trusted"),
+    NetworkError: Row(502, "The network did not get there"),
+    LimitExceeded: Row(413, "More came than is taken"),
+    ProtocolError: Row(502, "The server broke its protocol"),
+    NotFound: Row(404, "There is no such thing"),
+    LoginRequired: Row(403, "A login is needed"),
+    TryLater: Row(503, "Not now"),
+    Declined: Row(403, "The server said no"),
+    IntegrityError: Row(502, "What came is not what was announced"),
+    LocalError: Row(500, "This machine is in the way"),
+    ResolveError: Row(500, "It could not be resolved"),
+}
+
+
+def row_of(error: ResolveError) -> Row:
+    return next(ROWS[kind] for kind in type(error).__mro__ if kind in ROWS)
+
+
+def error_page(
+    error: ResolveError,
+    text: str,
+    shown: str,
+    place: Place,
+    *,
+    parent: str | None = None,
+    meant: str | None = None,
+    asks_login: bool = False,
+) -> Page:
+    """`text` is the URL as it was asked for and `shown` the same without its password; `parent` is the URL
+    above it, `meant` one that may have been meant. With `asks_login` a login may be given on the page."""
+    row = row_of(error)
+    blamed = shown if error.url is None else error.url
+    elsewhere = blamed != shown
+    position = error.position if isinstance(error, (InvalidUrl, Refused)) else None
+    where = None
+    if position is not None and not (elsewhere and "****" in blamed):
+        where = pointed(blamed, blamed, position) if elsewhere else pointed(text, shown, position)
+    refused = isinstance(error, (Refused, UnsupportedScheme, InvalidUrl))
+    rule = error.rule if isinstance(error, (Refused, UnsupportedScheme)) else ""
+    values = {
+        "heading": row.heading,
+        "url": shown,
+        "text": text,
+        "blamed": blamed if elsewhere else None,
+        "message": error.message,
+        "rule": "S01" if isinstance(error, InvalidUrl) else rule,
+        "refused": refused,
+        "flag": (error.flag or "") if isinstance(error, Refused) else None,
+        "pointed": where,
+        "known": _known(error),
+        "said_by": error.text if isinstance(error, Declined) else "",
+        "again": None if refused else place.path,
+        "parent": None if parent is None else place.href(parent),
+        "parent_url": parent,
+        "edit": place.look(text),
+        "meant": None if meant is None else place.look(meant),
+        "meant_url": meant,
+        "asks_login": asks_login and isinstance(error, LoginRequired),
+    }
+    return Page("error.html", f"{row.heading}: {shown}", row.status, values)
+
+
+def _known(error: ResolveError) -> list[Fact]:
+    found = [Fact("error", type(error).__name__), Fact("exit status of resolve", str(error.exit_code))]
+    if isinstance(error, Declined) and error.code is not None:
+        found.append(Fact("the server's code", error.code))
+    if isinstance(error, Truncated):
+        of = "" if error.expected is None else f" of {error.expected:,}"
+        found.append(Fact("arrived", f"{error.received:,}{of} octets"))
+    if isinstance(error, TryLater) and error.after is not None:
+        found.append(Fact("asked to wait", counted(round(error.after), "second", "seconds")))
+    if error.attempts > 1:
+        found.append(Fact("tries", str(error.attempts)))
+    return found

@@ -1,0 +1,121 @@
+"""A form that a server puts to whoever wants an item, and what would be sent of it: shown before it is sent,
+and never sent on arrival (S05)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from protocols.contract import Finding
+from protocols.location import HostUrl
+from protocols.values import NamedTuple
+from resolver.retrieval.form import Answer, Form, FormLine, Question
+from resolver.window.pages.page import Page
+from resolver.window.pages.words import line_of
+
+_FIELDS = {
+    Question.ASK: "line",
+    Question.ASK_FILE: "line",
+    Question.ASK_HIDDEN: "hidden",
+    Question.ASK_LINES: "lines",
+    Question.CHOOSE: "choice",
+    Question.SELECT: "yes",
+    Question.CHOOSE_FILE: "upload",
+    Question.NOTE: "note",
+    Question.UNKNOWN: "unknown",
+}
+#: More questions than anybody answers.
+MOST_LINES = 500
+
+
+class Asked(NamedTuple):
+    """One line of a form: its `kind` is the field that takes the answer, `name` that of the field."""
+
+    name: str
+    kind: str
+    prompt: str
+    default: str
+    choices: tuple[str, ...]
+
+
+class FormSeen(NamedTuple):
+    """What a form was answered with, as a person looks at it before it is sent."""
+
+    prompt: str
+    answer: str
+
+
+def form_page(form: Form, url: HostUrl, findings: Iterable[Finding] = (), complaint: str = "") -> Page:
+    """The questions. `complaint` says why answers that were given cannot be sent."""
+    values = {
+        "heading": "A form",
+        "url": url.shown,
+        "text": url.text,
+        "host": f"{url.host} port {url.effective_port}",
+        "lines": [_asked(number, line) for number, line in enumerate(form.lines[:MOST_LINES])],
+        "found": tuple(findings),
+        "complaint": complaint,
+    }
+    return Page("form.html", url.shown, 200, values)
+
+
+def _asked(number: int, line: FormLine) -> Asked:
+    choices = tuple(choice.decode("utf-8", "replace") for choice in line.choices)
+    kind = _FIELDS[line.question]
+    if kind == "choice" and not choices:
+        kind = "unknown"
+    return Asked(f"answer{number}", kind, line.prompt or line.word, line.default or "", choices)
+
+
+def answers_from(form: Form, said: Iterable[tuple[str, str]]) -> list[Answer]:
+    """The answers to `form.asked`, of the fields of the form as a browser sends them. A choice is one
+    of those that were offered; a file is never sent."""
+    fields = dict(said)
+    answers: list[Answer] = []
+    for number, line in enumerate(form.lines):
+        if line.question.is_asked:
+            answers.append(_answer(line, fields.get(f"answer{number}", "")))
+    return answers
+
+
+def _answer(line: FormLine, text: str) -> Answer:
+    match line.question:
+        case Question.SELECT:
+            return text == "1"
+        case Question.ASK_LINES:
+            return tuple(each.encode() for each in text.splitlines())
+        case Question.CHOOSE:
+            number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+            return line.choices[number] if number < len(line.choices) else b""
+        case Question.CHOOSE_FILE:
+            return None
+    return text.encode()
+
+
+def sending_page(form: Form, answers: list[Answer], url: HostUrl, octets: str, kept: str) -> Page:
+    """What would be sent to answer the form: the answers, and the octets themselves, of which nobody sees
+    what was typed hidden. The person's yes names the answers as they are `kept`: they are not on the page."""
+    seen = [
+        FormSeen(line.prompt, _seen(line, answer)) for line, answer in zip(form.asked, answers, strict=True)
+    ]
+    values = {
+        "url": url.shown,
+        "text": url.text,
+        "host": f"{url.host} port {url.effective_port}",
+        "seen": seen,
+        "lines": [line_of(line) for line in octets.removesuffix("\r\n").split("\r\n")],
+        "kept": kept,
+    }
+    return Page("sending.html", url.shown, 200, values)
+
+
+def _seen(line: FormLine, answer: Answer) -> str:
+    if line.question is Question.ASK_HIDDEN:
+        return "****"
+    match answer:
+        case None:
+            return "no file"
+        case bool():
+            return "yes" if answer else "no"
+        case bytes():
+            return answer.decode("utf-8", "replace")
+    return "\n".join(each.decode("utf-8", "replace") for each in answer)

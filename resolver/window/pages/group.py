@@ -1,0 +1,131 @@
+"""A newsgroup as threads: the newest first, answers below what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from protocols.contract import Entry, Finding
+from protocols.location import JsonValue
+from protocols.values import NamedTuple
+from resolver.window.pages.listing import Shown, arranged, fields_of, paging_of
+from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.threads import Node, threads
+from resolver.window.pages.words import counted, date_of, text_of
+
+#: How deep answers are set in; deeper ones stand there too.
+_DEEPEST = 6
+#: Numbers without an article that are told one by one.
+_MOST_MISSING = 12
+
+
+class Article(NamedTuple):
+    """One line of a thread. `level` is how far it is set in, `depth` how far it stands below the first."""
+
+    number: str
+    href: str | None
+    subject: str
+    author: str
+    date: str
+    moment: str
+    level: int
+    depth: int
+    replies: int
+    orphan: bool
+
+
+class Thread(NamedTuple):
+    """The first article, and what answers it; `goes_on`: its beginning is on the page before."""
+
+    first: Article
+    rest: tuple[Article, ...]
+    goes_on: bool
+
+
+def group_page(
+    entries: Sequence[Entry],
+    query: Query,
+    place: Place,
+    *,
+    extra: Mapping[str, JsonValue] | None = None,
+    findings: Iterable[Finding] = (),
+    older: str | None = None,
+) -> Page:
+    """The part of a group that `query` asks for. `extra` is what the reply said of the group, `older` the
+    address where articles before these are."""
+    shown = arranged(entries, query._replace(sort="", page=1, size=max(1, len(entries))), place)
+    found = threads([entry for _, entry in shown.entries])
+    rows = [numbered for thread in found for numbered in enumerate(thread)]
+    pages = max(1, -(-len(rows) // query.size))
+    page = min(query.page, pages)
+    start = (page - 1) * query.size
+    values = {
+        "heading": text_of(extra, "name") or place.url,
+        "count": _count(extra, shown),
+        "found": tuple(findings),
+        "threads": list(_threads(rows[start : start + query.size], place)),
+        "missing": _missing(entries),
+        "older": older,
+        "filter": query.filter,
+        "filter_fields": fields_of(place, query._replace(sort=""), but="q"),
+        "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
+        "empty": "No article has that." if query.filter else "The group has no articles.",
+        "paging": paging_of(place, query._replace(sort=""), page, pages),
+    }
+    return Page("group.html", place.url, 200, values)
+
+
+def _threads(rows: Sequence[tuple[int, Node]], place: Place) -> Iterator[Thread]:
+    start = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or rows[end][0] == 0:
+            here = [_article(node, place) for _, node in rows[start:end]]
+            yield Thread(here[0], tuple(here[1:]), rows[start][0] > 0)
+            start = end
+
+
+def _article(node: Node, place: Place) -> Article:
+    entry = node.entry
+    return Article(
+        entry.name,
+        None if entry.url is None else place.href(entry.url),
+        entry.title or "(no subject)",
+        author_of(text_of(entry.extra, "from")),
+        date_of(entry),
+        "" if entry.modified is None else entry.modified.isoformat(),
+        min(node.depth, _DEEPEST),
+        node.depth,
+        node.replies,
+        node.orphan,
+    )
+
+
+def author_of(text: str) -> str:
+    """The name of whoever wrote it; without one the address."""
+    name, angle, _ = text.partition("<")
+    if angle and name.strip():
+        return name.strip().strip('"')
+    address, parenthesis, comment = text.partition("(")
+    if parenthesis and comment.rstrip().endswith(")"):
+        return comment.rstrip()[:-1].strip() or address.strip()
+    return text.strip() or "(nobody)"
+
+
+def _count(extra: Mapping[str, JsonValue] | None, shown: Shown) -> str:
+    among = f", of which {shown.matched:,} match" if shown.matched != shown.total else ""
+    count = (extra or {}).get("count")
+    if isinstance(count, int) and count > shown.total:
+        return f"The newest {counted(shown.total, 'article', 'articles')} of about {count:,}"
+    return counted(shown.total, "article", "articles") + among
+
+
+def _missing(entries: Sequence[Entry]) -> str:
+    """Numbers between the first and the last that no article has: cancelled, or gone."""
+    here = sorted(int(entry.name) for entry in entries if entry.name.isascii() and entry.name.isdigit())
+    gaps = [(low + 1, high - 1) for low, high in pairwise(here) if high - low > 1]
+    count = sum(high - low + 1 for low, high in gaps)
+    if not count:
+        return ""
+    told = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in gaps[:_MOST_MISSING])
+    more = ", …" if len(gaps) > _MOST_MISSING else ""
+    return f"{counted(count, 'number has', 'numbers have')} no article: {told}{more}"

@@ -1,0 +1,178 @@
+"""A gopher menu: what each item is in a word, prose as prose, searches as fields, forms as forms, and the
+forms that an item comes in as a choice. What cannot be opened says by which rule."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from protocols.contract import Entry, Finding
+from protocols.location import Kind
+from protocols.values import NamedTuple
+from resolver.policy.verdict import Verdict
+from resolver.window.pages.attributes import views_of
+from resolver.window.pages.listing import MANY, arranged, fields_of, groups_of
+from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.words import KINDS, Fact, line_of, text_of
+
+#: What a menu calls an item in a word, by the character of its type.
+_WORDS = {
+    "0": "text",
+    "1": "menu",
+    "2": "phone book",
+    "4": "BinHex",
+    "5": "archive",
+    "6": "uuencoded",
+    "7": "search",
+    "8": "telnet session",
+    "9": "binary",
+    "T": "tn3270",
+    "g": "GIF image",
+    "I": "image",
+    ":": "bitmap",
+    ";": "movie",
+    "<": "sound",
+    "s": "sound",
+    "h": "web page",
+    "M": "message",
+    "p": "PNG or PDF",
+    "P": "PDF",
+    "r": "RTF",
+    "x": "XML",
+    "v": "VRML",
+    "c": "calendar",
+    "e": "event",
+    "3": "error",
+}
+_ICONS = {
+    **dict.fromkeys("gI:p;", "image"),
+    **dict.fromkeys("<s", "sound"),
+    **dict.fromkeys("459", "binary"),
+    "1": "menu",
+}
+#: Forms of one item that are offered beside it.
+_MOST_VIEWS = 20
+#: Below so many items nobody looks for one by its name.
+_FEW = 50
+
+
+class Item(NamedTuple):
+    """One item, or lines of prose side by side (`prose`). `search` is the URL that is asked for the words of
+    the person; `advice` is a command to run; `cannot` says why it leads nowhere."""
+
+    number: int
+    kind: str
+    icon: str
+    name: str
+    href: str | None = None
+    prose: str = ""
+    search: str = ""
+    form: bool = False
+    advice: str = ""
+    cannot: str = ""
+    views: tuple[tuple[str, str], ...] = ()
+    details: tuple[Fact, ...] = ()
+
+
+def menu_page(
+    entries: Sequence[Entry],
+    query: Query,
+    place: Place,
+    *,
+    findings: Iterable[Finding] = (),
+    title: str | None = None,
+    judge: Callable[[Entry], Verdict] | None = None,
+) -> Page:
+    """The part of a menu that `query` asks for. `judge` says of an entry whether it may be followed from
+    here; without it that is found out when it is."""
+    shown = arranged(entries, query._replace(sort=""), place)
+    items = list(_joined(_item(number, entry, place, judge) for number, entry in shown.entries))
+    values = {
+        "heading": title or place.url,
+        "count": f"{shown.start + 1:,} to {shown.start + len(shown.entries):,} of {shown.matched:,}"
+        if shown.paging.pages > 1
+        else "",
+        "found": tuple(findings),
+        "groups": groups_of(items),
+        "many": len(items) > MANY,
+        "filters": shown.total > _FEW or bool(query.filter),
+        "filter": query.filter,
+        "filter_fields": fields_of(place, query, but="q"),
+        "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
+        "empty": "No item has that." if query.filter else "The menu is empty.",
+        "paging": shown.paging,
+    }
+    return Page("menu.html", place.url, 200, values)
+
+
+def _joined(items: Iterable[Item]) -> Iterator[Item]:
+    """Prose side by side is one paragraph."""
+    held: Item | None = None
+    for item in items:
+        if held is not None and not item.kind:
+            held = held._replace(prose=f"{held.prose}\n{item.prose}")
+            continue
+        if held is not None:
+            yield held
+        held = None if item.kind else item
+        if item.kind:
+            yield item
+    if held is not None:
+        yield held
+
+
+def _item(number: int, entry: Entry, place: Place, judge: Callable[[Entry], Verdict] | None) -> Item:
+    if entry.kind is Kind.INFO:
+        return Item(number, "", "", "", prose=entry.name)
+    character = text_of(entry.extra, "type")
+    what = _WORDS.get(character, "")
+    if entry.kind is Kind.LINK or character == "+":
+        what = KINDS[entry.kind]
+    if entry.kind is Kind.UNKNOWN:
+        what = f"type {line_of(character)}" if character else "no type"
+    icon = _ICONS.get(character, entry.kind.value)
+    item = Item(number, what or KINDS[entry.kind], icon, entry.name, details=tuple(_details(entry)))
+    if entry.url is None:
+        return item._replace(cannot=text_of(entry.extra, "unusable"))
+    if judge is not None and (verdict := judge(entry)).action == "refuse":
+        first = verdict.decisions[0]
+        return item._replace(cannot=f"{first.detail} ({first.rule})")
+    return _usable(item, entry, entry.url, place)
+
+
+def _usable(item: Item, entry: Entry, url: str, place: Place) -> Item:
+    item = item._replace(href=place.href(url), views=_views(url, entry, place))
+    if entry.kind is Kind.SEARCH:
+        return item._replace(search=url)
+    if entry.kind is Kind.SERVICE:
+        return item._replace(advice=command_of(url))
+    if text_of(entry.extra, "gopherplus") == "?":
+        return item._replace(form=True, kind="form", icon="form")
+    return item
+
+
+def command_of(url: str) -> str:
+    """What opens a session, as a shell takes it."""
+    return f"resolve open {shlex.quote(url)}"
+
+
+def _views(url: str, entry: Entry, place: Place) -> tuple[tuple[str, str], ...]:
+    """What else the item comes as, and where; nothing where it comes as one thing alone."""
+    found = tuple(views_of(entry.extra or {}, url, place, _MOST_VIEWS))
+    return found if len(found) > 1 else ()
+
+
+def _details(entry: Entry) -> Iterator[Fact]:
+    """What the attributes of an item say, where a menu came with them."""
+    extra = entry.extra or {}
+    admin = extra.get("admin")
+    for name, value in admin.items() if isinstance(admin, dict) else ():
+        if isinstance(value, str | int) and value:
+            yield Fact(f"admin {name}".replace("_", " "), str(value))
+    abstract = extra.get("abstract")
+    if isinstance(abstract, str) and abstract:
+        yield Fact("abstract", abstract)
+    attributes = extra.get("attributes")
+    for name, lines in attributes.items() if isinstance(attributes, dict) else ():
+        if name not in ("ADMIN", "ABSTRACT", "VIEWS", "ASK") and isinstance(lines, list) and lines:
+            yield Fact(name, "\n".join(map(str, lines)))
