@@ -109,6 +109,8 @@ MEMBERS = {
     "`ledger`": contract.LEDGER,
     "a failure of a ledger": contract.LEDGER_FAILURE,
     "`ledger --failed` (one that is left)": contract.LEFT,
+    "`warc ls` (a record)": contract.RECORD,
+    "`warc check` (a finding)": contract.RECORD_FINDING,
     **{f"a step `{name}`": members for name, members in contract.STEP.items()},
 }
 

@@ -213,6 +213,10 @@ def _records_to_stderr(verb: str, found: Found) -> bool:
     return bool(found.json) and (verb == "cat" or (verb == "get" and found.output == "-"))
 
 
+#: What `warc` does, as its first word.
+_OF_ARCHIVES = (("ls",), ("check",))
+
+
 def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
     if verb == "schemes" and urls:
         raise UsageError("schemes takes no URL: it lists every scheme")
@@ -224,6 +228,10 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError("open takes one URL: a person sits at one")
     if verb == "open" and (found.during is not None or found.until is not None or found.send):
         raise UsageError("--for, --until and --send are for nobody at a terminal: cat takes them")
+    if verb == "warc" and (found.lists or urls[:1] not in _OF_ARCHIVES or len(urls) < 2):
+        raise UsageError("warc takes what to do, ls or check, and the files to do it with")
+    if found.under is not None and urls[:1] != ("ls",):
+        raise UsageError("--under chooses records of warc ls")
     if verb == "mcp" and (urls or found.lists):
         raise UsageError("mcp takes no URL: agents have them")
     if not urls and not found.lists and verb not in ("extract", "schemes", "mcp", "config", "ledger", "help"):

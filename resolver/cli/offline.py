@@ -1,4 +1,4 @@
-"""The verbs that touch no network: parse, explain, extract, schemes, config, ledger."""
+"""The verbs that touch no network: parse, explain, extract, schemes, config, ledger, warc."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ def perform(command: Command) -> int:
                 from resolver.cli import ledger  # it needs a database
 
                 return ledger.show(command)
+            case "warc":
+                from resolver.cli import archives  # it needs h11
+
+                return archives.perform(command)
             case _:
                 return _schemes(command)
     except ResolveError as error:

@@ -41,10 +41,10 @@ PLAN = f"{FETCH} explain open"
 SERVED = f"{PLAN} mcp"
 READ = f"{PLAN} parse"
 TEXT = f"{READ} extract"
-TABLES = f"{TEXT} schemes config ledger"
+TABLES = f"{TEXT} schemes config ledger warc"
 CONFIGURED = f"{TABLES} mcp"
 ALL = f"{TABLES} mcp help"
-QUIET = f"{READ} ledger"
+QUIET = f"{READ} ledger warc"
 LEFT = f"{FETCH} ledger"
 KEPT = "get ledger"
 
@@ -128,6 +128,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-l", "--long"), None, "kind, size, date, types and number of each", "ls"),
         Option(("--raw",), None, "the octets as the server sent them, nothing undone", f"{BODY} explain"),
         Option(("--sort",), "KEY", "order: none is the server's", "ls", choices=SORT, unsaid=True),
+        Option(("--under",), "URL", "records of that URL, and of what is below it", "warc"),
         Option(("--follow",), "N", "what entry N of the listing leads to", LISTED, kind=entry),
         Option(("--show-error-body",), None, "what a server says to a 4xx or 5xx, on standard error", "cat"),
         Option(("--json",), None, "one JSON object a line", TABLES),

@@ -82,6 +82,12 @@ VERBS = (
         "what runs did and have left to do, by the ledger that they kept",
         "resolve ledger run.db --failed",
     ),
+    Verb(
+        "warc",
+        "ls|check FILE...",
+        "what is in archives (WARC), and whether they are what they say",
+        "resolve warc check crawl.warc.gz",
+    ),
     Verb("help", "[WORD]", "a verb, an option, a rule (S04), an exit status", "resolve help S04"),
 )
 

@@ -130,6 +130,11 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.ledger.book", "hashlib.blake2b json sqlite3 threading.Lock"),
     ("resolver.ledger.database", "sqlite3"),
     ("resolver.ledger.report", "json sqlite3"),
+    ("resolver.warc.digests", "base64.b32decode base64.b64decode binascii hashlib.new"),
+    ("resolver.warc.check", "hashlib.blake2b"),
+    ("resolver.warc.inspection", "h11"),
+    ("resolver.warc.listing", "json"),
+    ("resolver.warc.stretch", "zlib"),
     (
         "resolver.testing",
         "functools pathlib.Path pytest random ssl trio",

@@ -18,6 +18,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
         "resolver.lists.sums": "text that arrives: a name may have a CR, written as an escape",
         "resolver.testing.contract.peers": "a server of the tests, which says what it likes",
         "resolver.testing.transcript": "what is written as an escape",
+        "resolver.warc.records": "text that arrives: how a record ends and the next one begins",
         "resolver.terminal": "a CR at the end of what was shown is carried over to the next text",
     },
     shape.catches_what_it_means: {

@@ -33,7 +33,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         loops
         clock codings events hosts http2 iri public_suffix registry settings terminal tracebacks version
         extraction portal prompts screen trace url
-        gateways log reference
+        gateways log reference warc
         policy
         batch disk environment news_server tunnels
         cookies gate ledger plan

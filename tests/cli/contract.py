@@ -180,6 +180,13 @@ LEDGER = frozenset(
 )
 LEDGER_FAILURE = frozenset({"error", "exit", "objects"})
 LEFT = frozenset(["url", "origin", "referrer", "error", "exit", "message", "attempts"])
+RECORD = frozenset(
+    [
+        *("archive", "offset", "date", "type", "kind", "media_type", "length", "url", "id"),
+        *("block_digest", "payload_digest", "truncated", "refers_to", "concurrent_to"),
+    ]
+)
+RECORD_FINDING = frozenset(["archive", "offset", "finding", "fault", "message"])
 SCHEME = ("scheme", "default_port", "names", "origin")
 
 

@@ -1,0 +1,123 @@
+"""The verb `warc`: what is in archives, and whether they are what they say. Nothing is fetched or written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from protocols.errors import IntegrityError, InvalidUrl, LocalError
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.cli.targets import status_of
+from resolver.disk.archive_file import ArchiveFile, open_archive
+from resolver.tree.scope import Scope, tree_of
+from resolver.url import parse, redact
+from resolver.warc.check import Check, Finding
+from resolver.warc.listing import Listed, list_records
+from resolver.warc.records import Damage
+
+_DAMAGED = IntegrityError.exit_code
+
+
+def perform(command: Command) -> int:
+    """What is asked of the files; the exit status, 10 where one of them is damaged. Raises `InvalidUrl`."""
+    what, paths = command.urls[0], command.urls[1:]
+    task = _Listing(command) if what == "ls" else _Checking(command)
+    statuses = []
+    for path in paths:
+        try:
+            with open_archive(path) as archive:
+                statuses.append(task.read(archive))
+        except LocalError as error:
+            if not command.found.silent:
+                streams.complain(f"{path}: {error.message}")
+            statuses.append(error.exit_code)
+    task.end()
+    return status_of(statuses)
+
+
+class _Listing:
+    """`ls`: a record a line."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._wanted = None if command.found.under is None else _under(command.found.under)
+
+    def read(self, archive: ArchiveFile) -> int:
+        status = 0
+        for found in list_records(archive, self._wanted):
+            if isinstance(found, Damage):
+                status = _DAMAGED
+                if not self._command.found.silent:
+                    streams.complain(f"{archive.path}: octet {found.offset}: {found.message}")
+            elif self._command.json:
+                streams.print_record({"archive": archive.path, **found.as_json()})
+            else:
+                streams.print_line(_line(found))
+        return status
+
+    def end(self) -> None:
+        """All was said."""
+
+
+def _line(found: Listed) -> str:
+    """Date, type, status or kind, length, URL."""
+    head = found.head
+    date = head.first("WARC-Date") or "-"
+    url = "-" if head.target is None else redact(head.target)
+    return f"{date[:19]:<19}  {head.type or '-':<9} {found.kind:<10} {head.length:>12}  {url}"
+
+
+def _under(text: str) -> Callable[[str], bool]:
+    """Is a URL that one, or below it? Raises `InvalidUrl`."""
+    top = parse(text, origin="user")
+    scope = None if tree_of(top) is None else Scope.of(top)
+
+    def wanted(target: str) -> bool:
+        try:
+            url = parse(target)
+        except InvalidUrl:
+            return False
+        return url == top if scope is None else scope.covers(url)
+
+    return wanted
+
+
+class _Checking:
+    """`check`: what is wrong, a line each, and a line for all of it."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._check = Check()
+        self._files = 0
+
+    def read(self, archive: ArchiveFile) -> int:
+        self._files += 1
+        return _DAMAGED if self._tell(self._check.read(archive, archive.path)) else 0
+
+    def end(self) -> None:
+        self._tell(self._check.end())
+        if not (self._command.json or self._command.quiet):
+            check = self._check
+            damaged = f", {check.damaged} damaged" if check.damaged else ""
+            files = "1 file" if self._files == 1 else f"{self._files} files"
+            streams.complain(f"{check.records} whole records in {files}{damaged}")
+
+    def _tell(self, findings: Iterator[Finding]) -> bool:
+        """Was there a fault among them?"""
+        is_faulty = False
+        for finding in findings:
+            is_faulty = is_faulty or finding.is_fault
+            if self._command.json:
+                streams.print_record(
+                    {
+                        "archive": finding.file or None,
+                        "offset": finding.offset,
+                        "finding": finding.name,
+                        "fault": finding.is_fault,
+                        "message": finding.message,
+                    }
+                )
+            else:
+                place = f"{finding.file}: octet {finding.offset}: " if finding.file else ""
+                streams.print_line(f"{place}{finding.message} ({finding.name})")
+        return is_faulty

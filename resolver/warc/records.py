@@ -1,0 +1,129 @@
+"""A WARC from one end to the other: each record that is whole, and each place where none is.
+
+A record counts as whole when its block has the length that it says, CR LF CR LF follows, and what it was
+packed in has come to its end. What is damaged is named, and reading goes on where the next record begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Generic, Protocol, TypeVar
+
+from protocols.errors import LocalError
+from protocols.values import dataclass
+from resolver.warc.head import Head, read_head
+from resolver.warc.stretch import AT_ONCE, GZIP, Damaged, Member, Source, Stretch, open_stretch
+
+_END = b"\r\n\r\n"
+_FIRST = b"WARC/1."
+#: How a record begins where nothing is packed: behind the end of another one. Some end lines with LF alone.
+_BEGINS = (b"\r\n\r\n" + _FIRST, b"\n\n" + _FIRST)
+
+
+class Reader(Protocol):
+    """Who takes the octets of a block, as they come."""
+
+    def take(self, octets: bytes, /) -> None: ...
+
+
+R = TypeVar("R", bound=Reader)
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Generic[R]):
+    """A whole one. `offset`: where it, or what it is packed in, begins in the file; `end`: how far the file
+    was read for it, which is its end, or that of its member. `shares`: another record follows in the same
+    member, which may turn out to be damaged. `reader` has taken its block."""
+
+    offset: int
+    end: int
+    head: Head
+    reader: R
+    shares: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is no record, from `offset` on. `resumes`: where the next record begins, None if there is no
+    other. `is_cut`: the file only ends too early."""
+
+    offset: int
+    message: str
+    resumes: int | None
+    is_cut: bool
+
+
+def read_records(
+    source: Source, reader_of: Callable[[Head], R], offset: int = 0
+) -> Iterator[Record[R] | Damage]:
+    """All that is in a file from `offset` on, where a record begins or should; in order. What a record's
+    block holds goes to the reader that `reader_of` makes for it, as it comes. Raises `LocalError` for a file
+    of another format."""
+    packed = source.read_at(offset, len(GZIP)) == GZIP
+    begun: int | None = offset
+    while begun is not None and (stretch := open_stretch(source, begun)) is not None:
+        try:
+            if isinstance(stretch, Member) != packed:
+                raise Damaged("what is packed and what is not are in one file")
+            while (record := _read_record(stretch, begun, reader_of)) is not None:
+                yield record
+                begun = begun if packed else stretch.end
+            begun = stretch.end
+        except Damaged as error:
+            if error.is_other and begun == 0:
+                raise LocalError(str(error)) from error
+            resumes = _next_member(source, begun + 1) if packed else _next_plain(source, begun + 1)
+            yield Damage(begun, str(error), resumes, error.is_cut and resumes is None)
+            begun = resumes
+
+
+def _read_record(stretch: Stretch, begun: int, reader_of: Callable[[Head], R]) -> Record[R] | None:
+    """The next one, known to be whole; None at the end."""
+    head = read_head(stretch)
+    if head is None:
+        return None
+    reader = reader_of(head)
+    left = head.length
+    while left:
+        octets = stretch.read(min(left, AT_ONCE))
+        if not octets:
+            raise Damaged(f"the file ends {left} octets before the end of a block", is_cut=True)
+        left -= len(octets)
+        reader.take(octets)
+    end = stretch.read_all(len(_END))
+    if end != _END:
+        raise Damaged("no CR LF CR LF follows a block, so its length is wrong", is_cut=_END.startswith(end))
+    shares = isinstance(stretch, Member) and not stretch.is_at_end()
+    return Record(begun, stretch.end, head, reader, shares)
+
+
+def _next_member(source: Source, offset: int) -> int | None:
+    """Where the next member begins that holds a record."""
+    while (found := _find(source, offset, (GZIP,))) is not None:
+        member = Member(source, found[0])
+        with suppress(Damaged):
+            if member.read_all(len(_FIRST)) == _FIRST:
+                return found[0]
+        offset = found[0] + 1
+    return None
+
+
+def _next_plain(source: Source, offset: int) -> int | None:
+    """Where the next record begins that follows the end of another."""
+    found = _find(source, offset, _BEGINS)
+    return None if found is None else found[0] + len(found[1]) - len(_FIRST)
+
+
+def _find(source: Source, offset: int, wanted: Sequence[bytes]) -> tuple[int, bytes] | None:
+    """Where the first of these octets is, and which; None where there is none to the end."""
+    overlap = max(map(len, wanted)) - 1
+    while octets := source.read_at(offset, AT_ONCE):
+        places = [(place, each) for each in wanted if (place := octets.find(each)) != -1]
+        if places:
+            place, each = min(places)
+            return offset + place, each
+        if len(octets) <= overlap:
+            return None
+        offset += len(octets) - overlap
+    return None

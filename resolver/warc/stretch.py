@@ -1,0 +1,132 @@
+"""The octets of records as they were before they were packed: of one member of gzip (RFC 1952), or of a file
+that is not packed.
+
+However much a member unpacks to, at most 64 KiB of it are held, and nothing is made as large as it says.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Protocol
+
+#: How a member of gzip begins: its magic, and the one method that there is.
+GZIP = b"\x1f\x8b\x08"
+
+#: Octets taken from a file, and unpacked, in one go.
+AT_ONCE = 65_536
+
+#: What zlib takes for gzip alone, with its largest window.
+_GZIP_ONLY = 31
+
+
+class Damaged(Exception):
+    """What is read is no record, or not a whole one: the message says why. `is_cut`: it only ends too early.
+    `is_other`: it is whole, for all we know, and of a format that we do not read."""
+
+    def __init__(self, message: str, *, is_cut: bool = False, is_other: bool = False) -> None:
+        super().__init__(message)
+        self.is_cut = is_cut
+        self.is_other = is_other
+
+
+class Source(Protocol):
+    """A file that can be read anywhere. `read_at` gives fewer octets only at its end."""
+
+    def read_at(self, offset: int, size: int, /) -> bytes: ...
+
+
+class Stretch:
+    """Octets from `offset` of the source on, as they are; `line` and `read` go forward, never back."""
+
+    def __init__(self, source: Source, offset: int) -> None:
+        self._source = source
+        self._next = offset
+        self._held = b""
+        self._at = 0
+
+    @property
+    def end(self) -> int:
+        """Where in the file what was read so far ends."""
+        return self._next - (len(self._held) - self._at)
+
+    def read(self, size: int) -> bytes:
+        """At most `size` of what follows; nothing at the end. Raises `Damaged`."""
+        if self.is_at_end():
+            return b""
+        piece = self._held[self._at : self._at + size]
+        self._at += len(piece)
+        return piece
+
+    def read_all(self, size: int) -> bytes:
+        """As many as `size`, which is small; fewer only at the end. Raises `Damaged`."""
+        octets = b""
+        while len(octets) < size and (piece := self.read(size - len(octets))):
+            octets += piece
+        return octets
+
+    def is_at_end(self) -> bool:
+        """Is there no more? Raises `Damaged`."""
+        if self._at == len(self._held):
+            self._held, self._at = self._more(), 0
+        return not self._held
+
+    def line(self, most: int) -> bytes:
+        """A line with its line end, of at most `most` octets; what there is of one at the end. Raises
+        `Damaged`."""
+        pieces: list[bytes] = []
+        length = 0
+        while True:
+            if self.is_at_end():
+                return b"".join(pieces)
+            end = self._held.find(b"\n", self._at) + 1
+            piece = self._held[self._at : end or len(self._held)]
+            length += len(piece)
+            if length > most:
+                raise Damaged(f"a line of a head is longer than {most} octets")
+            self._at += len(piece)
+            pieces.append(piece)
+            if end:
+                return b"".join(pieces)
+
+    def _more(self) -> bytes:
+        """What comes next; nothing at the end."""
+        octets = self._source.read_at(self._next, AT_ONCE)
+        self._next += len(octets)
+        return octets
+
+
+class Member(Stretch):
+    """What is in one member of gzip. That it is whole (its length, its CRC) is known at its end."""
+
+    def __init__(self, source: Source, offset: int) -> None:
+        super().__init__(source, offset)
+        self._unpacker = zlib.decompressobj(_GZIP_ONLY)
+        self._packed = b""
+
+    @property
+    def end(self) -> int:
+        return self._next - len(self._unpacker.unused_data if self._unpacker.eof else self._packed)
+
+    def _more(self) -> bytes:
+        while not self._unpacker.eof:
+            packed = self._packed or self._source.read_at(self._next, AT_ONCE)
+            if not self._packed:
+                self._next += len(packed)
+            try:
+                octets = self._unpacker.decompress(packed, AT_ONCE)
+            except zlib.error as error:
+                raise Damaged(f"what is packed is damaged ({error})") from error
+            self._packed = self._unpacker.unconsumed_tail
+            if octets:
+                return octets
+            if not packed:
+                raise Damaged("the file ends within what is packed", is_cut=True)
+        return b""
+
+
+def open_stretch(source: Source, offset: int) -> Stretch | None:
+    """What begins at an offset, packed or not; None at the end of the file."""
+    beginning = source.read_at(offset, len(GZIP))
+    if not beginning:
+        return None
+    return Member(source, offset) if GZIP.startswith(beginning) else Stretch(source, offset)

@@ -1,0 +1,57 @@
+"""Archives of the tests: recorded ones, and records made by hand."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from fixtures.recordings import FOLDER
+from resolver.warc.head import Head
+
+WARC = FOLDER / "warc"
+END = b"\r\n\r\n"
+
+
+class Octets:
+    """A source in memory, which notes how much was asked for at once."""
+
+    def __init__(self, octets: bytes) -> None:
+        self._octets = octets
+        self.most = 0
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        self.most = max(self.most, size)
+        return self._octets[offset : offset + size]
+
+
+class Kept:
+    """A reader that keeps the block."""
+
+    def __init__(self, head: Head) -> None:
+        self.block = bytearray()
+
+    def take(self, octets: bytes) -> None:
+        self.block += octets
+
+
+def source_of(path: str | Path) -> Octets:
+    return Octets((WARC / path).read_bytes())
+
+
+def record(block: bytes = b"12345", *, length: str | None = None, **fields: str) -> bytes:
+    """One of type resource, or with what `fields` say: `WARC_Type="metadata"`."""
+    said = {
+        "WARC-Type": "resource",
+        "WARC-Record-ID": "<urn:uuid:1>",
+        "WARC-Date": "2026-11-22T00:00:00Z",
+        "WARC-Target-URI": "ftp://h.example/a",
+        "Content-Length": str(len(block)) if length is None else length,
+        **{name.replace("_", "-"): value for name, value in fields.items()},
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
+    return b"WARC/1.1\r\n" + lines.encode() + b"\r\n" + block + END
+
+
+def packed(*records: bytes) -> bytes:
+    """Each in a member of its own."""
+    return b"".join(gzip.compress(each, mtime=0) for each in records)

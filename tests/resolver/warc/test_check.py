@@ -1,0 +1,181 @@
+"""What is wrong with an archive: digests, references, what is shorter than it says."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from resolver.warc.check import Check, Finding
+from resolver.warc.digests import read_claim
+from tests.resolver.warc.archives import WARC, Octets, packed, record, source_of
+
+BLOCK = b"12345"
+SHA1 = hashlib.sha1(BLOCK).digest()
+SHA256 = hashlib.sha256(BLOCK).digest()
+SHA512 = hashlib.sha512(BLOCK).digest()
+MD5 = hashlib.md5(BLOCK).digest()
+
+
+def _base32(digest: bytes) -> str:
+    return base64.b32encode(digest).decode()
+
+
+#: Ways to write a digest, and the algorithm that they name.
+WRITTEN = {
+    f"sha1:{_base32(SHA1)}": SHA1,
+    f"sha1:{_base32(SHA1).lower()}": SHA1,
+    f"SHA-1:{SHA1.hex()}": SHA1,
+    f"sha1:{base64.b64encode(SHA1).decode()}": SHA1,
+    f"sha256:{SHA256.hex().upper()}": SHA256,
+    f"sha256:{_base32(SHA256)}": SHA256,
+    f"sha256:{_base32(SHA256).rstrip('=')}": SHA256,
+    f"sha-256:{base64.b64encode(SHA256).decode().rstrip('=')}": SHA256,
+    f"sha512:{_base32(SHA512)}": SHA512,
+    f"md5:{MD5.hex()}": MD5,
+    f"md5:{_base32(MD5)}": MD5,
+}
+NONE = [
+    "",
+    "sha1",
+    "sha1:",
+    "foo:abc",
+    "sha1:xyz",
+    f"sha1:{'0' * 32}",
+    f"sha256:{SHA1.hex()}",
+    f"sha1:{'é' * 32}",
+]
+
+
+def _said(octets: bytes, most: int = 1_000_000) -> list[Finding]:
+    check = Check(most)
+    return [*check.read(Octets(octets), "file"), *check.end()]
+
+
+def _names(octets: bytes) -> list[tuple[str, bool]]:
+    return [(finding.name, finding.is_fault) for finding in _said(octets)]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_each_way_to_write_a_digest(text: str) -> None:
+    claim = read_claim(text)
+    assert claim is not None
+    assert claim.digest == WRITTEN[text]
+    assert _names(record(BLOCK, WARC_Block_Digest=text)) == []
+    assert _names(record(b"12346", WARC_Block_Digest=text)) == [("warc:digest", True)]
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_what_is_no_digest(text: str) -> None:
+    assert read_claim(text) is None
+    assert _names(record(WARC_Block_Digest=text)) == [("warc:digest-unknown", False)]
+
+
+def test_a_payload_that_differs_is_a_fault_unless_the_block_is_right() -> None:
+    wrong, right = f"sha1:{_base32(bytes(20))}", f"sha1:{_base32(SHA1)}"
+    assert _names(record(WARC_Payload_Digest=wrong)) == [("warc:digest", True)]
+    assert _names(record(WARC_Payload_Digest=wrong, WARC_Block_Digest=right)) == [("warc:digest", False)]
+
+
+def _answer(head: bytes, body: bytes, payload: bytes | None = None, **fields: str) -> bytes:
+    if payload is not None:
+        fields["WARC_Payload_Digest"] = f"sha1:{_base32(hashlib.sha1(payload).digest())}"
+    return record(
+        head + b"\r\n\r\n" + body,
+        WARC_Type="response",
+        Content_Type="application/http;msgtype=response",
+        **fields,
+    )
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked"
+CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "findings"),
+    [
+        (_answer(OK + b"Content-Length: 3", b"abc", b"abc"), []),
+        (_answer(OK + b"Content-Length: 4", b"abc"), ["warc:short"]),
+        (_answer(OK + b"Content-Length: 4", b"abc", WARC_Truncated="disconnect"), []),
+        (_answer(OK + b"Content-Length: 2", b"abc"), []),
+        (_answer(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 4", b""), []),
+        (_answer(CHUNKED, CHUNKS, b"abc"), []),  # as the standard means it
+        (_answer(CHUNKED, CHUNKS, CHUNKS), []),  # as most tools do it
+        (_answer(CHUNKED, CHUNKS, b"abd"), ["warc:digest"]),
+        (_answer(CHUNKED, CHUNKS[:-4]), ["warc:short"]),
+        (_answer(CHUNKED, b"zz\r\n"), ["warc:short"]),
+        (_answer(b"no answer", b""), []),
+        (record(b"HTTP/1.1 200 OK", WARC_Type="response", Content_Type="application/http"), []),
+        (record(b"HTTP/1.1 " + bytes(300_000), WARC_Type="response", Content_Type="application/http"), []),
+    ],
+)
+def test_answers_of_http(answer: bytes, findings: list[str]) -> None:
+    assert [name for name, _ in _names(answer)] == findings
+
+
+def test_digests_hold_however_the_block_comes() -> None:
+    """The head of an answer ends anywhere in what is read at once."""
+    for length in range(65_500, 65_560):
+        head = OK + b"X: " + b"x" * length
+        assert _names(packed(_answer(head, b"abc", b"abc"))) == []
+
+
+def test_references() -> None:
+    first = record(WARC_Concurrent_To="<urn:uuid:2>")
+    second = record(WARC_Record_ID="<urn:uuid:2>")
+    assert _names(first + second) == []  # also forwards, as wpull has them
+    assert _names(first) == [("warc:reference", False)]
+    revisit = record(b"", WARC_Type="revisit", WARC_Refers_To="<urn:uuid:1>")
+    assert [name for name, _ in _names(revisit)] == ["warc:revisit"]
+
+
+def test_references_lead_from_one_file_to_another() -> None:
+    check = Check()
+    for octets in (record(WARC_Refers_To="<urn:uuid:2>"), record(WARC_Record_ID="<urn:uuid:2>")):
+        assert list(check.read(Octets(octets), "file")) == []
+    assert list(check.end()) == []
+
+
+def test_more_records_than_are_remembered() -> None:
+    octets = b"".join(record(WARC_Record_ID=f"<{n}>", WARC_Refers_To=f"<{n + 1}>") for n in range(4))
+    (finding,) = _said(octets, most=3)
+    assert (finding.name, finding.is_fault) == ("warc:reference", False)
+    assert "not all references were looked up" in finding.message
+
+
+def test_fields_that_are_missing_twice_or_no_dates() -> None:
+    octets = record(WARC_Date="22.11.2026", WARC_Target_URI="a:\r\nWARC-Target-URI: b:")
+    messages = [finding.message for finding in _said(octets.replace(b"WARC-Type: resource\r\n", b""))]
+    assert messages == [
+        "it has no WARC-Type",
+        "its WARC-Date is no date",
+        "warc-target-uri is there more than once: the first counts",
+    ]
+
+
+#: What is wrong with each of the recorded files, beside `warc:reference`.
+RECORDED: dict[str, list[str]] = {
+    **{name: [] for name in ("file", "ftp", "gopher", "http", "news", "prospero", "wais")},
+    "foreign/wget-http": ["warc:short"] * 3,
+    "foreign/wget-ftp": [],
+    "foreign/wget-dedup": ["warc:digest"],
+    "foreign/wpull": [],
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_files(name: str) -> None:
+    check = Check()
+    found = [*check.read(source_of(f"{name}.warc.gz"), name), *check.end()]
+    assert not any(finding.is_fault for finding in found)
+    assert [each.name for each in found if each.name != "warc:reference"] == RECORDED[name]
+
+
+def test_every_damage_is_a_fault() -> None:
+    for path in (WARC / "hostile").glob("*.warc*"):
+        found = _said(path.read_bytes())
+        readable = {"one-member", "names", "bomb-body", "digest-unknown", "revisit-loop"}
+        assert any(each.is_fault for each in found) == (path.name.split(".")[0] not in readable), path.name

@@ -1,0 +1,220 @@
+"""Reading archives from one end to the other: recorded ones, damaged ones, and any octets."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from protocols.errors import LocalError
+from resolver.warc.records import Damage, Record, read_records
+from resolver.warc.stretch import AT_ONCE
+from tests.resolver.warc.archives import WARC, Kept, Octets, packed, record, source_of
+
+
+def _lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (WARC / path).read_text().splitlines()]
+
+
+def _read(octets: bytes) -> list[Record[Kept] | Damage]:
+    return list(read_records(Octets(octets), Kept))
+
+
+RECORDED = _lines("expected.jsonl")
+FILES = [each for each in RECORDED if "records" in each]
+BLOCKS = [each for each in RECORDED if "url" in each and each.get("type") not in (None, "http")]
+
+
+@pytest.mark.parametrize("told", FILES, ids=lambda told: told["file"])
+def test_recorded_files(told: dict[str, Any]) -> None:
+    found = list(read_records(source_of(told["file"]), Kept))
+    assert [type(each) for each in found] == [Record] * told["records"]
+    ends = [each.end for each in found if isinstance(each, Record)]
+    starts = [each.offset for each in found]
+    assert starts == [0, *ends[:-1]]
+    assert ends[-1] == told["octets"]
+
+
+def test_blocks_are_what_was_recorded() -> None:
+    seen = 0
+    for told in BLOCKS:
+        for found in read_records(source_of(told["file"]), Kept):
+            assert isinstance(found, Record)
+            head = found.head
+            if head.type == "resource" and (head.target, head.first("WARC-Date")) == (
+                told["url"],
+                told["date"],
+            ):
+                seen += 1
+                assert head.first("Content-Type") == told["type"]
+                assert f"sha256:{sha256(found.reader.block).hexdigest()}" == told["sha256"]
+    assert seen == len(BLOCKS) > 15
+
+
+#: What those who wrote these files said of them: a file each of wget and wpull.
+FOREIGN = {"wget-http": 32, "wget-ftp": 6, "wget-dedup": 8, "wpull": 12}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_files_of_others(name: str) -> None:
+    found = list(read_records(source_of(f"foreign/{name}.warc.gz"), Kept))
+    assert [type(each) for each in found] == [Record] * FOREIGN[name]
+
+
+@pytest.mark.parametrize("told", _lines("hostile/expected.jsonl"), ids=lambda told: told["file"])
+def test_hostile_files(told: dict[str, Any]) -> None:
+    """How many records are whole before the first that is not, where they end, and whether that is a cut."""
+    source = source_of(told["file"])
+    found = list(read_records(source, Kept))
+    damage = next((index for index, each in enumerate(found) if isinstance(each, Damage)), None)
+    whole = found[:damage]
+    assert len(whole) == told["records"]
+    assert source.most <= AT_ONCE
+    if damage is not None:
+        first = found[damage]
+        assert isinstance(first, Damage)
+        assert first.offset == told.get("good", 0)
+        if b"url-resolver" in b"".join(each.reader.block for each in whole[:1] if isinstance(each, Record)):
+            assert first.is_cut == told["cut"]
+
+
+def test_what_is_damaged_does_not_hide_what_follows() -> None:
+    records = [record(str(number).encode()) for number in range(4)]
+    members = [packed(each) for each in records]
+    broken = bytearray(members[1])
+    broken[30] ^= 0xFF
+    first, damage, *rest = _read(members[0] + bytes(broken) + members[2] + members[3])
+    assert isinstance(first, Record)
+    assert isinstance(damage, Damage)
+    assert (damage.offset, damage.resumes) == (len(members[0]), len(members[0]) + len(broken))
+    assert [each.reader.block for each in rest if isinstance(each, Record)] == [b"2", b"3"]
+
+
+def test_a_record_within_what_is_skipped() -> None:
+    """A length that is too short, in a file that is not packed."""
+    good = record()
+    found = _read(good + record(b"1234567", length="3") + good)
+    assert [type(each) for each in found] == [Record, Damage, Record]
+    assert found[2].offset == len(good) + len(record(b"1234567", length="3"))
+
+
+@pytest.mark.parametrize("begin", [AT_ONCE - 12, AT_ONCE - 3, AT_ONCE, 3 * AT_ONCE - 7])
+def test_the_next_record_is_found_across_what_is_read_at_once(begin: int) -> None:
+    for octets in (record(), packed(record())):
+        start = octets[:3] if octets[:2] == b"\x1f\x8b" else b"WARC"
+        rubbish = start + b"x" * (begin - len(start))
+        rubbish = rubbish[:-4] + b"\r\n\r\n"
+        damage, found = _read(rubbish + octets)
+        assert isinstance(damage, Damage)
+        assert (damage.resumes, found.offset) == (begin, begin)
+
+
+@pytest.mark.parametrize(
+    ("octets", "words"),
+    [
+        (b"WARC/0.18\r\n", "another version"),
+        (b"WARC/2.0\n", "another version"),
+        (packed(b"WARC/0.17\r\n"), "another version"),
+        (b"filedesc://a.arc 0.0.0.0 20261122 text/plain 76\n", "ARC"),
+        (b"\x28\xb5\x2f\xfd....\n", "zstd"),
+        (b"\x5d\x2a\x4d\x18....\n", "zstd"),
+    ],
+)
+def test_other_formats_are_named(octets: bytes, words: str) -> None:
+    with pytest.raises(LocalError, match=words):
+        _read(octets)
+
+
+@pytest.mark.parametrize(
+    ("octets", "words"),
+    [
+        (record(length="-1"), "no number"),
+        (record(length="9" * 19), "no number"),
+        (record(length="٣"), "no number"),
+        (record(length="5, 5"), "no number"),
+        (record(length="5\r\nContent-Length: 5"), "2 times"),
+        (record(WARC_X="a\0b"), "NUL"),
+        (record().replace(b"WARC-Date:", b"WARC Date:"), "no name"),
+        (record().replace(b"WARC-Date:", b"WARC-Date"), "no name"),
+        (record(WARC_X="x" * AT_ONCE), "longer than"),
+        (record(WARC_X="\r\nX: ".join("x" * 1000)), "more than 1000 lines"),
+        (record(WARC_X="\r\nX: ".join(["x" * 60_000] * 5)), "longer than"),
+        (record(length="4"), "no CR LF CR LF"),
+        (record(b"", length="5000"), "before the end of a block"),
+        (record()[:-1], "no CR LF CR LF"),
+        (packed(record()) + record(), "packed and what is not"),
+        (packed(record()) + b"x", "packed and what is not"),
+    ],
+)
+def test_a_head_that_lies(octets: bytes, words: str) -> None:
+    *_, damage = _read(octets)
+    assert isinstance(damage, Damage)
+    assert words in damage.message
+
+
+def test_what_is_taken_as_others_write_it() -> None:
+    """Line ends without CR in a head, folded fields, names in any case, octets that are no UTF-8."""
+    octets = b"WARC/1.0\nwarc-type: RESOURCE\ncontent-length: 2\nx: a\n\tb\nWARC-Target-URI: <ftp://h/\xe9>\n\nab\r\n\r\n"
+    (found,) = _read(octets)
+    assert isinstance(found, Record)
+    assert (found.head.type, bytes(found.reader.block), found.head.first("X")) == ("resource", b"ab", "a b")
+    assert found.head.target == "ftp://h/\udce9"
+
+
+def test_many_records_in_one_member() -> None:
+    found = _read(packed(record(b"a") + record(b"b")))
+    assert [each.shares for each in found if isinstance(each, Record)] == [True, False]
+    assert [each.offset for each in found] == [0, 0]
+
+
+def test_memory_does_not_depend_on_what_is_unpacked() -> None:
+    class Counting:
+        def __init__(self, head: object) -> None:
+            self.count = 0
+
+        def take(self, octets: bytes) -> None:
+            self.count += len(octets)
+
+    archive = packed(record(bytes(64 * 1_048_576)))
+    tracemalloc.start()
+    try:
+        (found,) = read_records(Octets(archive), Counting)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(found, Record)
+    assert found.reader.count == 64 * 1_048_576
+    assert peak < 1_048_576
+
+
+SAMPLES = [(WARC / name).read_bytes() for name in ("gopher.warc.gz", "hostile/names.warc")]
+
+
+@example(0, 0, 0, b"")
+@given(
+    st.integers(0, len(SAMPLES) - 1), st.integers(0, 10_000), st.integers(0, 10_000), st.binary(max_size=8)
+)
+def test_any_change_of_a_file_is_read_to_its_end(which: int, start: int, end: int, instead: bytes) -> None:
+    """Cut, doubled or changed: records and damage in order, which cover the file; and nothing is raised."""
+    octets = SAMPLES[which]
+    changed = octets[:start] + instead + octets[min(start, end) :]
+    try:
+        found = _read(changed)
+    except LocalError:
+        return  # it begins as another format does
+    offsets = [each.offset for each in found]
+    assert offsets == sorted(offsets)
+    if changed:
+        assert offsets[0] == 0
+
+
+@given(st.binary(max_size=300))
+def test_any_octets(octets: bytes) -> None:
+    for prefix in (b"", b"WARC/1.1\r\n", packed(record())):
+        for found in _read(prefix + octets):
+            assert found.offset <= len(prefix + octets)
