@@ -3,9 +3,10 @@
 
 What Python makes of such a class is compiled while it is imported, half a millisecond of source text for
 each, most of which a start never uses; and `dataclasses` itself brings Python's own compiler tools. Here the
-constructor is compiled when the first value is made, and all else is shared. Type checkers see the originals;
-so does who asks for `__dataclass_fields__`: `dataclasses.replace`, or a class of others that inherits one of
-ours. Options that nobody here uses are not there.
+first values of a class are put together field by field, its constructor is compiled when there are more than
+a few of them, and all else is shared. Type checkers see the originals; so does who asks for
+`__dataclass_fields__`: `dataclasses.replace`, or a class of others that inherits one of ours. Options that
+nobody here uses are not there.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from __future__ import annotations
 from _collections import _tuplegetter  # type: ignore[import-not-found]  # what namedtuple takes
 from operator import attrgetter
 
+from protocols import constructors
+from protocols.constructors import ABSENT
+
 TYPE_CHECKING = False  # as in typing
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field
     from dataclasses import fields as fields
@@ -24,16 +28,9 @@ if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple
 
 
-class _Absent:
-    """What stands for no default, and in a constructor for a value that a factory makes."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "<factory>"
-
-
-_ABSENT: Any = _Absent()
+#: So many values of a class are made without its constructor. To compile it costs what fifty of them do, and
+#: a command that retrieves one URL makes one to ten of each of some fifty classes.
+FEW = 16
 
 
 class Field:
@@ -56,8 +53,8 @@ class Field:
 
 def _field(
     *,
-    default: Any = _ABSENT,
-    default_factory: Any = _ABSENT,
+    default: Any = ABSENT,
+    default_factory: Any = ABSENT,
     init: bool = True,
     repr: bool = True,
     compare: bool = True,
@@ -94,9 +91,15 @@ def _dataclass(
         for name, method in _methods(namespace, every, frozen=frozen, eq=eq, repr=repr):
             namespace.setdefault(name, method)
 
+        few = FEW
+
         def _first_init(self: Any, /, *arguments: Any, **named: Any) -> None:
+            nonlocal few
+            few -= 1
+            if few >= 0 and _filled(self, owner, arguments, named):
+                return
             if owner.__init__ is _first_init:  # another thread may have been here
-                owner.__init__ = _init_of(owner)
+                owner.__init__ = _constructor_of(owner)
             owner.__init__(self, *arguments, **named)
 
         namespace.setdefault("__init__", _first_init)
@@ -109,7 +112,7 @@ def _dataclass(
 def _own_fields(namespace: dict[str, Any], kw_only: bool) -> dict[str, Field]:
     found = {}
     for name, annotation in namespace.get("__annotations__", {}).items():
-        said = namespace.get(name, _ABSENT)
+        said = namespace.get(name, ABSENT)
         each = said if isinstance(said, Field) else _field(default=said)
         each.name, each.type = name, annotation
         if each.kw_only is None:
@@ -217,52 +220,49 @@ def _replace(value: Any, /, **changes: Any) -> Any:
     return value.__class__(**changes)
 
 
-def _init_of(owner: Any) -> Callable[..., None]:
-    """The constructor, as source text: Python has no other way to one as fast as those that are written."""
-    places: list[str] = []
-    named: list[str] = []
-    lines: list[str] = []
-    known: dict[str, Any] = {"__name__": owner.__module__, "_absent": _ABSENT, "_put": object.__setattr__}
-    put = "_put(self, {0!r}, {1})" if owner.__setattr__ is _refuse_to_set else "self.{0} = {1}"
+def _filled(self: Any, owner: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Give the value its fields; false if these are not arguments of the constructor, which then says so."""
+    places, left = list(arguments[::-1]), dict(named)
+    put = object.__setattr__ if owner.__setattr__ is _refuse_to_set else setattr
     for name, each in owner.__values__.items():
-        default, value = "", name
-        if each.factory is not _ABSENT:
-            known[f"_new_{name}"], default = each.factory, " = _absent"
-            value = f"_new_{name}() if {name} is _absent else {name}" if each.init else f"_new_{name}()"
-        elif each.default is not _ABSENT:
-            known[f"_of_{name}"], default = each.default, f" = _of_{name}"
-            value = name if each.init else f"_of_{name}"
-        elif not each.init:
+        if each.init and places and not each.kw_only:
+            value = places.pop()
+        elif each.init and name in left:
+            value = left.pop(name)
+        elif each.factory is not ABSENT:
+            value = each.factory()
+        elif each.default is not ABSENT:
+            value = each.default
+        elif each.init:
+            return False
+        else:
             continue
-        if each.init:
-            (named if each.kw_only else places).append(name + default)
-        lines.append(put.format(name, value))
+        put(self, name, value)
+    if places or left:
+        return False
     if hasattr(owner, "__post_init__"):
-        lines.append("self.__post_init__()")
-    taken = ", ".join(["self", *places, *(["*", *named] if named else [])])
-    exec(f"def __init__({taken}):\n " + "\n ".join(lines or ["pass"]), known)  # noqa: S102  # names and order are those of the class
-    made: Callable[..., None] = known["__init__"]
-    made.__qualname__ = f"{owner.__qualname__}.__init__"
-    made.__annotations__ = {name: each.type for name, each in owner.__values__.items() if each.init}
-    made.__annotations__["return"] = None
-    return made
+        self.__post_init__()
+    return True
+
+
+def _constructor_of(owner: Any) -> Callable[..., None]:
+    return constructors.for_fields(owner, frozen=owner.__setattr__ is _refuse_to_set)
 
 
 class _Signature:
     """What `inspect` and `help` say of a class whose constructor nobody used so far."""
 
     def __get__(self, value: object, owner: Any) -> object:
-        from inspect import signature
-
         own = vars(owner)
         if "__signature__" not in own:  # it inherits one of ours, and has its own constructor
             raise AttributeError("__signature__")
         if "_fields" in own:
-            made = _new_of(owner).__func__
+            made = constructors.for_tuple(owner).__func__
         else:
-            made = owner.__init__ if owner.__init__.__module__ != __name__ else _init_of(owner)
-        whole = signature(made)
-        return whole.replace(parameters=list(whole.parameters.values())[1:])
+            made = owner.__init__ if owner.__init__.__module__ != __name__ else _constructor_of(owner)
+        from protocols import originals  # no start asks
+
+        return originals.signature_of(made)
 
 
 _SIGNATURE = _Signature()
@@ -275,26 +275,13 @@ class _Dataclass:
         self._name = name
 
     def __get__(self, value: object, owner: Any) -> object:
-        import dataclasses
+        from protocols import originals  # no start asks
 
         home: Any = next(each for each in owner.__mro__ if "__values__" in vars(each))
-        rows: list[Any] = [(name, each.type, _original(each)) for name, each in home.__values__.items()]
-        frozen = home.__setattr__ is _refuse_to_set
-        twin = dataclasses.make_dataclass(home.__name__, rows, frozen=frozen)
+        twin = originals.dataclass_of(home, frozen=home.__setattr__ is _refuse_to_set, absent=ABSENT)
         for name in ("__dataclass_fields__", "__dataclass_params__"):
             setattr(home, name, getattr(twin, name))
         return getattr(twin, self._name)
-
-
-def _original(each: Field) -> object:
-    import dataclasses
-
-    said: dict[str, Any] = {name: getattr(each, name) for name in ("init", "repr", "compare", "kw_only")}
-    if each.default is not _ABSENT:
-        said["default"] = each.default
-    if each.factory is not _ABSENT:
-        said["default_factory"] = each.factory
-    return dataclasses.field(**said)
 
 
 _AS_FIELDS, _AS_PARAMS = _Dataclass("__dataclass_fields__"), _Dataclass("__dataclass_params__")
@@ -313,9 +300,15 @@ class _TupleMaker(type):
         for each, method in _TUPLE.items():
             namespace.setdefault(each, method)
 
+        few = FEW
+
         def _first_new(cls: Any, /, *arguments: Any, **named: Any) -> Any:
+            nonlocal few
+            few -= 1
+            if few >= 0 and (values := _bound(owner, arguments, named)):
+                return tuple.__new__(cls, values)
             if owner.__new__ is _first_new:  # another thread may have been here
-                owner.__new__ = _new_of(owner)
+                owner.__new__ = constructors.for_tuple(owner)
             return owner.__new__(cls, *arguments, **named)
 
         namespace["__new__"] = _first_new
@@ -323,16 +316,13 @@ class _TupleMaker(type):
         return owner
 
 
-def _new_of(owner: Any) -> Any:
-    names, defaults = ", ".join(owner._fields), owner._field_defaults
-    known: dict[str, Any] = {"__name__": owner.__module__, "_tuple": tuple.__new__}
-    comma = "," if len(owner._fields) == 1 else ""
-    exec(f"def __new__(_cls, {names}):\n return _tuple(_cls, ({names}{comma}))", known)  # noqa: S102
-    made = known["__new__"]
-    made.__defaults__ = tuple(defaults.values())
-    made.__qualname__ = f"{owner.__qualname__}.__new__"
-    made.__annotations__ = owner.__annotations__
-    return staticmethod(made)
+def _bound(owner: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
+    """The value of each field; none if these are not arguments of the constructor, which then says so."""
+    left = owner._fields[len(arguments) :]
+    if len(arguments) + len(left) > len(owner._fields) or not named.keys() <= {*left}:
+        return ()
+    known = owner._field_defaults | named
+    return (*arguments, *[known[name] for name in left]) if known.keys() >= {*left} else ()
 
 
 def _make(cls: Any, values: Any) -> Any:

@@ -19,7 +19,9 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "__future__ collections contextlib datetime enum functools ipaddress itertools re types typing",
     ),
     # a start waits for every class that is made of its fields; adapters are for programs that run
-    ("protocols.values", "_collections._tuplegetter builtins.exec dataclasses inspect.signature"),
+    ("protocols.values", "_collections._tuplegetter dataclasses"),
+    ("protocols.constructors", "builtins.exec"),
+    ("protocols.originals", "dataclasses inspect"),
     ("resolver.adapters resolver.testing", "dataclasses"),
     ("protocols", "binascii operator protocols"),
     ("protocols.charset", "encodings"),

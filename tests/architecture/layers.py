@@ -16,7 +16,8 @@ def _floors(text: str) -> tuple[frozenset[str], ...]:
 #: its own, and within its own folder. What is not listed in `protocols` is a scheme. `-`: the package.
 LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
     "protocols": _floors("""
-        errors values
+        constructors errors originals
+        values
         brief charset connection filter headers instant location options
         entry
         reply
