@@ -391,9 +391,9 @@ class Resolver(SavesMany):
         except ResolveError as error:
             raise outermost(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
-        # The bound is that of most retrievals, which then need no other options.
+        # The bound is that of most retrievals of the kind, which then need no other options.
         if (options := self._wishes.get((want, prompt))) is None:
-            most = self.limits.body
+            most = self.limits.body if want == "content" else most_streamed(self.limits)
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)
         transfer = self._network.next_transfer()
         knows = learnt(options) if options.memory else 0

@@ -3,8 +3,10 @@
 By `Resolver.save` and the command, each with `sync` group and never, by `curl -Z` and by aria2, which both
 leave it to the system when what they wrote gets to the disk.
 
-The runs alternate, and what came is compared with what is served. What is not there is told. Besides: calls
-of functions for one more file, by cProfile, which do not depend on the machine.
+The runs alternate, and what came is compared with what is served. What is not there is told. Each run has a
+directory of its own, and nothing is removed before all are over: ext4 looks through the inodes of files that
+were removed within half a minute whenever it makes one, which then takes ten times as long, whoever makes it.
+Besides: calls of functions for one more file, by cProfile, which do not depend on the machine.
 
 `python -m tests.benchmarks.files [FILES [ROUNDS [AT_ONCE]]]`; `make bench`.
 """
@@ -60,14 +62,14 @@ async def save(url: str, target: str, files: int, at_once: int, sync: Sync) -> N
             nursery.start_soon(work, session)
 
 
-def calls_of_one(url: str, target: Path, at_once: int) -> float:
+def calls_of_one(url: str, folder: Path, at_once: int) -> float:
     counts: list[int] = []
-    for files in (FEW, FEW, MANY):  # the first time much is imported
+    for number, files in enumerate((FEW, FEW, MANY)):  # the first time much is imported
+        target = folder / f"calls{number}"
         target.mkdir()
         profile = cProfile.Profile()
         profile.runcall(trio.run, save, url, str(target), files, at_once, "group")
         counts.append(cast(int, pstats.Stats(profile).total_calls))  # type: ignore[attr-defined]
-        shutil.rmtree(target)
     return (counts[2] - counts[1]) / (MANY - FEW)
 
 
@@ -100,22 +102,23 @@ def commands(url: str, target: Path, files: int, at_once: int) -> Iterator[tuple
 
 
 def measure(url: str, folder: Path, contents: dict[str, bytes], rounds: int, at_once: int) -> None:
-    target = folder / "target"
     taken: dict[str, list[tuple[float, float]]] = {}
-    for _ in range(rounds):
+    for number in range(rounds):
+        target = folder / f"target{number}"
         for name, words, made_by in commands(url, target, len(contents), at_once):
             target.mkdir()
+            os.sync()  # what others left to be written is not paid for by this one
             begun, before = time.perf_counter(), os.times()
             subprocess.run(words, env=made_by.environment, check=True, stderr=subprocess.DEVNULL)
             taken.setdefault(name, []).append((time.perf_counter() - begun, processor(before)))
             came = {path.name: path.read_bytes() for path in target.iterdir()}
             assert came == contents, f"{name} has not saved what is served"
-            shutil.rmtree(target)
+            target.rename(folder / f"{number} {name}")
     for name, runs in taken.items():
         wall, busy = (statistics.median(column) for column in zip(*runs, strict=True))
         rate, each = len(contents) / wall, busy / len(contents) * 1_000
         print(f"{rate:8,.0f} files/s {each:6.2f} ms of the processor each  {name}")
-    print(f"{calls_of_one(url, target, at_once):8,.0f} calls for one more file by Resolver.save")
+    print(f"{calls_of_one(url, folder, at_once):8,.0f} calls for one more file by Resolver.save")
 
 
 def main(files: int = FILES, rounds: int = ROUNDS, at_once: int = AT_ONCE) -> None:
