@@ -14,7 +14,7 @@ from resolver.window.pages.text import PART, Run, runs_of
 from resolver.window.pages.words import Fact, octets, text_of
 
 #: What a reader looks at first; everything else is among all headers.
-_FIRST = ("from", "to", "cc", "date", "newsgroups", "followup-to", "subject")
+_FIRST = ("from", "to", "cc", "date", "newsgroups", "followup-to")
 #: Fields that are told: what has more was written to be read by nobody.
 _MOST_FIELDS = 1_000
 #: Parts of text that are shown one below the other, and characters of all of them.

@@ -12,8 +12,9 @@ from resolver.window.pages.words import line_of
 
 #: Characters of a URL around the place.
 _AROUND = 100
-#: What is pointed at as a whole: escapes side by side, a number, else one character.
-_WHOLE = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,8}|[0-9]{1,8}|.", re.DOTALL)
+#: What is pointed at as a whole: escapes side by side, a number, a hidden
+#: password, else one character.
+_WHOLE = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,8}|[0-9]{1,8}|[*]{4}|.", re.DOTALL)
 
 
 class Pointed(NamedTuple):
@@ -43,8 +44,8 @@ def _words(place: int, end: int, length: int) -> str:
     if place >= length:
         return "at the end"
     if end - place == 1:
-        return f"octet {place + 1}"
-    return f"octets {place + 1} to {end}"
+        return f"position {place}"
+    return f"positions {place} to {end - 1}"
 
 
 def _cells(text: str) -> int:

@@ -19,7 +19,7 @@ from resolver.window.pages.page import Page, Place, Query
 from resolver.window.pages.results import results_page
 from resolver.window.pages.service import service_page
 from resolver.window.pages.signatures import media_type_of
-from resolver.window.pages.words import facts_of
+from resolver.window.pages.words import Fact, facts_of
 
 #: Keeps octets for the content port: the octets, a media type of ours, a name, and whether they may be looked
 #: at there (True) or saved only; gives the address.
@@ -46,6 +46,7 @@ def page_of(response: Response, url: Url, query: Query, place: Place, keep: Keep
 
 def _listing(response: Response, url: Url, query: Query, place: Place) -> Page:
     entries, extra = response.entries or (), response.extra or {}
+    title = response.title or _heading(url)
     if response.kind is Kind.GROUP:
         return group_page(entries, query, place, extra=extra, findings=response.findings)
     if response.kind is Kind.SEARCH or "hits" in extra:
@@ -55,16 +56,16 @@ def _listing(response: Response, url: Url, query: Query, place: Place) -> Page:
             entries,
             query,
             place,
-            title=response.title or str(database or place.url),
+            title=response.title or str(database or title),
             words=str(words or "").encode("latin-1", "replace").decode("utf-8", "replace"),
             search=url.text,
             findings=response.findings,
             description="" if "hits" in extra else decode_text(response.content, response.charset),
         )
     if "gophertype" in url.components():
-        return menu_page(entries, query, place, findings=response.findings, title=response.title)
+        return menu_page(entries, query, place, findings=response.findings, title=title)
     return directory_page(
-        entries, query, place, title=response.title, findings=response.findings, known=facts_of(response)
+        entries, query, place, title=title, findings=response.findings, known=_of_listing(response)
     )
 
 
@@ -86,6 +87,17 @@ def _thread(url: Url, place: Place) -> str | None:
     """The group of an article that was asked for in one."""
     group = None if url.components().get("group") is None else parent_of(url)
     return None if group is None else place.href(group)
+
+
+def _of_listing(response: Response) -> list[Fact]:
+    """Nobody asks how a listing is written."""
+    return [fact for fact in facts_of(response) if fact.name in ("modified",)]
+
+
+def _heading(url: Url) -> str | None:
+    """The name of the thing, or the host that it is the top of."""
+    crumbs = crumbs_of(url, str)
+    return crumbs[-1].text.rpartition("://")[2] if crumbs else None
 
 
 def _name(url: Url) -> str:

@@ -14,6 +14,7 @@ from protocols.values import replace
 from resolver import registry
 from resolver.url import build, parse
 from resolver.window.pages.page import Crumb
+from resolver.window.pages.words import line_of
 
 #: Segments that are shown; what lies between the first and the last of more is left out.
 _MOST = 12
@@ -50,12 +51,13 @@ def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Crumb]
     yield Crumb(text[:start], _step(text[: start + 1], tree, href))
     at = start + 1
     if "gophertype" in parse(text).components():
-        at += 1  # the type is none of the names
+        at += 1  # the type is none of the names, nor is what is asked of the item
+        end = next((found for found in [text.find("%09", at, end)] if found >= 0), end)
     while at < end:
         slash = text.find("/", at, end)
         stop = end if slash < 0 else slash
         if stop > at:
-            name = decode(text[at:stop]).decode("utf-8", "replace")
+            name = line_of(decode(text[at:stop]).decode("utf-8", "replace"))
             yield Crumb(name, _step(text[:stop], tree, href))
         at = stop + 1
 

@@ -92,7 +92,7 @@ def error_page(
         "flag": (error.flag or "") if isinstance(error, Refused) else None,
         "pointed": where,
         "known": _known(error),
-        "said_by": error.text if isinstance(error, Declined) else "",
+        "said_by": error.text if isinstance(error, Declined) and error.text not in error.message else "",
         "again": None if refused else place.path,
         "parent": None if parent is None else place.href(parent),
         "parent_url": parent,

@@ -22,6 +22,7 @@ class _Words(HTMLParser):
         self.found: list[str] = []
         self._unread = 0
         self._kept = 0
+        self._links: list[str] = []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self._unread += _UNREAD.fullmatch(tag) is not None
@@ -32,22 +33,29 @@ class _Words(HTMLParser):
         said = dict(attributes)
         if tag == "img" and said.get("alt"):
             self.found.append(f"[{said['alt']}]")
-        href = said.get("href") or ""
-        if tag == "a" and ":" in href and not self._unread:
-            self.found.append(f"<{_BLANKS.sub('', href)}> ")
+        if tag == "a":
+            self._links.append(_BLANKS.sub("", said.get("href") or ""))
 
     def handle_endtag(self, tag: str) -> None:
         self._unread = max(0, self._unread - (_UNREAD.fullmatch(tag) is not None))
         self._kept = max(0, self._kept - (tag == "pre"))
         self._break(tag)
+        if tag == "a" and self._links and ":" in (href := self._links.pop()) and not self._unread:
+            self.found.append(f" <{href}>")
 
     def _break(self, tag: str) -> None:
         if _LINES.fullmatch(tag):
             self.found.append("\n\n" if _PARAGRAPHS.fullmatch(tag) else "\n")
 
     def handle_data(self, data: str) -> None:
-        if not self._unread:
-            self.found.append(data if self._kept else _BLANKS.sub(" ", data))
+        if self._unread:
+            return
+        if not self._kept:
+            data = _BLANKS.sub(" ", data)
+            if not self.found or self.found[-1].endswith(("\n", " ")):
+                data = data.removeprefix(" ")
+        if data:
+            self.found.append(data)
 
 
 def text_of_markup(markup: str) -> str:
@@ -58,5 +66,5 @@ def text_of_markup(markup: str) -> str:
         words.close()
     except AssertionError:  # Python's parser, of declarations that nobody writes
         return markup
-    text = re.sub(r"[ \t]*\n[ \t]*", "\n", "".join(words.found))
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
+    text = re.sub(r"[ \t]+\n", "\n", "".join(words.found))
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")

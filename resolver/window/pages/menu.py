@@ -3,6 +3,7 @@ forms that an item comes in as a choice. What cannot be opened says by which rul
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -52,12 +53,15 @@ _ICONS = {
 }
 #: Forms of one item that are offered beside it.
 _MOST_VIEWS = 20
+#: Blanks side by side in a line, or strokes: what would be nothing if its lines were broken.
+_DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
 #: Below so many items nobody looks for one by its name.
 _FEW = 50
 
 
 class Item(NamedTuple):
-    """One item, or lines of prose side by side (`prose`). `search` is the URL that is asked for the words of
+    """One item, or lines of prose side by side (`prose`), which are `drawn` if
+    their blanks matter. `search` is the URL that is asked for the words of
     the person; `advice` is a command to run; `cannot` says why it leads nowhere."""
 
     number: int
@@ -66,6 +70,7 @@ class Item(NamedTuple):
     name: str
     href: str | None = None
     prose: str = ""
+    drawn: bool = False
     search: str = ""
     form: bool = False
     advice: str = ""
@@ -113,12 +118,16 @@ def _joined(items: Iterable[Item]) -> Iterator[Item]:
             held = held._replace(prose=f"{held.prose}\n{item.prose}")
             continue
         if held is not None:
-            yield held
+            yield _seen(held)
         held = None if item.kind else item
         if item.kind:
             yield item
     if held is not None:
-        yield held
+        yield _seen(held)
+
+
+def _seen(item: Item) -> Item:
+    return item._replace(drawn=_DRAWN.search(item.prose) is not None)
 
 
 def _item(number: int, entry: Entry, place: Place, judge: Callable[[Entry], Verdict] | None) -> Item:
@@ -134,7 +143,8 @@ def _item(number: int, entry: Entry, place: Place, judge: Callable[[Entry], Verd
     item = Item(number, what or KINDS[entry.kind], icon, entry.name, details=tuple(_details(entry)))
     if entry.url is None:
         return item._replace(cannot=text_of(entry.extra, "unusable"))
-    if judge is not None and (verdict := judge(entry)).action == "refuse":
+    advised = entry.kind is Kind.SERVICE  # nobody follows it from here, whatever it is
+    if judge is not None and not advised and (verdict := judge(entry)).action == "refuse":
         first = verdict.decisions[0]
         return item._replace(cannot=f"{first.detail} ({first.rule})")
     return _usable(item, entry, entry.url, place)

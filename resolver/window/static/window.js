@@ -20,3 +20,16 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
+
+// Schemes that this browser may hand over: it asks the person itself, and refuses what it does not know.
+for (const button of document.querySelectorAll('[data-handlers] button[name="handler"]')) {
+  button.addEventListener("click", () => {
+    const template = location.origin + button.closest("[data-handlers]").dataset.handlers;
+    try {
+      navigator.registerProtocolHandler(button.value, template);
+    } catch {
+      button.disabled = true;
+      button.textContent += ": this browser does not take it";
+    }
+  });
+}

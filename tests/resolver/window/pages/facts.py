@@ -33,6 +33,17 @@ from resolver.window.pages.group import group_page
 from resolver.window.pages.look import look_page
 from resolver.window.pages.mail import mail_page
 from resolver.window.pages.menu import menu_page
+from resolver.window.pages.own import (
+    Opened,
+    Rule,
+    Transfer,
+    bookmarks_page,
+    help_page,
+    history_page,
+    settings_page,
+    start_page,
+    transfers_page,
+)
 from resolver.window.pages.page import Page, Query
 from resolver.window.pages.results import results_page
 from resolver.window.pages.service import service_page
@@ -243,6 +254,21 @@ PAGES: Mapping[str, Callable[[str], Page]] = {
     "not found": lambda text: error(text, NotFound),
     "login": lambda text: error(text, LoginRequired),
     "later": lambda text: error(text, TryLater),
+    "start": lambda text: start_page(
+        place(text), [Opened(text, text, NOW), Opened(text, "")], [(text, text)]
+    ),
+    "history": lambda text: history_page(place(text), [Opened(text, text, NOW)]),
+    "history, empty": lambda text: history_page(place(text), []),
+    "bookmarks": lambda text: bookmarks_page(place(text), [Opened(text, text, NOW)], text),
+    "transfers": lambda text: transfers_page(
+        place(text),
+        [
+            Transfer(number, text, text, state, 5, 10, 3.0, text, (text,), text)
+            for number, state in enumerate(("waiting", "running", "paused", "done", "failed"))
+        ],
+    ),
+    "settings": lambda text: settings_page([Fact(text, text)], [text]),
+    "help": lambda text: help_page([Rule("S04", text, (text,))], {5: text}),
     "refused": lambda text: error_page(
         Refused(text, text, flag=text, position=3), text, text, place(text), parent=text
     ),

@@ -1,0 +1,159 @@
+"""Pages that are about no URL: where to start, what was opened, what is kept, what is being saved, what holds
+here, and what the words mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from protocols.values import NamedTuple
+from resolver.window.pages.page import Page, Place
+from resolver.window.pages.words import Fact, octets
+
+#: Of what was opened, what the first page shows.
+_LATELY = 10
+
+
+class Opened(NamedTuple):
+    """A URL (redacted) that was opened or kept, what its page is called, and when that was."""
+
+    url: str
+    title: str
+    when: datetime | None = None
+
+
+class Rule(NamedTuple):
+    """A rule of the policy in a sentence, and the options that make it milder."""
+
+    name: str
+    sentence: str
+    options: Sequence[str] = ()
+
+
+class Transfer(NamedTuple):
+    """One file that is saved, or was. `state` is waiting, running, paused, done or failed; `number` is how
+    its buttons name it. `expected` is None where nobody announced a size; `rate` is in octets a second."""
+
+    number: int
+    name: str
+    url: str
+    state: str
+    received: int
+    expected: int | None = None
+    rate: float | None = None
+    digest: str = ""
+    verified: Sequence[str] = ()
+    error: str = ""
+
+
+class Listed(NamedTuple):
+    """A row of a list of URLs."""
+
+    href: str
+    url: str
+    title: str
+    date: str
+    moment: str
+
+
+class Shown(NamedTuple):
+    """A transfer in words, and the buttons that it has."""
+
+    number: int
+    name: str
+    url: str
+    href: str
+    state: str
+    amount: str
+    percent: int | None
+    rate: str
+    proofs: str
+    error: str
+    buttons: tuple[tuple[str, str], ...]
+
+
+_BUTTONS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "waiting": (("stop", "stop"),),
+    "running": (("pause", "pause"), ("stop", "stop")),
+    "paused": (("resume", "go on"), ("stop", "stop")),
+    "failed": (("resume", "go on"),),
+    "done": (),
+}
+
+
+def start_page(place: Place, lately: Sequence[Opened] = (), schemes: Sequence[tuple[str, str]] = ()) -> Page:
+    """Where a person begins. `schemes` are those that are resolved here, and what their URLs name."""
+    values = {"lately": _lines(lately[:_LATELY], place), "schemes": list(schemes)}
+    return Page("start.html", "resolve", 200, values)
+
+
+def history_page(place: Place, opened: Sequence[Opened]) -> Page:
+    """The newest first, as they are given."""
+    return Page("history.html", "History", 200, {"lines": _lines(opened, place)})
+
+
+def bookmarks_page(place: Place, kept: Sequence[Opened], address: str = "") -> Page:
+    """`address` is a URL that may be kept, if the person came from its page."""
+    values = {"lines": _lines(kept, place), "address": address}
+    return Page("bookmarks.html", "Bookmarks", 200, values)
+
+
+def transfers_page(place: Place, transfers: Sequence[Transfer]) -> Page:
+    """The page asks again every few seconds as long as something runs, where no script does."""
+    values = {
+        "transfers": [_transfer(each, place) for each in transfers],
+        "runs": any(each.state in ("waiting", "running") for each in transfers),
+    }
+    return Page("transfers.html", "Transfers", 200, values)
+
+
+def settings_page(rows: Iterable[Fact], handlers: Sequence[str] = ()) -> Page:
+    """What holds here, and where it is from; `handlers` are the schemes that this browser may be asked to
+    hand over."""
+    return Page("settings.html", "Settings", 200, {"rows": list(rows), "handlers": list(handlers)})
+
+
+def help_page(rules: Sequence[Rule], statuses: Mapping[int, str]) -> Page:
+    values = {"rules": list(rules), "statuses": list(statuses.items())}
+    return Page("help.html", "Help", 200, values)
+
+
+def _lines(opened: Iterable[Opened], place: Place) -> list[Listed]:
+    return [
+        Listed(
+            place.look(each.url),
+            each.url,
+            "" if each.title == each.url else each.title,
+            "" if each.when is None else f"{each.when:%Y-%m-%d %H:%M}",
+            "" if each.when is None else each.when.isoformat(),
+        )
+        for each in opened
+    ]
+
+
+def _transfer(one: Transfer, place: Place) -> Shown:
+    of = "" if one.expected is None else f" of {one.expected:,}"
+    percent = None
+    if one.expected and one.state != "done":
+        percent = min(100, one.received * 100 // one.expected)
+    return Shown(
+        one.number,
+        one.name,
+        one.url,
+        place.look(one.url),
+        one.state,
+        octets(one.received) if one.state == "done" else f"{one.received:,}{of} octets",
+        percent,
+        "" if one.rate is None or one.state != "running" else _rate(one.rate),
+        ", ".join([*([one.digest] if one.digest else []), *one.verified]),
+        one.error,
+        _BUTTONS.get(one.state, ()),
+    )
+
+
+def _rate(rate: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if rate < 1000:
+            return f"{rate:.0f} {unit}/s" if unit == "B" else f"{rate:.1f} {unit}/s"
+        rate /= 1000
+    return f"{rate:.1f} GB/s"
