@@ -73,8 +73,8 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
         return None
     host, port, colon = known
     if port is not None:
-        text.places.append(Place("port", start + colon + 1, end))
-    text.places.append(Place("host", start, start + colon))
+        text.places += (Place("port", start + colon + 1, end),)
+    text.places += (Place("host", start, start + colon),)
     default = text.default_port or 0
     login = Login(user=None, password=None, host=host, port=port, default_port=default, zone=None)
     return login, end

@@ -8,9 +8,11 @@ parsing a URL needs nothing else, and a command that only parses should start as
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from functools import cache
 from itertools import chain
-from typing import Literal, TypeAlias, cast
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias, cast
 
 from protocols.values import NamedTuple, dataclass, field, fields
 
@@ -155,12 +157,14 @@ class Url:
         that a scheme need not tell them and cannot forget one."""
         found: list[Word] = []
         kind: type = type(self)
-        for name in _sent(kind):
-            if (value := getattr(self, name)) is None:
-                continue
-            if isinstance(value, bytes):
-                found.append(Word(name, name, value))
-            elif not isinstance(value, int):
+        names, values_of = _sent(kind)
+        for name, value in zip(names, values_of(self), strict=True):
+            of = type(value)  # most are just one of these, and each call counts
+            if of is bytes:
+                found += (Word(name, name, value),)
+            elif of is str:
+                found += (Word(name, name, value.encode("utf-8", "surrogatepass"), True),)
+            elif value is not None and of is not int:
                 found += _words(name, name, value)
         return found
 
@@ -199,8 +203,12 @@ _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
 
 
 @cache  # there are no more than classes of URLs
-def _sent(kind: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
+def _sent(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[Any, ...]]]:
+    """The names of what could be, and what gives their values."""
+    names = tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
+    return names, attrgetter(*names) if len(names) > 1 else lambda url: tuple(
+        [getattr(url, name) for name in names]
+    )
 
 
 def _words(component: str, name: str, value: object) -> list[Word]:
@@ -269,5 +277,5 @@ class UrlText:
 
     def cut(self, name: str, start: int, end: int) -> str:
         """The component `name` as written, `text[start:end]`; its place is kept."""
-        self.places.append(Place(name, start, end))
+        self.places += (Place(name, start, end),)
         return self.text[start:end]

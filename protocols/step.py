@@ -107,7 +107,8 @@ class EndResponse(Bare):
 
 class Keep(NamedTuple):
     """All that was asked for on an acquired connection has been read: it is kept on leaving, with `state` for
-    the dialogue to come, whatever this one comes to; but not where octets are left on it that nobody read."""
+    the dialogue to come, whatever this one comes to; but not where octets are left on it that nobody read.
+    Answered with how many these are."""
 
     state: object = None
 

@@ -33,7 +33,7 @@ from protocols.wire import Rest
 #: What waits for something, or may be done twice.
 _REPEATABLE = (Hear, Peek, StartResponse, StartRequest, CloseData, Note, Rest)
 #: What is not done but taken.
-_OF_THE_BODY = (Begin, Give, Pass)
+_OF_THE_BODY = frozenset({Begin, Give, Pass})
 
 
 class Conversation:
@@ -175,7 +175,7 @@ class Conversation:
                 if done.value is not None:
                     self._performer.keep(done.value)
                 return None
-            if isinstance(step, _OF_THE_BODY):
+            if type(step) in _OF_THE_BODY:
                 return step
             self._broken_off = step
             try:

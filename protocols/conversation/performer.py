@@ -140,7 +140,7 @@ class Performer:
             case EndResponse():
                 self.slot.end_response()
             case Keep(state=state):
-                self.keep(state)
+                return self.keep(state)
             case OpenFile(segments=segments):
                 return await self._open_file(segments)
             case ReadNames():
@@ -227,17 +227,20 @@ class Performer:
             case "file":
                 return FileSource(self.file, step.begin), Buffer()
 
-    def keep(self, state: object) -> None:
+    def keep(self, state: object) -> int:
         """The connection is in order: one that was acquired is kept on leaving, unless something came on it
-        that nobody read."""
-        if self._pooled is not None and not self.buffer and not self.buffer.at_end:
+        that nobody read. How many octets did."""
+        waiting = len(self.buffer)
+        if self._pooled is not None and not waiting and not self.buffer.at_end:
             self._pooled.keep(state)
+        return waiting
 
     def _skim(self, reader: Reader[T]) -> T | None:
         try:
             next(reader(self.buffer))
         except StopIteration as done:
-            return cast(T, done.value)
+            value: T = done.value
+            return value
         return None
 
     async def _turn(self, step: StartTls | StartPacking) -> None:
@@ -300,7 +303,8 @@ class Performer:
                 needs = next(self._waiting)
             except StopIteration as done:
                 self._waiting = None
-                return cast(T, done.value)
+                value: T = done.value
+                return value
             except ResolveError:
                 self._waiting = None
                 raise
@@ -312,7 +316,8 @@ class Performer:
             try:
                 needs = next(looking)
             except StopIteration as done:
-                return cast(T, done.value)
+                value: T = done.value
+                return value
             assert needs is REST or not self.buffer.is_all, "a reader looks for more behind all that comes"
             try:
                 await self._go_for(needs)

@@ -65,14 +65,11 @@ class Answer(NamedTuple):
             raise Truncated(message, received=passed.octets)
 
     def _leave(self, findings: list[Finding]) -> Dialogue[None]:
-        if isinstance(self.exchange, Exchange):
-            surplus = yield Skim(count_waiting)
-            if surplus:
-                detail = f"{surplus} octets came behind the end of the answer"
-                findings.append(Finding("http:surplus", "warn", detail))
-                return
-        if self.exchange.reusable:
-            yield Keep(self.exchange.state)
+        exchange = self.exchange
+        surplus = (yield Keep(exchange.state)) if exchange.reusable else (yield Skim(count_waiting))
+        if surplus and isinstance(exchange, Exchange):
+            detail = f"{surplus} octets came behind the end of the answer"
+            findings.append(Finding("http:surplus", "warn", detail))
 
 
 def _give_chunks(exchange: Exchange, decoding: Decoding | None) -> Dialogue[None]:

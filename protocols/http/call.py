@@ -18,7 +18,19 @@ from protocols.http.framed_exchange import FramedExchange, header_section
 from protocols.http.head import Head
 from protocols.http.request import Request
 from protocols.options import Frames, Limits, Options, Via
-from protocols.step import Acquire, Connect, Dialogue, Keep, Random, RequestAgreed, Say, Unless, Upload, hear
+from protocols.step import (
+    Acquire,
+    Connect,
+    Dialogue,
+    Hear,
+    Keep,
+    Random,
+    RequestAgreed,
+    Say,
+    Unless,
+    Upload,
+    hear,
+)
 
 _IDEAL = Head(200, "OK", ())
 #: From this status on nobody waits for the rest of a request.
@@ -32,8 +44,8 @@ _UNGUESSABLE = 16
 def perform(request: Request, options: Options, limits: Limits, *, tls: bool) -> Dialogue[Answer]:
     """Raises `Refused` (S02) for what cannot be sent, before anything is opened."""
     if options.via is None:
-        return (yield from _perform(request, options, limits, tls=tls))
-    return (yield from _perform_by_proxy(request, options.via, options, limits))
+        return _perform(request, options, limits, tls=tls)
+    return _perform_by_proxy(request, options.via, options, limits)
 
 
 def _perform_by_proxy(request: Request, via: Via, options: Options, limits: Limits) -> Dialogue[Answer]:
@@ -53,7 +65,9 @@ def _perform_by_proxy(request: Request, via: Via, options: Options, limits: Limi
 
 def _perform(request: Request, options: Options, limits: Limits, *, tls: bool) -> Dialogue[Answer]:
     call = _Call(request, limits)
-    used = yield from _acquire(request, options, tls)
+    used = yield Acquire(request.pool_key, tls=tls)
+    if options.http2 is None and _frames_of(used) is not None:
+        used = yield from _acquire_another(request, used, tls)
     try:
         return (yield from _exchange(call, request, options, limits, used, tls))
     except Disconnected:
@@ -63,13 +77,10 @@ def _perform(request: Request, options: Options, limits: Limits, *, tls: bool) -
     return (yield from _exchange(_Call(request, limits), request, options, limits, None, tls))
 
 
-def _acquire(request: Request, options: Options, tls: bool) -> Dialogue[object | None]:
+def _acquire_another(request: Request, used: object | None, tls: bool) -> Dialogue[object | None]:
     """One that speaks in frames goes back to those who do, where nobody is to speak so."""
-    used = yield Acquire(request.pool_key, tls=tls)
-    if options.http2 is None and _frames_of(used) is not None:
-        yield Keep(used)
-        used = yield Acquire((request.pool_key, "not in frames"), tls=tls)
-    return used
+    yield Keep(used)
+    return (yield Acquire((request.pool_key, "not in frames"), tls=tls))
 
 
 def _frames_of(used: object | None) -> Frames | None:
@@ -102,26 +113,30 @@ class _Call:
             self._lines += tuple(line for line in encoded if line.octets)
 
     def hear_head(self) -> Dialogue[Head]:
-        early = yield from self._say()
-        return early or (yield from hear(self.exchange.read_head, "status line and headers", _IDEAL))
-
-    def _say(self) -> Dialogue[Head | None]:
-        """Send the request. The head of an answer that came before all of it was gone and made the rest
+        """Send the request. The head of an answer that came before all of it was gone makes the rest
         pointless: the peer may leave without reading that."""
-        unless = Unless(self.exchange.read_head, _says_no)
         early: object | None = None
         try:
-            if not isinstance(self._body, bytes):
-                early = yield Upload(self._lines, self._body, self.exchange.encode_piece, unless)
-            elif sum(len(line.octets) for line in self._lines) > AT_ONCE:
-                early = yield Say(self._lines, unless)
-            else:
-                yield Say(self._lines)
+            early = yield self._saying()
         except Disconnected:
             self.exchange.cut_off()  # it may have said why before it went
         if early is not None:
             self.exchange.cut_off()
-        return cast("Head | None", early)
+            return cast(Head, early)
+        return cast(Head, (yield Hear(self.exchange.read_head, "status line and headers", _IDEAL)))
+
+    def _saying(self) -> Say | Upload:
+        if not isinstance(self._body, bytes):
+            return Upload(self._lines, self._body, self.exchange.encode_piece, self._unless)
+        if self.exchange.is_plain and len(self.exchange.line.octets) <= AT_ONCE:
+            return Say(self._lines)
+        if sum(len(line.octets) for line in self._lines) > AT_ONCE:
+            return Say(self._lines, self._unless)
+        return Say(self._lines)
+
+    @property
+    def _unless(self) -> Unless[Head]:
+        return Unless(self.exchange.read_head, _says_no)
 
 
 def _says_no(head: Head) -> bool:

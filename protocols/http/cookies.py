@@ -245,6 +245,6 @@ def _overlap(one: str, other: str) -> bool:
 
 def jar_of(memory: dict[str, object]) -> Jar:
     """The run's own."""
-    held = memory.setdefault(MEMORY, Jar())
+    held = memory.get(MEMORY) or memory.setdefault(MEMORY, Jar())
     assert isinstance(held, Jar)
     return held

@@ -36,7 +36,7 @@ def parse_date(text: str) -> datetime | None:
     """The moment in UTC, or None for what is no date: a fact is lost, nothing else."""
     for form in _FORMS:
         if found := form.fullmatch(text):
-            return _moment({name: value.strip() for name, value in found.groupdict().items()})
+            return _moment(found.groupdict())
     return None
 
 
@@ -44,7 +44,7 @@ def _moment(parts: dict[str, str]) -> datetime | None:
     year = int(parts["year"])
     if len(parts["year"]) == 2:
         year += 1900 if year >= _CENTURY_TURN else 2000
-    second = min(int(parts["second"]), 59)  # a leap second, which datetime has no room for
+    second = int(parts["second"])
     try:
         return datetime(
             year,
@@ -52,7 +52,7 @@ def _moment(parts: dict[str, str]) -> datetime | None:
             int(parts["day"]),
             int(parts["hour"]),
             int(parts["minute"]),
-            second,
+            59 if second > 59 else second,  # a leap second, which datetime has no room for
             tzinfo=UTC,
         )
     except ValueError:

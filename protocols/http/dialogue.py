@@ -26,6 +26,7 @@ _OK = 200
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
 _NOT_MODIFIED = 304
+_REDIRECT = Note("a redirect would be judged by the policy and followed as a retrieval of its own")
 #: The object ends before the part that was asked for begins.
 _NO_SUCH_PART = 416
 
@@ -44,7 +45,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     if options.start and options.stop is None and not _goes_on(answered.head, options.start):
         whole = compose(url, replace(options, start=0), accepted(options))
         answered = yield from login.perform(whole)
-    yield Note("a redirect would be judged by the policy and followed as a retrieval of its own")
+    yield _REDIRECT
     yield from _settle(answered, url, options, limits, login.findings)
 
 

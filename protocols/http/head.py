@@ -47,8 +47,15 @@ class Head(NamedTuple):
         found: list[str] = []
         for field, value in self.fields:
             if field == name:
-                found.append(value)
+                found += (value,)
         return found
+
+    def first(self, name: str) -> str:
+        """The value of the first field of that name; empty where there is none."""
+        for field, value in self.fields:
+            if field == name:
+                return value
+        return ""
 
     @property
     def shown(self) -> str:
@@ -58,13 +65,13 @@ class Head(NamedTuple):
     @property
     def media_type(self) -> str | None:
         """Type and subtype in lower case, None where none can be read."""
-        essence = "".join(self.values("content-type")[:1]).partition(";")[0].strip()
+        essence = self.first("content-type").partition(";")[0].strip()
         return essence.lower() if _ESSENCE.fullmatch(essence) else None
 
     @property
     def charset(self) -> str | None:
         """The charset parameter, as written."""
-        found = _PARAMETER.search("".join(self.values("content-type")[:1]))
+        found = _PARAMETER.search(self.first("content-type"))
         return None if found is None else (found[1] or found[2] or None)
 
     @property

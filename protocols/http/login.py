@@ -58,6 +58,13 @@ class Sessions:
             self.held.popitem(last=False)
 
 
+def _sessions_of(memory: dict[str, object]) -> Sessions:
+    """The run's own."""
+    held = memory.get("http logins") or memory.setdefault("http logins", Sessions())
+    assert isinstance(held, Sessions)
+    return held
+
+
 class Login:
     """One retrieval's way through. `findings` are for its reply."""
 
@@ -69,7 +76,7 @@ class Login:
         own_cookies = bool(options.headers) and has_field(options.headers, b"cookie")
         self._jar = None if own_cookies else jar_of(options.memory)
         self._credentials: Credentials | None = None
-        self._sessions = cast(Sessions, options.memory.setdefault("http logins", Sessions()))
+        self._sessions = _sessions_of(options.memory)
         self._sent: Sent = "nothing"
         self._stale = 0
         self.findings: list[Finding] = []
@@ -97,23 +104,24 @@ class Login:
 
         Raises `AccessDenied` where that was not taken, `Declined` where the server wants what we cannot give.
         """
-        answer = yield from self._perform(self._signed(request))
-        while answer.head.status == _CHALLENGED and not self._own:
+        while True:
+            asked = self._with_cookies(self._signed(request))
+            answer = yield from perform(asked, self._options, self._limits, tls=self._url.secured)
+            if self._jar is not None:
+                self._jar.take(answer.head, self._url, self._options.suffix_of)
+            if answer.head.status != _CHALLENGED or self._own:
+                break
             if not (yield from self._can_answer(answer, request)):
                 return answer
-            answer = yield from self._perform(self._signed(request))
-        self._check_server(answer.head, request)
+        if self._sent == "digest":
+            self._check_server(answer.head, request)
         return answer
 
-    def _perform(self, request: Request) -> Dialogue[Answer]:
-        """With the cookies of the run, unless the caller set some himself."""
-        if self._jar is None:
-            return (yield from perform(request, self._options, self._limits, tls=self._url.secured))
-        if self._jar.cookies and (value := self._jar.header(self._url)):
-            request = request._replace(headers=(*request.headers, (b"Cookie", value)))
-        answer = yield from perform(request, self._options, self._limits, tls=self._url.secured)
-        self._jar.take(answer.head, self._url, self._options.suffix_of)
-        return answer
+    def _with_cookies(self, request: Request) -> Request:
+        """With those of the run, unless the caller set some himself."""
+        if self._jar is None or not self._jar.cookies or not (value := self._jar.header(self._url)):
+            return request
+        return request._replace(headers=(*request.headers, (b"Cookie", value)))
 
     def _signed(self, request: Request) -> Request:
         """The request with what proves who asks, as far as that is known."""
@@ -174,7 +182,7 @@ class Login:
     def _check_server(self, head: Head, request: Request) -> None:
         """What the server says of itself where Digest was sent: a proof, and the next nonce."""
         fields = head.values("authentication-info")
-        if self._sent != "digest" or not fields or self._credentials is None:
+        if not fields or self._credentials is None:
             return
         from protocols.http.challenge import parse_challenges
 

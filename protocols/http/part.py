@@ -43,7 +43,7 @@ def conditions(held: Validators) -> dict[bytes, bytes]:
 
 def strong_etag(head: Head) -> str | None:
     """The entity tag, if it tells one octet from another (8.8.1)."""
-    tag = "".join(head.values("etag")[:1])
+    tag = head.first("etag")
     return tag if _STRONG.fullmatch(tag) else None
 
 

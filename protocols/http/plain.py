@@ -22,8 +22,9 @@ _VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 #: The lines of a request that says nothing of its framing or its connection.
 _REQUEST = re.compile(
     rf"(?:GET|HEAD) [!-~]+ HTTP/1\.1\nHost: {_VALUE}(?:\n"
+    r"(?:(?i:connection: keep-alive)|"
     r"(?!(?i:connection|content-length|expect|host|trailer|transfer-encoding|te|upgrade):)"
-    rf"{_TOKEN}: {_VALUE})*".encode("ascii")
+    rf"{_TOKEN}: {_VALUE}))*".encode("ascii")
 )
 _FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
 _ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n(?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+\r\n")

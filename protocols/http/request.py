@@ -76,7 +76,7 @@ class Request(NamedTuple):
     @property
     def secrets(self) -> Headers:
         """The headers whose values are not to be shown."""
-        return tuple((name, value) for name, value in self.headers if value and _is_secret(name))
+        return tuple([(name, value) for name, value in self.headers if value and _is_secret(name)])
 
     def through(self, place: bytes) -> Request:
         """As it is put to a proxy: the whole URL."""
@@ -94,7 +94,9 @@ class Request(NamedTuple):
     @property
     def pool_key(self) -> Headers:
         """As whom it asks: what must be equal for two requests to share a connection (S11)."""
-        secrets = tuple(each for each in self.secrets if each not in self.told)
+        secrets = self.secrets
+        if self.told:
+            secrets = tuple(each for each in secrets if each not in self.told)
         if self.speaker is None:
             return secrets
         return (self.speaker, *(each for each in secrets if each[0] != b"Authorization"))
@@ -107,33 +109,48 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> Request:
     Raises `Refused` (S02) for octets that cannot be sent, `NotConfigured` for a header that the caller
     cannot set.
     """
-    check_headers((*options.headers, (b"User-Agent", options.user_agent)))
+    method = b"HEAD" if options.want == "facts" else b"GET"
+    check_headers(options.headers)
+    own = _own_fields(url.host, url.port, url.default_port, options.user_agent, tuple(codings))
+    asked = _asked_of_the_object(options)
+    if not (options.headers or asked):
+        return _request(method, target_of(url), own, b"")
+    set_already = {name.lower() for name, _ in options.headers}
+    fields = (
+        (name, value) for name, value in {**dict(own), **asked}.items() if name.lower() not in set_already
+    )
+    return prepare(method, target_of(url), [*fields, *options.headers])
+
+
+@lru_cache(maxsize=256)
+def _own_fields(
+    host: str, port: int | None, default_port: int, user_agent: bytes, codings: tuple[str, ...]
+) -> Headers:
+    """Those that go to a place whatever is asked for there; no secret is among them."""
+    check_headers(((b"User-Agent", user_agent),))
     headers = {
-        b"Host": host_of(url),
-        b"User-Agent": options.user_agent,
+        b"Host": _host(host, port, default_port),
+        b"User-Agent": user_agent,
         b"Accept": b"*/*",
         b"Accept-Encoding": ", ".join(codings).encode("ascii") or b"identity",
     }
-    if (options.start or options.stop is not None) and options.want != "facts":
+    return prepare(b"GET", b"/", [(name, value) for name, value in headers.items() if value]).headers
+
+
+def _asked_of_the_object(options: Options) -> dict[bytes, bytes]:
+    """A part of it, or all of it on a condition."""
+    if options.want == "facts":
+        return {}
+    if options.start or options.stop is not None:
         from protocols.http.part import range_headers  # few retrievals begin behind what is held
 
-        headers |= {
-            b"Accept-Encoding": b"identity",
-            **range_headers(options.start, options.known, options.stop),
-        }
-    elif options.held is not None and options.want != "facts":
+        ranges = range_headers(options.start, options.known, options.stop)
+        return {b"Accept-Encoding": b"identity", **ranges}
+    if options.held is not None:
         from protocols.http.part import conditions  # as above
 
-        headers |= conditions(options.held)
-    set_already = {name.lower() for name, _ in options.headers}
-    return prepare(
-        b"HEAD" if options.want == "facts" else b"GET",
-        target_of(url),
-        [
-            *((name, value) for name, value in headers.items() if value and name.lower() not in set_already),
-            *options.headers,
-        ],
-    )
+        return conditions(options.held)
+    return {}
 
 
 def prepare(
@@ -141,8 +158,6 @@ def prepare(
 ) -> Request:
     """A request of any method. Raises `Refused` (S02) unless every octet of the target is 21–7E, and for a
     header that is none; its value, which may be a secret, is told nobody (S17)."""
-    if not _GRAPHIC.fullmatch(target):
-        raise Refused("S02", "the request target may hold nothing but graphic ASCII")
     fields: list[tuple[bytes, bytes]] = []
     for name, written in headers:
         value = written.strip(b" \t")
@@ -152,7 +167,13 @@ def prepare(
             shown = name.decode("latin-1")
             raise Refused("S02", f"the value of the header {shown} holds a control character")
         fields.append((name, value))
-    return Request(method, target, tuple(fields), body)
+    return _request(method, target, tuple(fields), body)
+
+
+def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source) -> Request:
+    if not _GRAPHIC.fullmatch(target):
+        raise Refused("S02", "the request target may hold nothing but graphic ASCII")
+    return Request(method, target, fields, body)
 
 
 def target_of(url: HttpUrl) -> bytes:
@@ -167,9 +188,12 @@ def target_of(url: HttpUrl) -> bytes:
 
 def host_of(url: HostUrl) -> bytes:
     """The Host header: the port only where it is not the scheme's own (RFC 9110 7.2)."""
-    host = f"[{url.host}]" if ":" in url.host else url.host
-    port = "" if url.effective_port == url.default_port else f":{url.effective_port}"
-    return f"{host}{port}".encode("ascii")
+    return _host(url.host, url.port, url.default_port)
+
+
+def _host(host: str, port: int | None, default_port: int) -> bytes:
+    place = f"[{host}]" if ":" in host else host
+    return (place if port in (None, default_port) else f"{place}:{port}").encode("ascii")
 
 
 def encode_basic(credentials: Credentials) -> bytes:

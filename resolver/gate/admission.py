@@ -80,7 +80,8 @@ def key_of(url: Url, origin: Origin) -> PlaceKey | None:
         return None
     if url.zone is not None or "@" in url.text:
         return None
-    return url.scheme, url.host, url.effective_port, origin
+    port = url.default_port if url.port is None else url.port  # `effective_port`, and each call counts
+    return url.scheme, url.host, port, origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -372,13 +372,13 @@ class Stream:
             except OSError as error:
                 raise connection_fault(error, self.peer) from error
 
-    async def _wait_readable(self, phase: Phase) -> None:
+    def _wait_readable(self, phase: Phase) -> Awaitable[None]:
         if _QUICKACK is not None:
             self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-        await self._wait(self.loop.wait_readable, phase)
+        return self._wait(self.loop.wait_readable, phase)
 
-    async def _wait_writable(self, phase: Phase) -> None:
-        await self._wait(self.loop.wait_writable, phase)
+    def _wait_writable(self, phase: Phase) -> Awaitable[None]:
+        return self._wait(self.loop.wait_writable, phase)
 
     async def _wait(self, wait: Callable[[int], Awaitable[None]], phase: Phase) -> None:
         self._waits += 1

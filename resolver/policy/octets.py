@@ -119,10 +119,7 @@ def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
 
 def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -> Iterator[Decision]:
     """The first line of a request that some components share."""
-    parts: list[bytes] = []
-    for name in components:
-        if isinstance(part := getattr(url, name), bytes):
-            parts.append(part)
+    parts = [part for name in components if type(part := getattr(url, name)) is bytes]
     line = b"\t".join(parts).partition(b"\r\n")[0]
     if len(line) > longest:
         yield Decision(

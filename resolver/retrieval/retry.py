@@ -256,7 +256,8 @@ class Retrier:
                 await self._align(reply, place, known, start)
             self.resumed_from = keep.position if (begin := reply.start) else 0
             self._held_of = place
-            await keep.remember(self._described(reply, place, known))
+            reported = self._described(reply, place)
+            await keep.remember(known.completed_by(reported) if held and keep.position else reported)
             try:
                 await self._fill(reply)
             except Changed as error:  # under our eyes
@@ -270,11 +271,10 @@ class Retrier:
         """What can be known of the object at this place. Times and tags hold where they were given."""
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
-    def _described(self, reply: StreamingResponse, place: Mirror, known: Validators) -> Validators:
+    def _described(self, reply: StreamingResponse, place: Mirror) -> Validators:
         """What is to be remembered of the object. What a mirror says of it but its size means nothing to
         the first place, where a later run asks again."""
-        reported = reply.validators if place is self._first else Validators(size=reply.size)
-        return known.completed_by(reported) if self._keep.position else reported
+        return reply.validators if place is self._first else Validators(size=reply.size)
 
     def _start_at(self, place: Mirror) -> int:
         """The octet to go on from; 0 where the peer has no offsets that could be believed."""

@@ -189,7 +189,9 @@ class Player(Generic[R]):
                 self._data_over = False
             case EndResponse():
                 self._response_ended = True
-            case Note() | Keep() | StartTimer() | StartRequest() | StartResponse() | Rest():
+            case Keep():
+                return len(self.buffer)
+            case Note() | StartTimer() | StartRequest() | StartResponse() | Rest():
                 pass
             case _:
                 raise AssertionError(f"no player performs {step!r}: its peer has to answer it")

@@ -66,6 +66,8 @@ def test_what_is_plain_to_write() -> None:
     written = write_plain(Request(b"GET", b"/x", headers))
     assert written is not None
     assert written.octets == octets
+    assert write_plain(Request(b"GET", b"/x", (*headers, (b"connection", b"Keep-Alive")))) is not None
+    assert write_plain(Request(b"GET", b"/x", (*headers, (b"connection", b"keep-alive, x")))) is None
     assert write_plain(Request(b"GET", b"/x", headers, b"body")) is None
     assert write_plain(Request(b"GET", b"/x", headers[1:])) is None
 
