@@ -35,13 +35,43 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What the name `host` stands for, as the system said now or within the last minute. An address is not
+    looked up."""
+
+    url: str
+    host: str
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Connected:
-    """A connection stands, to the numeric `address` that was checked."""
+    """A connection stands, to the numeric `address` that was checked: `data` where it is beside another one,
+    for a transfer (FTP). What is said with no connection before is said on one that was kept."""
 
     url: str
     address: str
     port: int
     tls: bool
+    data: bool = field(default=False, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsBegun:
+    """TLS stands on a connection on which octets went in the clear before, or which is one for `data`."""
+
+    url: str
+    data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A connection is closed, first `by_peer` where it said so and we saw it. One that is kept for what
+    follows is not closed."""
+
+    url: str
+    by_peer: bool
+    data: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,5 +135,18 @@ class Kept:
     transfer: int = field(default=0, compare=False, kw_only=True)
 
 
-Event: TypeAlias = Kept | Started | Warned | Connected | Sent | Received | Progress | Retrying | Finished
+Event: TypeAlias = (
+    Kept
+    | Started
+    | Warned
+    | LookedUp
+    | Connected
+    | TlsBegun
+    | Closed
+    | Sent
+    | Received
+    | Progress
+    | Retrying
+    | Finished
+)
 OnEvent: TypeAlias = Callable[[Event], None]

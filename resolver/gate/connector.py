@@ -9,7 +9,7 @@ from types import TracebackType
 
 from protocols.errors import NetworkError, TimedOut, Unreachable
 from resolver.batch import current
-from resolver.events import Connected, OnEvent
+from resolver.events import Connected, LookedUp, OnEvent
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import Attempts
 from resolver.gate.pool import Kept, PooledConnection
@@ -18,6 +18,7 @@ from resolver.gate.stream import Stream
 from resolver.gate.stream_settings import Bounds, StreamSettings
 from resolver.gate.zones import within_zone
 from resolver.loops import running
+from resolver.policy import literal_addresses
 
 #: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
 _OFFERS = ("h2", "http/1.1")
@@ -34,6 +35,7 @@ class Connector:
         self.peer: str | None = None
         self.bounds: Bounds | None = None
         self._settings: StreamSettings | None = None
+        self._for_data = False
         bucket = self._shared.bucket
         #: By which all connections of this URL take their octets.
         self.throttle = None if bucket is None else Throttle(bucket, running())
@@ -108,12 +110,16 @@ class Connector:
 
     def _report(self, report: OnEvent, stream: Stream, port: int, tls: bool) -> None:
         """Whoever listens may raise what they like."""
-        report(Connected(self._admission.shown, stream.address, port, tls))
+        report(Connected(self._admission.shown, stream.address, port, tls, data=self._for_data))
 
     async def connect_data(self, port: int) -> Stream:
         """A connection to another port of the host that the first one is with."""
         assert self.first is not None, "a data connection follows a first one"
-        return await self.connect(self.first.peer, port, tls=False)
+        self._for_data = True
+        try:
+            return await self.connect(self.first.peer, port, tls=False)
+        finally:
+            self._for_data = False
 
     def place(self, tls: bool) -> Hashable:
         """What is equal for connections that lead to the same place in the same way."""
@@ -143,6 +149,8 @@ class Connector:
             found = await self._shared.lookups.addresses_of(host, port)
         except NetworkError as error:
             raise self.settings.contact.judged(error) from error.__cause__
+        if self._shared.report is not None and found != literal_addresses(host):
+            self._shared.report(LookedUp(self._admission.shown, host, found))
         family = self._shared.family
         fitting = found
         if family is not None:

@@ -19,7 +19,7 @@ from typing import NoReturn, TypeVar
 from protocols.contract import Line, Packing, Sink
 from protocols.errors import Disconnected, ProtocolError, TimedOut
 from resolver.clock import AnswerPace
-from resolver.events import Received, Sent
+from resolver.events import Closed, Received, Sent, TlsBegun
 from resolver.gate.bulk import COPY_SIZE, SPLICE_FROM, Pipe, spliceable
 from resolver.gate.faults import connection_fault, is_cut, tls_fault
 from resolver.gate.inner_tls import SECURED, InnerTls, Secured, wrap
@@ -58,19 +58,17 @@ class Stream:
         self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: Stream | None = None
     ) -> None:
         self._sock: socket.socket | InnerTls = sock
-        self.peer = peer
+        self.peer = self.address = peer
         self._settings, self.loop = settings, settings.loop
         self._first = first
-        self.secured = self.close_notify_seen = self._at_end = False
+        self.secured = self.close_notify_seen = self._at_end = self._said = False
         self._held: OSError | None = None
         self._view = memoryview(bytearray(RECEIVE_SIZE))
         self._ahead = b""
         self._packing: Packing | None = None
-        self.address = peer
         self.beyond: str | None = None
         self.received = 0
         self._waits, self._waited = 0, 0.0
-        self._said = False
         self._secrets: Secrets = Secrets() if first is None else first._secrets
         self._reported = Reported(self._secrets, self._report_received)
         self._has_only_data, self._unshared = False, 0
@@ -219,7 +217,8 @@ class Stream:
                 most = self._share(pipe.size if end is None else min(pipe.size, end - self.received))
                 pull = partial(pipe.pull, self._sock.fileno(), most)
                 moved = await self._perform(pull, self._wait_readable)
-                if moved == 0:
+                self._at_end = moved == 0
+                if self._at_end:
                     return
                 self._take_in(moved)
                 pipe.push(sink, moved)
@@ -236,8 +235,7 @@ class Stream:
             sink.write(view[:count])
 
     def _share(self, most: int) -> int:
-        throttle = self._settings.throttle
-        return most if throttle is None else min(most, throttle.share)
+        return most if self._settings.throttle is None else min(most, self._settings.throttle.share)
 
     def _take_in(self, count: int) -> None:
         self.received += count
@@ -254,6 +252,7 @@ class Stream:
         if scope.cancelled_caught:
             limit = f"{self._settings.connect:g} s (--connect-timeout)"
             raise TimedOut(f"timed out: no TLS with {self._settings.host} within {limit}")
+        self._settings.tell(TlsBegun(self._settings.url, self._has_only_data))
 
     async def handshake(self) -> None:
         """`start_tls` for a caller who bounds the time."""
@@ -284,6 +283,7 @@ class Stream:
         try:
             if self._settings.report is not None:
                 self._reported.flush()  # to those who may raise what they like
+                self._settings.report(Closed(self._settings.url, self._at_end, self._has_only_data))
         finally:
             self._close()
 

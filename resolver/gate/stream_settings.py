@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from protocols.errors import TimedOut
 from protocols.values import dataclass, field, replace
-from resolver.events import OnEvent
+from resolver.events import Event, OnEvent
 from resolver.gate.contact import Contact
 from resolver.gate.mask import Mask
 from resolver.gate.rate import Throttle
@@ -86,6 +86,11 @@ class StreamSettings:
             certfile=self.certfile,
             pinned=self.check_certificate is not None,
         )
+
+    def tell(self, event: Event) -> None:
+        """Whoever listens."""
+        if self.report is not None:
+            self.report(event)
 
     def patient(self) -> StreamSettings:
         """The same without a limit of silence."""

@@ -12,7 +12,7 @@ import trio.testing
 from protocols.contract import Came, Line
 from protocols.errors import Disconnected, Refused, TimedOut
 from protocols.wire import Secret, encode_line
-from resolver.events import Connected, Event, Received, Sent
+from resolver.events import Closed, Connected, Event, Received, Sent
 from resolver.gate.stream import RECEIVE_SIZE
 from resolver.policy import Policy
 from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
@@ -216,6 +216,7 @@ async def test_listeners_are_told_and_secrets_are_not_shown(nursery: trio.Nurser
         Received(url, b"PASS ****\r\n"),  # which the peer repeats
         Sent(url, b"QUIT\r\n"),
         Received(url, b"QUIT\r\n"),
+        Closed(url, by_peer=False),
     ]
 
 
