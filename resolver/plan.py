@@ -75,6 +75,11 @@ if TYPE_CHECKING:
 
 PlanStep: TypeAlias = "dict[str, JsonValue]"
 
+#: What a plan says where TLS begins on a connection that is there already.
+TLS_BEGINS = "TLS begins on this connection"
+#: The same where the transfer is over on a data connection, and the first one is heard again.
+DATA_CLOSED = "the data connection is closed before more is read from the first"
+
 
 class Plan(NamedTuple):
     """A verdict and the steps that would follow from it: none when it is `refuse`.
@@ -275,14 +280,11 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
         case RequestEnd():
             return None
         case StartTls():
-            return {"action": "note", "text": "TLS begins on this connection"}
+            return {"action": "note", "text": TLS_BEGINS}
         case StartPacking():
             return {"action": "note", "text": "compression begins, both ways; what follows is shown without"}
         case CloseData():
-            return {
-                "action": "note",
-                "text": "the data connection is closed before more is read from the first",
-            }
+            return {"action": "note", "text": DATA_CLOSED}
         case RequestCredentials(user=user):
             return {"action": "note", "text": _requesting(user)}
     assert_never(step)

@@ -28,24 +28,36 @@ class Words:
 
     def said(self, event: Event, line: str) -> str | None:
         """The line for a person; None for what is nothing but octets of a body."""
-        if isinstance(event, Sent | Started | Finished):
-            self._within.discard(event.url)
         if not isinstance(event, Received):
+            self.pass_over(event)
             return line
-        words = self._words(event)
+        words = self.of_peer(event) or self._first_line(event)
         rest = len(event.octets) - len(words)
         if not rest:
             return line
         return f"S: {_shown(words)} (and {rest} octets)" if words else None
 
-    def _words(self, event: Received) -> bytes:
-        octets = event.octets
-        if octets.startswith(b"HTTP/1"):
-            return self._heads(event.url, octets)
-        if event.data or event.url in self._within:
+    def pass_over(self, event: Event) -> None:
+        """What is said to the peer, and the end of a try, end a body too."""
+        if isinstance(event, Sent | Started | Finished):
+            self._within.discard(event.url)
+
+    def of_peer(self, event: Received) -> bytes:
+        """The heads or replies that a piece begins with; nothing where it begins with octets of a body, or is
+        of a peer that has neither."""
+        if event.octets.startswith(b"HTTP/1"):
+            return self._heads(event.url, event.octets)
+        if self._is_body(event):
             return b""
-        found = _REPLIES.match(octets) or _LINE.match(octets)
+        found = _REPLIES.match(event.octets)
         return b"" if found is None else found[0]
+
+    def _first_line(self, event: Received) -> bytes:
+        found = None if self._is_body(event) else _LINE.match(event.octets)
+        return b"" if found is None else found[0]
+
+    def _is_body(self, event: Received) -> bool:
+        return event.data or event.url in self._within
 
     def _heads(self, url: str, octets: bytes) -> bytes:
         """Interim ones, too; behind the last one the body is."""

@@ -243,6 +243,8 @@ def _check_output(verb: str, urls: tuple[str, ...], found: Found) -> None:
     to_file = found.output is not None and found.output != "-"
     if verb not in ("get", "explain") and (to_file or found.directory is not None):
         raise UsageError(f"-O FILE and -d DIR are for get; what {verb} gives is on standard output")
+    if found.html and found.json:
+        raise UsageError("--html makes one page, and --json lines of objects: leave one of them out")
     if found.ledger is not None and (verb not in ("get", "ledger") or found.output == "-"):
         raise UsageError("--ledger keeps account of files: it is for get, and not with -O -")
     if found.ledger is not None and found.format is not None:

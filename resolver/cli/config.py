@@ -27,9 +27,9 @@ _MOST = 1_048_576  # octets of a file that a person writes
 #: What is of one run or one URL, and no habit.
 _OF_ONE_RUN = frozenset(
     {
-        "output", "lists", "json", "verbose", "trace", "checksum", "mirrors", "origin", "referrer", "user",
-        "password_file", "failed", "search", "view", "type", "only_ipv4", "only_ipv6", "config", "help",
-        "version", "gateway", "limit",
+        "output", "lists", "json", "verbose", "trace", "trace_html", "html", "checksum", "mirrors", "origin",
+        "referrer", "user", "password_file", "failed", "search", "view", "type",
+        "only_ipv4", "only_ipv6", "config", "help", "version", "gateway", "limit",
     }
 )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
@@ -26,7 +26,7 @@ def perform(command: Command) -> int:
             case "parse":
                 return _each(_parse, command)
             case "explain":
-                return _each(_explain, command)
+                return _explain_all(command)
             case "extract":
                 return _extract(command)
             case "config":
@@ -85,58 +85,38 @@ def _url_record(url: Url) -> dict[str, JsonValue]:
     return {"url": url.text, **url.components(), "findings": list(url.findings)}
 
 
-def _explain(target: Target, command: Command) -> int:
+def _explain_all(command: Command) -> int:
+    """Raises `LocalError` where a page cannot be made or written."""
+    if not command.found.html:
+        return _each(_explain, command)
+    from resolver.cli import diagrams  # few want a page
+
+    diagrams.check_needs("--html")
+    plans: list[Plan] = []
+    status = _each(partial(_explain, drawn=plans), command)
+    diagrams.show_plans(plans, command)
+    return status
+
+
+def _explain(target: Target, command: Command, drawn: list[Plan] | None = None) -> int:
+    """One that is `drawn` is shown later, with the others."""
     try:
-        plan = _plan(target, command)
+        from resolver.cli.plans import plan_of  # policy and dialogues: parsing needs neither
+
+        plan = plan_of(target, command)
     except NotConfigured as error:
         if not command.silent:
             streams.complain(*messages.describe(error, target.url))
         return error.exit_code
-    if command.json:
+    if drawn is not None:
+        drawn.append(plan)
+    elif command.json:
         streams.print_record(plan.as_json())
     else:
         _print_plan(plan, command)
         if plan.error is not None and not command.silent:
             streams.complain(*messages.describe(plan.error, target.url))
     return 0 if plan.error is None else plan.error.exit_code
-
-
-def _plan(target: Target, command: Command) -> Plan:
-    """Raises `NotConfigured`."""
-    from resolver.cli.bounds import options_of
-    from resolver.cli.permissions import policy_of  # policy and dialogues: parsing needs neither
-    from resolver.environment import proxies_here
-    from resolver.news_server import find_setting, needs_server, server_of
-    from resolver.plan import explain
-
-    hosts = None
-    if command.configuration.hosts:
-        from resolver.cli.sections import hosts_of  # few have a section
-
-        hosts = hosts_of(command.configuration)
-    setting, policy = find_setting(command.found.news_server), policy_of(command.found)
-    url: str | Url = target.url
-    with suppress(InvalidUrl):  # which the plan says
-        url = target.parsed(command)
-    plan = explain(
-        url,
-        policy=policy,
-        origin=target.origin,
-        referrer=target.referrer,
-        gateways=command.gateways,
-        news_server=None if setting is None else setting.text,
-        strict=command.strict,
-        options=options_of(command.found, policy, raw=True, listen=True),
-        environment=proxies_here(),
-        proxy=command.found.proxy,
-        hosts=hosts,
-    )
-    if setting is None and plan.error is None and not isinstance(url, str) and needs_server(url):
-        try:
-            server_of(setting, url.scheme)
-        except NotConfigured as error:
-            return plan._replace(error=error)
-    return plan
 
 
 def _print_plan(plan: Plan, command: Command) -> None:

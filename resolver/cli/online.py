@@ -52,10 +52,7 @@ _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 def perform(command: Command) -> int:
     """Run one of these verbs; the exit status."""
     try:
-        trees = command.walks
-        watcher = Watcher(
-            command.trace, display_of(command), aloud=command.verbose, quiet=command.quiet, trees=trees
-        )
+        watcher = _watcher(command)
         tally = Tally(command)
     except LocalError as error:
         streams.complain(error.message)
@@ -66,13 +63,31 @@ def perform(command: Command) -> int:
         streams.complain(error.message)
         status = error.exit_code
     finally:
-        faults = [watcher.close()]
-    faults.append(tally.close(aloud=status != READER_GONE))
-    for fault in filter(None, faults):
+        faults = watcher.close()
+    if (fault := tally.close(aloud=status != READER_GONE)) is not None:
+        faults.append(fault)
+    for fault in faults:
         streams.complain(fault.message)
     if status >= INTERRUPTED:
         return status
-    return status_of([status, *(fault.exit_code for fault in faults if fault is not None)])
+    return status_of([status, *(fault.exit_code for fault in faults)])
+
+
+def _watcher(command: Command) -> Watcher:
+    """Raises `LocalError` for a file that cannot be written."""
+    diagrams = None
+    if command.found.trace_html is not None:
+        from resolver.cli.diagrams import Diagrams  # few want a page
+
+        diagrams = Diagrams(command.found.trace_html, command)
+    return Watcher(
+        command.trace,
+        display_of(command),
+        aloud=command.verbose,
+        quiet=command.quiet,
+        trees=command.walks,
+        diagrams=diagrams,
+    )
 
 
 def _secrets(command: Command) -> Secrets:
@@ -293,6 +308,7 @@ class _Run:
 
     async def one(self, session: Resolver, number: int, target: Target, entry: Entry | None) -> None:
         """A target, from start to finish; what becomes of it is told and counted."""
+        self._watcher.expect(target)
         self._admit(target)
         await self.conclude(number, target, lambda: self._perform(session, target), entry)
 

@@ -137,6 +137,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--progress",), "HOW", "how far transfers are", FETCH, choices=PROGRESS),
         Option(("-v", "--verbose"), None, "show the dialogue", f"{FETCH} open"),
         Option(("--trace",), "FILE", "write the dialogue there, secrets as ****", f"{FETCH} open", kind=path),
+        Option(("--trace-html",), "FILE", "draw it there, as a page", f"{FETCH} open", kind=path),
+        Option(("--html",), None, "the plan drawn, as a page", "explain"),
     ),
     "limits": (
         Option(("-j", "--jobs"), "N", "retrievals at once (4)", GET, kind=count, default=4),

@@ -17,7 +17,7 @@ from resolver.tree.mirror import Inventory, Pruner, Surplus
 from resolver.tree.walk import Top
 
 #: Options whose files are ours, should they be in a tree.
-_OURS = ("failed", "trace", "ledger", "cookies", "netrc_file", "config")
+_OURS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
 
 Going = tuple[Pruner, Surplus, str]
 

@@ -5,12 +5,18 @@ A file gets all of it. A person, who has the body elsewhere, gets the words of t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from protocols.errors import LocalError
 from protocols.location import Finding
 from resolver.cli.progress import Display
 from resolver.cli.streams import Trace, complain
 from resolver.events import Event, Kept, Retrying, Started, Warned
 from resolver.trace import Words, line_of, words_of
+
+if TYPE_CHECKING:
+    from resolver.cli.diagrams import Diagrams
+    from resolver.cli.targets import Target
 
 #: Warnings that are known to be told: a list of very many URLs must not fill the memory.
 _MOST_WARNED = 10_000
@@ -21,9 +27,17 @@ class Watcher:
     warning is told once, with the first URL of a place: below it there may be thousands."""
 
     def __init__(
-        self, path: str | None, display: Display, *, aloud: bool, quiet: bool, trees: bool = False
+        self,
+        path: str | None,
+        display: Display,
+        *,
+        aloud: bool,
+        quiet: bool,
+        trees: bool = False,
+        diagrams: Diagrams | None = None,
     ) -> None:
         self._display = display
+        self._diagrams = diagrams
         self._trace = Trace(path, aloud=aloud) if path is not None or aloud else None
         self._quiet = quiet
         self._trees = trees
@@ -34,6 +48,8 @@ class Watcher:
     def watch(self, event: Event) -> None:
         """Tell a warning, and a try that follows; write down the dialogue, if somebody reads it."""
         self._display.hear(event)
+        if self._diagrams is not None:
+            self._diagrams.hear(event)
         if isinstance(event, Kept):
             self._kept.append(event)
         if self._kept and isinstance(event, Started):  # another run of it, or a later turn of a batch
@@ -66,7 +82,13 @@ class Watcher:
         self._warned[told] = None
         return True
 
-    def close(self) -> LocalError | None:
-        """What kept the trace from being written, if anything did. What was shown of transfers is gone."""
+    def expect(self, target: Target) -> None:
+        """It is about to be asked for."""
+        if self._diagrams is not None:
+            self._diagrams.expect(target)
+
+    def close(self) -> list[LocalError]:
+        """What kept a trace from being written, if anything did. What was shown of transfers is gone."""
         self._display.close()
-        return None if self._trace is None else self._trace.close()
+        written = [each.close() for each in (self._trace, self._diagrams) if each is not None]
+        return [fault for fault in written if fault is not None]

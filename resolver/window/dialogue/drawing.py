@@ -1,0 +1,250 @@
+"""An exchange as shapes of a diagram: lanes from left to right, time from top to bottom.
+
+Nothing here is markup. Attributes and classes alone say how a shape looks (`style=` is dead under the policy
+of the pages), and colours are those of the text around.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from protocols.values import NamedTuple
+from resolver.window.dialogue.exchange import Exchange, Lane, Message, Place
+from resolver.window.dialogue.words import counted, cut, wrapped
+
+#: Units of the diagram, which are pixels where it is not scaled: of a line, and between lanes, where the
+#: longest line has room.
+LINE = 16
+_FIRST = 98
+_GAP = 470
+_NEXT = 118
+_TIME = 58
+_TOP = 64
+_CELLS_OF_NOTE = 60
+
+
+Point: TypeAlias = tuple[float, float]
+
+
+class Shape(NamedTuple):
+    """One element: a name of SVG's, its attributes, and what it says if it is text."""
+
+    tag: str
+    attributes: tuple[tuple[str, str], ...]
+    text: str = ""
+
+
+class Drawing(NamedTuple):
+    """A whole diagram; `title` and `summary` are for who does not see it."""
+
+    width: int
+    height: int
+    title: str
+    summary: str
+    shapes: tuple[Shape, ...]
+
+
+def draw(exchange: Exchange) -> Drawing:
+    """Everything in its place."""
+    return _Pen(exchange).drawing()
+
+
+def title_of(exchange: Exchange) -> str:
+    return f"{exchange.title}: {exchange.url}"
+
+
+def summary_of(exchange: Exchange) -> str:
+    """What a person who does not see it hears first."""
+    sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
+    words = f"Sequence diagram of {', '.join(sides)}: {counted(len(exchange.messages), 'message')}"
+    if exchange.left_out:
+        words += f", {exchange.left_out:,} more are left out"
+    if exchange.elapsed is not None:
+        words += f", in {milliseconds(exchange.elapsed)} ms"
+    if exchange.outcome is not None:
+        words += f"; {'verdict' if exchange.kind == 'plan' else 'ended'}: {exchange.outcome}"
+    return f"{words}. A table beside it says the same."
+
+
+def milliseconds(at: float) -> str:
+    """As many digits as a reader has use for."""
+    return f"{at:,.0f}" if at >= 100 else f"{at:.1f}"
+
+
+class _Pen:
+    """Puts shapes below one another; `_y` is where the next one begins."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._x: dict[Place, float] = {}
+        for number, lane in enumerate(exchange.lanes):
+            self._x[lane.place] = _FIRST if number == 0 else _FIRST + _GAP + (number - 1) * _NEXT
+        self._width = int(max(*self._x.values(), _FIRST + _GAP) + 66)
+        self._y = float(_TOP + 22)
+        self._shapes: list[Shape] = []
+        self._alive: dict[Place, float] = {}
+        self._bars: list[Shape] = []
+        self._veiled: dict[Place, float] = {}
+
+    def drawing(self) -> Drawing:
+        for message in self._exchange.messages:
+            self._put(message)
+        for place in list(self._alive):
+            self._end_bar(place, self._y, open_end=True)
+        for place in list(self._veiled):
+            self._end_veil(place, self._y)
+        height = int(self._y + 26)
+        lanes = [shape for lane in self._exchange.lanes for shape in self._lane(lane, height)]
+        title, summary = title_of(self._exchange), summary_of(self._exchange)
+        shapes = (*lanes, *self._bars, *self._shapes)
+        return Drawing(self._width, height, title, summary, shapes)
+
+    def _lane(self, lane: Lane, height: int) -> list[Shape]:
+        """Its head, and its line down; of what is no peer of its own it is broken."""
+        x = self._x[lane.place]
+        broken = lane.place in ("data", "names")
+        found = [
+            _line("lane", (x, _TOP), (x, height - 10), dashes="5 5" if broken else ""),
+            _box("side", (x - 56, 10), (112, _TOP - 10)),
+        ]
+        lines = [(lane.title, "who")] if not lane.who else [(lane.title, "who"), (lane.who, "where")]
+        for number, (text, name) in enumerate(lines):
+            y = 41 if len(lines) == 1 else 33 + number * 17
+            found.append(_text(cut(text, 15 if name == "who" else 17), name, x, y, anchor="middle"))
+        return found
+
+    def _put(self, message: Message) -> None:
+        if message.source is None or message.target is None or message.source == message.target:
+            self._note(message)
+        else:
+            self._arrow(message)
+
+    def _note(self, message: Message) -> None:
+        """A band across, for what neither side says."""
+        left, right = _FIRST + 16, _FIRST + _GAP - 16
+        told = [] if message.size is None else [counted(message.size)]
+        lines = [line for text in (*told, *message.lines) for line in wrapped(text, _CELLS_OF_NOTE)]
+        height = len(lines) * LINE + 12
+        name = "gap" if message.kind == "gap" else f"note {message.tone}"
+        dashes = "3 4" if message.kind == "gap" else ""
+        self._shapes.append(_box(name, (left, self._y), (right - left, height), dashes=dashes))
+        for number, line in enumerate(lines):
+            self._shapes.append(_text(line, f"{name} words", left + 10, self._y + 18 + number * LINE))
+        if message.at is not None:
+            self._time(message.at, self._y + 18)
+        self._y += height + 12
+
+    def _arrow(self, message: Message) -> None:
+        assert message.source is not None
+        assert message.target is not None
+        ours = message.kind in ("open", "close", "tls") or (
+            message.kind == "hear" and self._exchange.kind == "plan"
+        )
+        label_at = self._x["client"] + 16
+        for number, (text, name) in enumerate(self._labels(message, ours=ours)):
+            self._shapes.append(_text(text, name, label_at, self._y + 11 + number * LINE))
+        self._y += len(self._labels(message, ours=ours)) * LINE + 5
+        start, end = self._x[message.source], self._x[message.target]
+        if message.at is not None:
+            self._time(message.at, self._y + 4)
+        self._connection(message)
+        if message.kind == "body":
+            self._y += 4
+            self._thick(start, end)
+            self._y += 4
+        else:
+            self._thin(message, start, end)
+        self._y += 15
+
+    def _labels(self, message: Message, *, ours: bool) -> list[tuple[str, str]]:
+        if message.size is None:
+            return [(line, "ours" if ours else "said") for line in message.lines]
+        count = (counted(message.size), "count")
+        return [count, *((line, "preview") for line in message.lines)]
+
+    def _thin(self, message: Message, start: float, end: float) -> None:
+        side = 1 if end > start else -1
+        dashes = "6 4" if message.kind in ("open", "close", "tls") else ""
+        tip, y = end - side * 5, self._y
+        name = f"arrow {message.kind}"
+        self._shapes.append(_line(name, (start + side * 5, y), (tip - side * 6, y), dashes=dashes))
+        if message.kind == "close":
+            self._shapes.append(_line(name, (tip - 5, y - 5), (tip + 5, y + 5)))
+            self._shapes.append(_line(name, (tip - 5, y + 5), (tip + 5, y - 5)))
+            return
+        heads = [(tip, side)] if message.kind != "tls" else [(tip, side), (start + side * 5, -side)]
+        for at, turn in heads:
+            points = f"{at:g},{y:g} {at - turn * 10:g},{y - 5:g} {at - turn * 10:g},{y + 5:g}"
+            self._shapes.append(_area(f"head {message.kind}", points))
+
+    def _thick(self, start: float, end: float) -> None:
+        side = 1 if end > start else -1
+        y, a, b = self._y, start + side * 5, end - side * 5
+        neck = b - side * 16
+        points = (
+            f"{a:g},{y - 4:g} {neck:g},{y - 4:g} {neck:g},{y - 10:g} {b:g},{y:g} "
+            f"{neck:g},{y + 10:g} {neck:g},{y + 4:g} {a:g},{y + 4:g}"
+        )
+        self._shapes.append(_area("head body", points))
+
+    def _connection(self, message: Message) -> None:
+        """A connection is a bar upon its lane as long as it stands, and a bracket beside it inside TLS."""
+        place = message.target if message.source == "client" else message.source
+        assert place is not None
+        match message.kind:
+            case "open":
+                self._end_bar(place, self._y - 8)
+                self._end_veil(place, self._y - 8)
+                self._alive[place] = self._y
+            case "tls":
+                self._veiled[place] = self._y
+            case "close":
+                self._end_bar(place, self._y)
+                self._end_veil(place, self._y)
+
+    def _end_bar(self, place: Place, y: float, *, open_end: bool = False) -> None:
+        begun = self._alive.pop(place, None)
+        if begun is not None:
+            x, end = self._x[place], y + (6 if open_end else 0)
+            self._bars.append(_box("alive", (x - 4, begun), (8, max(1, end - begun)), fill="currentColor"))
+
+    def _end_veil(self, place: Place, y: float) -> None:
+        begun = self._veiled.pop(place, None)
+        if begun is not None:
+            x = self._x[place] + 10
+            self._bars.append(_bracket("veil", (x, begun), y))
+            self._bars.append(_text("TLS", "veil words", x + 14, (begun + y) / 2 + 4))
+
+    def _time(self, at: float, y: float) -> None:
+        self._shapes.append(_text(milliseconds(at), "time", _TIME, y, anchor="end"))
+
+
+def _text(text: str, name: str, x: float, y: float, anchor: str = "start") -> Shape:
+    place = (("class", name), ("x", f"{x:g}"), ("y", f"{y:g}"), ("fill", "currentColor"))
+    return Shape("text", place if anchor == "start" else (*place, ("text-anchor", anchor)), text)
+
+
+def _line(name: str, start: Point, end: Point, *, dashes: str = "") -> Shape:
+    ends = (("x1", start[0]), ("y1", start[1]), ("x2", end[0]), ("y2", end[1]))
+    return _drawn("line", name, tuple((key, f"{value:g}") for key, value in ends), dashes)
+
+
+def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str = "none") -> Shape:
+    sides = (("x", corner[0]), ("y", corner[1]), ("width", size[0]), ("height", size[1]), ("rx", 4))
+    placed = tuple((key, f"{value:g}") for key, value in sides)
+    return _drawn("rect", name, (*placed, ("fill", fill)), dashes)
+
+
+def _bracket(name: str, corner: Point, end: float) -> Shape:
+    """Open to the left, as wide as it has to be to be seen."""
+    x, y = corner
+    return _drawn("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
+
+
+def _area(name: str, points: str) -> Shape:
+    return Shape("polygon", (("class", name), ("points", points), ("fill", "currentColor")))
+
+
+def _drawn(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes: str) -> Shape:
+    more = (("stroke-dasharray", dashes),) if dashes else ()
+    return Shape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))

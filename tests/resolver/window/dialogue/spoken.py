@@ -1,0 +1,35 @@
+"""Recordings made by hand, with a clock that goes on by a millisecond an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from resolver.events import Event
+from resolver.window.dialogue.exchange import Exchange
+from resolver.window.dialogue.recording import Recording
+
+URL = "ftp://h.example/a"
+
+
+def ticking() -> Callable[[], float]:
+    """Each look at it is a millisecond later."""
+    ticks = count()
+    return lambda: next(ticks) / 1000
+
+
+def recorded(events: Iterable[Event]) -> Exchange:
+    recording = Recording(ticking())
+    for event in events:
+        recording.hear(event)
+    return recording.exchange()
+
+
+def told(exchange: Exchange) -> list[str]:
+    """A line a message: kind, who to whom, and what."""
+    lines = []
+    for message in exchange.messages:
+        way = f"{message.source or ''}>{message.target or ''}"
+        size = "" if message.size is None else f" {message.size}"
+        lines.append(f"{message.kind} {way}{size} {' | '.join(message.lines)}".rstrip())
+    return lines

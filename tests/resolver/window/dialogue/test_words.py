@@ -1,0 +1,128 @@
+"""What is shown of what was said: no secret, nothing that drives or hides, at most so many cells."""
+
+from __future__ import annotations
+
+import pytest
+
+from resolver.window.dialogue.words import (
+    CELLS,
+    LINES,
+    counted,
+    cut,
+    escaped,
+    lines_of,
+    masked,
+    note,
+    preview,
+    width,
+    wrapped,
+)
+
+#: What leads a secret in, and what is left of it.
+SECRETS = [
+    (b"USER alice\r\n", b"USER ****\r\n"),
+    (b"user alice\r\n", b"user ****\r\n"),
+    (b"PASS hunter2 and more\r\n", b"PASS ****\r\n"),
+    (b"ACCT x\r\n", b"ACCT ****\r\n"),
+    (b"AUTHINFO USER alice\r\n", b"AUTHINFO USER ****\r\n"),
+    (b"AUTHINFO PASS hunter2\r\n", b"AUTHINFO PASS ****\r\n"),
+    (b"AUTHINFO SASL PLAIN AGFsaWNl\r\n", b"AUTHINFO SASL ****\r\n"),
+    (b"GROUP a\r\nPASS b\r\nARTICLE 1\r\n", b"GROUP a\r\nPASS ****\r\nARTICLE 1\r\n"),
+    (b"Authorization: Basic YTpi\r\n", b"Authorization: Basic ****\r\n"),
+    (b"authorization:Digest username=a, x=b\r\n", b"authorization:Digest ****\r\n"),
+    (b"Proxy-Authorization: Basic YTpi\r\n", b"Proxy-Authorization: Basic ****\r\n"),
+    (b"Cookie: a=b; c=d\r\nHost: h\r\n", b"Cookie: ****\r\nHost: h\r\n"),
+    (b"Set-Cookie: a=b; Path=/\r\n", b"Set-Cookie: ****\r\n"),
+    (b"X-Auth-Token: abc\r\n", b"X-Auth-Token: ****\r\n"),
+    (b"X-Api-Key: abc\r\n", b"X-Api-Key: ****\r\n"),
+    (b"GET /a?token=abc&b=1 HTTP/1.1\r\n", b"GET /a?token=****&b=1 HTTP/1.1\r\n"),
+    (b"GET /a?b=1&access_token=abc HTTP/1.1\r\n", b"GET /a?b=1&access_token=**** HTTP/1.1\r\n"),
+]
+#: What looks like it and is no secret: a lesson on anonymous ftp would miss it.
+PLAIN = [
+    b"USER anonymous\r\n",
+    b"USER ftp\r\n",
+    b"PASV\r\n",
+    b"331 Password, please\r\n",
+    b"Host: cookie.example\r\n",
+    b"GET /tokens HTTP/1.1\r\n",
+]
+
+
+@pytest.mark.parametrize(("octets", "left"), SECRETS)
+def test_a_secret_is_hidden(octets: bytes, left: bytes) -> None:
+    assert masked(octets) == left
+    assert masked(octets.rstrip(b"\r\n")) == left.rstrip(b"\r\n")
+
+
+@pytest.mark.parametrize("octets", PLAIN)
+def test_what_is_no_secret_stays(octets: bytes) -> None:
+    assert masked(octets) == octets
+    assert masked(octets.rstrip(b"\r\n")) == octets.rstrip(b"\r\n")
+
+
+def test_a_secret_that_is_long_is_hidden_before_it_is_cut() -> None:
+    assert lines_of(b"Cookie: " + b"s3cret" * 100) == ("Cookie: ****",)
+    assert preview(b"\0\1token=abcdefgh") == ("token=****",)
+
+
+def test_lines_are_cut_and_counted() -> None:
+    assert lines_of(b"a\r\nb\nc\r\n\r\n") == ("a", "b", "c")
+    assert lines_of(b"\r\n") == ("(an empty line)",)
+    lines = lines_of(b"x\r\n" * 1000)
+    assert len(lines) == LINES
+    assert lines[-1] == f"… {1000 - LINES + 1} more lines"
+    assert width(lines_of(b"y" * 10_000)[0]) == CELLS
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "expected"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("漢字漢字", 8, "漢字漢字"),
+        ("漢字漢字", 7, "漢字漢…"),
+        ("漢字漢字", 6, "漢字…"),
+        ("e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"),
+    ],
+)
+def test_cells_are_those_of_a_terminal(text: str, cells: int, expected: str) -> None:
+    assert cut(text, cells) == expected
+    assert width(expected) <= cells
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\x1b[2Jb", "a\\x1b[2Jb"),
+        ("\u202egpj.exe", "\\u202egpj.exe"),
+        ("a\u200b\ufeff\u2028b", "a\\u200b\\ufeff\\u2028b"),
+        ("a\ufffe\uffff\ud800\udcffb", "a\\ufffe\\uffff\\ud800\\xffb"),
+        ("a\r\nb\rc\nd\te", "a\\x0d\\x0ab\\x0dc\\x0ad → e"),
+    ],
+)
+def test_nothing_drives_or_hides(text: str, expected: str) -> None:
+    assert escaped(text) == expected
+    assert note(text) == expected
+
+
+def test_a_preview_shows_what_a_person_can_read() -> None:
+    assert preview(b"one\ntwo\nthree\nfour\n") == ("one", "two", "three")
+    assert preview("é".encode() * 300)[0].startswith("ééé")  # cut within a character
+    assert preview(b"") == ()
+    assert preview(bytes(range(128, 256)) * 4) == ()
+    assert preview(b"0000000039z2wais        0\0\x16\x16demo\x14ferryo\x01") == (
+        "0000000039z2wais        0 · demo · ferryo",
+    )
+
+
+def test_words_stay_whole_where_lines_are_broken() -> None:
+    assert wrapped("one two three", 7) == ("one two", "three")
+    assert wrapped("abcdefghij k", 4) == ("abcd", "efgh", "ij k")
+    assert wrapped("", 4) == ("",)
+
+
+def test_counts_are_written_for_people() -> None:
+    assert counted(1) == "1 octet"
+    assert counted(12_345) == "12,345 octets"
+    assert counted(0, "URL") == "0 URLs"
