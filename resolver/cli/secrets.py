@@ -66,8 +66,7 @@ class Secrets:
         if password is None and named:
             shown = name.decode("utf-8", "replace")
             prompt = f"password of {shown} at {host} port {port} ({scheme}): "
-            with below.nothing():
-                password = await streams.request_secret(prompt)
+            password = await streams.request_secret(prompt)
         return None if password is None else Credentials(name, password)
 
     def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _Section:
@@ -86,8 +85,7 @@ async def password_of_key(certfile: str | None) -> bytes | None:
     there is nobody to ask: standard input is not for it."""
     if certfile is None or not _is_locked(certfile):
         return None
-    with below.nothing():
-        password = await streams.request_secret(f"password of the key in {certfile}: ")
+    password = await streams.request_secret(f"password of the key in {certfile}: ")
     if password is None:
         words = "its key has a password, and there is no terminal to ask for it at"
         raise NotConfigured(f"--cert {certfile!r} cannot be used: {words}")

@@ -309,15 +309,15 @@ async def request_secret(prompt: str) -> bytes | None:
 
 
 async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
-    """A line typed at the terminal, without its end; None where there is no terminal, and for an end of
-    input. One that is `hidden` is not shown; the terminal is as it was before, however this ends."""
+    """A line typed at the terminal, without its end; None where there is none, and for an end of input. No
+    bar is drawn meanwhile. What is `hidden` is not shown; the terminal is as it was, however this ends."""
     from trio.lowlevel import wait_readable
 
     terminal = _terminal()
     if terminal is None:
         return None
     try:
-        with _silence(terminal) if hidden else nullcontext():
+        with below.nothing(), _silence(terminal) if hidden else nullcontext():
             os.write(terminal, escape_line(prompt).encode())
             await wait_readable(terminal)  # a terminal gives a whole line at once
             typed = os.read(terminal, _MOST_TYPED)

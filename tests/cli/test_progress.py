@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -16,11 +17,12 @@ import pytest
 import trio
 
 from fixtures.faulty import Manner, serve
+from resolver.cli import below, streams
 from tests.cli.tap import Tap, open_tap
 from tests.cli.terminal import CHECKOUT, Terminal, drives, on_terminal
 from tests.faults.command import resolve, size_of
 from tests.faults.command import until as until_holds
-from tests.hang import NEVER
+from tests.hang import HANG, NEVER
 from tests.sampled import sampled
 
 #: A mebibyte, and half of it.
@@ -248,10 +250,32 @@ async def test_a_password_is_asked_for_where_no_bar_stands(nursery: trio.Nursery
         tap.give("/slow", HALF)
         await terminal.until(at_half(1))
         tap.give("/slow")
-        rows = await terminal.until(lambda rows: "password of me at" in rows[-1])
+        rows = await terminal.until(lambda rows: "password of me at" in "".join(rows[-1:]))
         assert bars(rows) == []
         command.process.send_signal(signal.SIGINT)
         assert await command.status() == 130
+
+
+async def test_nothing_is_drawn_over_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, answers = Terminal(80), list[bool]()
+
+    async def ask() -> None:
+        answers.append(await streams.ask("remove it?"))
+
+    monkeypatch.setattr(streams, "_terminal", lambda: os.dup(terminal.slave))
+    with io.TextIOWrapper(io.FileIO(terminal.slave, "w")) as stderr, trio.fail_after(HANG):
+        monkeypatch.setattr(sys, "stderr", stderr)
+        below.draw(["a bar"])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await terminal.until(lambda rows: rows == ["remove it? [y/N]"])
+            below.draw(["a bar"])
+            terminal.type(b"y\n")
+        below.draw(["a bar"])
+        await terminal.until(lambda rows: rows == ["remove it? [y/N] y", "a bar"])
+        below.clear()
+        assert answers == [True]
+    os.close(terminal.master)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ async def test_a_login_a_pager_an_editor_and_the_end(
             while f"24 {other}" not in terminal.rows[-2:]:  # what is typed may overtake the size
                 terminal.screen.reset()
                 terminal.type(b"stty size\r")
-                await terminal.until(lambda rows: rows[-1:] == ["$"] and rows[-2].startswith("24 "))
+                await terminal.until(lambda rows: rows[-1:] == ["$"] and "".join(rows[-2:]).startswith("24 "))
         terminal.screen.reset()
         terminal.type(b"less text\r")
         await terminal.until(lambda rows: rows[-2:] == ["line 23", "text"])
