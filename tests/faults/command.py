@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -85,6 +87,24 @@ def _begin(before: Callable[[], None] | None) -> None:
         signal.signal(number, signal.SIG_DFL)
     if before is not None:
         before()
+
+
+async def told_by(*command: str) -> list[dict[str, Any]]:
+    """The JSON objects that a program of the tests prints, a line each: whatever takes long, each comes."""
+    told: list[dict[str, Any]] = []
+    octets = b""
+    async with trio.open_nursery() as nursery:
+        run = partial(
+            trio.run_process, [sys.executable, "-m", *command], cwd=CHECKOUT, stdout=subprocess.PIPE
+        )
+        process = await nursery.start(run)
+        while True:
+            with trio.fail_after(HANG):
+                more = await process.stdout.receive_some()
+            if not more:
+                return told
+            *lines, octets = (octets + more).split(b"\n")
+            told += map(json.loads, lines)
 
 
 async def until(holds: Callable[[], bool]) -> None:

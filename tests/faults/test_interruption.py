@@ -24,9 +24,9 @@ from fixtures.faulty import Fault, FaultyServer, Manner, serve
 from resolver.policy import Policy
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
-from tests.faults.command import BUFFERING, CHECKOUT, options_for, resolve, size_of, until
+from tests.faults.command import BUFFERING, CHECKOUT, options_for, resolve, size_of, told_by, until
 from tests.faults.killed import LARGE, SMALL
-from tests.hang import HANG, NEVER
+from tests.hang import NEVER
 from tests.sampled import FULL, PART, sampled
 
 CONTENT = random.Random(6).randbytes(1_000_000)
@@ -251,19 +251,12 @@ async def test_killed_with_half_of_it(nursery: trio.Nursery, tmp_path: Path) -> 
     assert (await finish(server, tmp_path)).resumed_from == HALF
 
 
-def test_killed_before_every_step(tmp_path: Path) -> None:
+async def test_killed_before_every_step(tmp_path: Path) -> None:
     """A process is killed before each single call that changes a file or a name, and the next one finishes;
     see `killed`. With this umask a group may write to the file in the end, but not until then: that takes the
     most steps. Each step of two is tried, by turns for what is held, and the others in another part."""
     every = ["1", "0"] if FULL else ["2", str(PART)]
-    found = subprocess.run(
-        [sys.executable, "-m", "tests.faults.killed", str(tmp_path), "002", *every],
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        timeout=HANG,
-        check=True,
-    )
-    results = [json.loads(line) for line in found.stdout.splitlines()]
+    results = await told_by("tests.faults.killed", str(tmp_path), "002", *every)
     assert {result["exists"] for result in results} == {"fail", "replace", "resume", "rename"}
     assert {result["size"] for result in results} == {len(LARGE), len(SMALL)}
     assert len(results) > 40 // int(every[0])

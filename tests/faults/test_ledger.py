@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.faults.command import CHECKOUT
+from tests.faults.command import told_by
 from tests.faults.killed_with_ledger import CONTENT
-from tests.hang import HANG
 from tests.sampled import FULL, PART
 
 
-def test_killed_before_every_step_of_a_list(tmp_path: Path) -> None:
+async def test_killed_before_every_step_of_a_list(tmp_path: Path) -> None:
     """See `killed_with_ledger`. Also what had its name and was not yet written down as done is passed over by
     the next run, which asks for nothing of it."""
     every = ["1", "0"] if FULL else ["29", str(PART)]
-    found = subprocess.run(
-        [sys.executable, "-m", "tests.faults.killed_with_ledger", str(tmp_path), *every],
-        cwd=CHECKOUT,
-        capture_output=True,
-        check=True,
-        timeout=6 * HANG if FULL else HANG,
-    )
-    moments = [json.loads(line) for line in found.stdout.splitlines()]
+    moments = await told_by("tests.faults.killed_with_ledger", str(tmp_path), *every)
     assert {moment["exists"] for moment in moments} == {"fail", "replace", "tree"}
     for moment in moments:
         assert moment["status"] == [0, "0"], moment

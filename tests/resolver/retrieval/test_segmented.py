@@ -21,6 +21,7 @@ import trio
 
 from fixtures import faulty
 from fixtures.faulty import Fault, FaultyServer, Manner
+from fixtures.faulty.wire import Wire
 from fixtures.http import HttpServer, Page, Request, serve
 from protocols.contract import Limits
 from protocols.errors import LimitExceeded, LocalError, NotFound, ResolveError, Truncated, TryLater
@@ -33,6 +34,7 @@ from resolver.retrieval.response import Saved
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
 from tests.elsewhere import Elsewhere
+from tests.faults.command import until
 
 CHECKOUT = Path(__file__).parents[3]
 LEAST = 4_096
@@ -671,6 +673,12 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
         steps.append("sync")
         sync(fd)
 
+    async def send(wire: Wire, octets: bytes) -> None:
+        """The second half once there is a note of what came."""
+        await wire.say(octets[: len(octets) // 2])
+        await until(lambda: "sync" in steps and steps[-1] == "write")
+        await wire.say(octets[len(octets) // 2 :])
+
     def written(name: str, directory: Directory, state: PartState) -> bool:
         octets = (tmp_path / "it.part").read_bytes()
         assert all(octets[begin:end] == OBJECT[begin:end] for begin, end in state.whole or ())
@@ -681,7 +689,8 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
     monkeypatch.setattr("resolver.disk.part.write_state", written)
     monkeypatch.setattr("resolver.retrieval.segmented._LOOK_EVERY", 0.005)
     monkeypatch.setattr("resolver.retrieval.segmented._LOOKS_A_NOTE", 1)
-    server = await faulty.serve(nursery, "http", OBJECT, Manner(pause=0.02))
+    monkeypatch.setattr(Wire, "_send", send)
+    server = await faulty.serve(nursery, "http", OBJECT, Manner())
     await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
     assert steps[0] == steps[-1] == "write"  # before the first octet, and that all of it is there
