@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from protocols.contract import Entry
 from protocols.location import Kind, Url
+from resolver.policy.verdict import Verdict
 from resolver.retrieval.response import Response, decode_text
 from resolver.window.pages.article import article_page
 from resolver.window.pages.attributes import attributes_page
@@ -25,45 +27,67 @@ from resolver.window.pages.words import Fact, facts_of
 #: at there (True) or saved only; gives the address.
 Keep = Callable[[bytes, str, str, bool], str]
 
+#: The type of an item that is asked for words (RFC 1436 3.8).
+_SEARCHED = "7"
 _OCTETS = "application/octet-stream"
 
 
-def page_of(response: Response, url: Url, query: Query, place: Place, keep: Keep) -> Page:
-    """The page of a reply. `keep` is asked for what the page has from the content port."""
+def page_of(
+    response: Response,
+    url: Url,
+    query: Query,
+    place: Place,
+    keep: Keep,
+    judge: Callable[[Entry], Verdict] | None = None,
+) -> Page:
+    """The page of a reply. `keep` is asked for what the page has from the content port; `judge` says of an
+    entry of a menu whether it may be followed from here."""
     if response.kind is Kind.SERVICE:
         return service_page(response, place)
     if response.kind is Kind.ADDRESS:
         return mail_page(response, place)
-    if response.entries is not None:
-        return _listing(response, url, query, place)
-    if response.kind is Kind.ARTICLE or (response.media_type or "").startswith("message/rfc822"):
-        return article_page(response, query, place, _parts(keep), thread=_thread(url, place))
     if "attributes" in (response.extra or {}):
         return attributes_page(response, place)
+    if response.entries is not None or response.kind is Kind.SEARCH:
+        return _listing(response, url, query, place, judge)
+    if response.kind is Kind.ARTICLE or (response.media_type or "").startswith("message/rfc822"):
+        return article_page(response, query, place, _parts(keep), thread=_thread(url, place))
     name = _name(url)
     return document_page(response, query, place, lambda shown: _kept(response, name, shown, keep), name)
 
 
-def _listing(response: Response, url: Url, query: Query, place: Place) -> Page:
+def _listing(
+    response: Response, url: Url, query: Query, place: Place, judge: Callable[[Entry], Verdict] | None
+) -> Page:
     entries, extra = response.entries or (), response.extra or {}
     title = response.title or _heading(url)
     if response.kind is Kind.GROUP:
         return group_page(entries, query, place, extra=extra, findings=response.findings)
+    parts = url.components()
+    words = str(parts.get("search") or "").encode("latin-1", "replace").decode("utf-8", "replace")
+    if "gophertype" in parts:
+        search = url.text if parts["gophertype"] == _SEARCHED else ""
+        return menu_page(
+            entries,
+            query,
+            place,
+            findings=response.findings,
+            title=title,
+            judge=judge,
+            search=search,
+            words=words,
+        )
     if response.kind is Kind.SEARCH or "hits" in extra:
-        words = url.components().get("search")
-        database = url.components().get("database")
         return results_page(
             entries,
             query,
             place,
-            title=response.title or str(database or title),
-            words=str(words or "").encode("latin-1", "replace").decode("utf-8", "replace"),
+            title=response.title or str(parts.get("database") or title),
+            words=words,
             search=url.text,
             findings=response.findings,
             description="" if "hits" in extra else decode_text(response.content, response.charset),
         )
-    if "gophertype" in url.components():
-        return menu_page(entries, query, place, findings=response.findings, title=title)
     return directory_page(
         entries, query, place, title=title, findings=response.findings, known=_of_listing(response)
     )

@@ -13,11 +13,13 @@ from protocols.syntax import decode
 from protocols.values import replace
 from resolver import registry
 from resolver.url import build, parse
-from resolver.window.pages.page import Crumb
+from resolver.window.pages.page import Crumb, shortened
 from resolver.window.pages.words import line_of
 
 #: Segments that are shown; what lies between the first and the last of more is left out.
 _MOST = 12
+#: Characters of a URL that is one step.
+_LONGEST = 60
 
 
 def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Crumb, ...]:
@@ -26,12 +28,12 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Crumb, ...]:
     if not isinstance(url, HostUrl) or row is None:
         return ()
     if row.tree is None:
-        return (Crumb(url.shown),)
+        return (Crumb(shortened(url.shown, _LONGEST)),)
     try:
         bare: Any = replace(url, password=None, fragment=None, text="", places=(), findings=())
         found = list(_steps(build(bare), row.tree, href))
     except InvalidUrl:  # built, and of components that no text has
-        return (Crumb(url.shown),)
+        return (Crumb(shortened(url.shown, _LONGEST)),)
     if found and found[-1].text:
         found[-1] = found[-1]._replace(href=None)
     if len(found) > _MOST:

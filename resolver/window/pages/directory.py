@@ -56,6 +56,7 @@ def directory_page(
         "known": tuple(known),
         "groups": groups_of(rows),
         "many": len(rows) > MANY,
+        "bare": all(row.size == row.date == "–" for row in rows),
         "heads": _heads(place, query),
         "filter": query.filter,
         "filter_fields": fields_of(place, query, but="q"),

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from resolver.retrieval.response import Response, decode_text, is_textual, looks_like_text
 from resolver.window.pages.markup import text_of_markup
-from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.page import Page, Place, Query, shortened
 from resolver.window.pages.signatures import media_type_of
 from resolver.window.pages.text import part_values
 from resolver.window.pages.words import Fact, facts_of, octets
@@ -63,7 +63,7 @@ def document_page(
     shape = shape_of(response)
     view = query.view if shape == "markup" and query.view in _VIEWS else ""
     values: dict[str, object] = {
-        "heading": response.title or name or place.url,
+        "heading": response.title or name or shortened(place.url),
         "shape": shape,
         "view": view,
         "views": _views(query, place) if shape == "markup" else [],

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from protocols.contract import Entry, Finding
 from protocols.location import Kind
 from protocols.values import NamedTuple
+from resolver.policy.schemes import rules_of
 from resolver.policy.verdict import Verdict
 from resolver.window.pages.attributes import views_of
 from resolver.window.pages.listing import MANY, arranged, fields_of, groups_of
@@ -87,9 +88,12 @@ def menu_page(
     findings: Iterable[Finding] = (),
     title: str | None = None,
     judge: Callable[[Entry], Verdict] | None = None,
+    search: str = "",
+    words: str = "",
 ) -> Page:
     """The part of a menu that `query` asks for. `judge` says of an entry whether it may be followed from
-    here; without it that is found out when it is."""
+    here; without it that is found out when it is. A menu that a search gave has the URL that is asked for
+    other words, and the words."""
     shown = arranged(entries, query._replace(sort=""), place)
     items = list(_joined(_item(number, entry, place, judge) for number, entry in shown.entries))
     values = {
@@ -98,16 +102,24 @@ def menu_page(
         if shown.paging.pages > 1
         else "",
         "found": tuple(findings),
+        "search": search,
+        "words": words,
         "groups": groups_of(items),
         "many": len(items) > MANY,
         "filters": shown.total > _FEW or bool(query.filter),
         "filter": query.filter,
         "filter_fields": fields_of(place, query, but="q"),
         "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
-        "empty": "No item has that." if query.filter else "The menu is empty.",
+        "empty": "No item has that." if query.filter else _empty(search, words),
         "paging": shown.paging,
     }
     return Page("menu.html", place.url, 200, values)
+
+
+def _empty(search: str, words: str) -> str:
+    if not search:
+        return "The menu is empty."
+    return "Nothing was found." if words else "Write what to search for."
 
 
 def _joined(items: Iterable[Item]) -> Iterator[Item]:
@@ -162,8 +174,9 @@ def _usable(item: Item, entry: Entry, url: str, place: Place) -> Item:
 
 
 def command_of(url: str) -> str:
-    """What opens a session, as a shell takes it."""
-    return f"resolve open {shlex.quote(url)}"
+    """What opens a session, as a shell takes it; nothing where the URL is of no session."""
+    is_session = rules_of(url.partition(":")[0].lower()).session
+    return f"resolve open {shlex.quote(url)}" if is_session else ""
 
 
 def _views(url: str, entry: Entry, place: Place) -> tuple[tuple[str, str], ...]:
