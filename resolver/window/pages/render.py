@@ -66,6 +66,16 @@ def environment() -> Environment:
     )
 
 
+@cache
+def static_file(name: str) -> str:
+    """A file of ours that pages name: `window.css`, which has the sheet of the dialogue's panel too, or
+    `window.js`. Read once; raises `TemplateNotFound` for any other."""
+    text = PackageLoader("resolver.window", "static").get_source(environment(), name)[0]
+    if name != "window.css":
+        return text
+    return f"{text}\n{environment().get_template('exchange.css').render()}"
+
+
 def _shown(value: object) -> object:
     """A value as a page has it: what is not text is a number, or markup of ours."""
     if isinstance(value, str) and not isinstance(value, Markup):

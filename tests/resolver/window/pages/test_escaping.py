@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import resolver.window
+from resolver.window.pages.render import static_file
 from tests.resolver.window.pages.facts import PAGES
 from tests.resolver.window.pages.skeleton import HOSTILE, rendered, skeleton
 
@@ -59,3 +60,27 @@ def test_nothing_escapes_the_escaping() -> None:
         assert not re.search(r"<[^>]*\s(?:style|on\w+)=", source), path
         assert not re.search(r"<script(?! src=\"/static/window\.js\" defer>)", source), path
         assert "<style" not in source or path.name in STANDING_ALONE, path
+
+
+def test_the_sheet_is_whole_and_names_nothing_elsewhere() -> None:
+    sheet = static_file("window.css")
+    assert sheet.count("{") == sheet.count("}") > 100
+    assert not re.search(r"@import|url\(|expression|http", sheet)
+    assert ".exchange" in sheet
+    used = {name for path in TEMPLATES.glob("*.html") for name in _classes(path)}
+    assert {"row", "kind", "verdict", "scroll"} <= used
+    assert {name for name in used if f".{name}" not in sheet} <= UNSTYLED
+
+
+#: Said for those who read pages by their names, tests among them.
+UNSTYLED = {"exchange-page", "buttons", "count", "rate", "state", "quote-1", "kept", "plain", "ask", "empty"}
+
+
+def _classes(path: Path) -> list[str]:
+    said = re.findall(r'class="([^"]*)"', path.read_text(encoding="utf-8"))
+    return [
+        word
+        for each in said
+        for word in re.sub(r"\{[{%].*?[%}]\}|\S*\{\{.*?\}\}", " ", each).split()
+        if word.isascii() and "{" not in word
+    ]
