@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from protocols.values import NamedTuple
 from resolver.window.dialogue.exchange import Exchange, Lane, Message, Place
-from resolver.window.dialogue.words import counted, cut, wrapped
+from resolver.window.dialogue.words import breadth, counted, cut, wrapped
 
 #: Units of the diagram, which are pixels where it is not scaled: of a line, and between lanes, where the
 #: longest line has room.
@@ -20,7 +20,7 @@ _GAP = 470
 _NEXT = 118
 _TIME = 58
 _TOP = 64
-_CELLS_OF_NOTE = 60
+_CELLS_OF_NOTE = 56
 
 
 Point: TypeAlias = tuple[float, float]
@@ -157,8 +157,10 @@ class _Pen:
         self._y += 15
 
     def _labels(self, message: Message, *, ours: bool) -> list[tuple[str, str]]:
+        if message.size is None and ours:
+            return [(cut(line, _CELLS_OF_NOTE, breadth), "ours") for line in message.lines]
         if message.size is None:
-            return [(line, "ours" if ours else "said") for line in message.lines]
+            return [(line, "said") for line in message.lines]
         count = (counted(message.size), "count")
         return [count, *((line, "preview") for line in message.lines)]
 

@@ -117,7 +117,7 @@ def test_a_preview_shows_what_a_person_can_read() -> None:
 
 
 def test_words_stay_whole_where_lines_are_broken() -> None:
-    assert wrapped("one two three", 7) == ("one two", "three")
+    assert wrapped("one two three", 8) == ("one two", "three")
     assert wrapped("abcdefghij k", 4) == ("abcd", "efgh", "ij k")
     assert wrapped("", 4) == ("",)
 
