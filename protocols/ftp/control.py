@@ -52,11 +52,23 @@ class Control:
         self.commands += 1
         yield Say((command(verb, *arguments),))
 
+    def say_together(self, *lines: Line) -> Dialogue[None]:
+        """Commands in one write, for a server that answers them in order. They count as one: a failure of the
+        first of them is one of all."""
+        self.commands += 1
+        yield Say(lines)
+
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
         """Send a command and hear its reply. `ideal` are code and text of a willing server's."""
         yield from self.say(verb, *arguments)
+        return (yield from self.hear_reply(verb, *arguments, ideal=ideal))
+
+    def hear_reply(
+        self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
+    ) -> Dialogue[ControlReply]:
+        """The reply to a command that was sent."""
         reply = yield from hear(
             self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))
         )

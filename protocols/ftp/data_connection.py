@@ -20,14 +20,15 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
         control.state.type_code = code
 
 
-def open_data(control: Control) -> Dialogue[None]:
-    """EPSV, and where that does not work PASV (IPv4 only); then the data connection."""
+def open_data(control: Control, offer: Offer | None = None) -> Dialogue[None]:
+    """EPSV, unless what the server says to it was heard already, and where that does not work PASV (IPv4
+    only); then the data connection."""
     state = control.state
     if state.extended is not False:
         peer = yield RequestPeer(
             "if EPSV is refused or its port cannot be reached: PASV, on IPv4 only, and only the port it gives"
         )
-        failure = yield from _try_extended(control)
+        failure = yield from _try_extended(control, offer)
         if failure is None:
             return
         if isinstance(peer, str) and ":" in peer:
@@ -41,9 +42,10 @@ def open_data(control: Control) -> Dialogue[None]:
     yield OpenData(offer.port, state.protected)
 
 
-def _try_extended(control: Control) -> Dialogue[Exception | None]:
+def _try_extended(control: Control, offer: Offer | None) -> Dialogue[Exception | None]:
     """What was in the way; None where nothing was."""
-    offer = yield from _request_port(control, b"EPSV", Offer(ControlReply(229), 0))
+    if offer is None:
+        offer = yield from _request_port(control, b"EPSV", Offer(ControlReply(229), 0))
     if offer.port is None:
         return refusal(offer.reply, "'EPSV'")
     yield Note("the port of the data connection is the server's choice; shown as 0")
@@ -60,8 +62,13 @@ def _try_extended(control: Control) -> Dialogue[Exception | None]:
 
 
 def _request_port(control: Control, verb: bytes, ideal: Offer) -> Dialogue[Offer]:
-    parse = parse_extended if verb == b"EPSV" else parse_passive
     yield from control.say(verb)
+    return (yield from hear_port(control, verb, ideal))
+
+
+def hear_port(control: Control, verb: bytes, ideal: Offer) -> Dialogue[Offer]:
+    """What the server says to EPSV or PASV, which was sent."""
+    parse = parse_extended if verb == b"EPSV" else parse_passive
     offer = yield from hear(read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal)
     control.take(offer.reply)
     yield from control.refuse_options()

@@ -11,12 +11,24 @@ from functools import partial
 
 from protocols.errors import Disconnected, InvalidUrl, TryLater
 from protocols.ftp.control import Closing, Control, command, refusal, shown_command
-from protocols.ftp.data_connection import open_data, set_type
+from protocols.ftp.data_connection import hear_port, open_data, set_type
 from protocols.ftp.description import describe
 from protocols.ftp.directory import list_names
 from protocols.ftp.login import is_implicit
+from protocols.ftp.passive import Offer
+from protocols.ftp.reply import ControlReply
 from protocols.ftp.reuse import SessionState, login_key, stands_in
-from protocols.ftp.session import NotReusable, Session, arrive, enter, request_size, request_time, return_to
+from protocols.ftp.session import (
+    NotReusable,
+    Session,
+    arrive,
+    enter,
+    hear_size,
+    hear_time,
+    request_size,
+    request_time,
+    return_to,
+)
 from protocols.ftp.transfer import Form, Refusal, Transfer, refuse_transfer, settle, transfer
 from protocols.ftp.url import FtpUrl
 from protocols.location import Kind
@@ -112,12 +124,18 @@ def retrieve_file(session: Session) -> Dialogue[Refusal | None]:
     code = b"A" if session.url.typecode == "a" else b"I"
     control = session.control
     yield from set_type(control, code)
-    planned = yield from (_measure_text(session) if code == b"A" else _measure(session))
+    offer = None
+    if code == b"A":
+        planned = yield from _measure_text(session)
+    elif _asks_together(session):
+        planned, offer = yield from _measure_and_request_port(session)
+    else:
+        planned = yield from _measure(session)
     if _is_covered(session.options, planned):
         yield Begin(replace(planned.reply, unchanged=True))
         return None
-    yield from open_data(control)
-    if code != b"A":
+    yield from open_data(control, offer)
+    if offer is None and code != b"A":
         planned = yield from _restart(session, planned)
     if session.url.typecode is None:
         yield Note("if RETR is refused with 550: CWD to the name, and if that is a directory TYPE A and NLST")
@@ -156,6 +174,29 @@ def _measure(session: Session) -> Dialogue[Transfer]:
     if modified is None and (is_part or options.want == "file"):
         modified = yield from request_time(session)
     return Transfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), Form.FILE, is_listed)
+
+
+def _asks_together(session: Session) -> bool:
+    """May EPSV be asked for before it is known what SIZE and MDTM come to? Where the whole of the file is
+    wanted whatever they say."""
+    state, options = session.state, session.options
+    is_whole = options.held is None and not options.start and options.stop is None
+    return state.in_order and state.extended is True and is_whole
+
+
+def _measure_and_request_port(session: Session) -> Dialogue[tuple[Transfer, Offer]]:
+    """As `_measure`, with EPSV in the same write: one round trip for all of them."""
+    control, options = session.control, session.options
+    size, modified, _ = options.listed
+    is_listed, asks_time = size is not None, modified is None and options.want == "file"
+    verbs = ([] if is_listed else [b"SIZE"]) + ([b"MDTM"] if asks_time else [])
+    yield from control.say_together(*(command(verb, session.name) for verb in verbs), command(b"EPSV"))
+    if not is_listed:
+        size = yield from hear_size(session)
+    if asks_time:
+        modified = yield from hear_time(session)
+    offer = yield from hear_port(control, b"EPSV", Offer(ControlReply(229), 0))
+    return Transfer(Reply(kind=Kind.DOCUMENT, size=size, modified=modified), Form.FILE, is_listed), offer
 
 
 def _restart(session: Session, planned: Transfer) -> Dialogue[Transfer]:

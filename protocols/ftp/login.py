@@ -19,6 +19,10 @@ from protocols.wire import Secret
 
 _UNKNOWN = Secret(b"****")
 
+#: Servers that answer commands in order that come together: tried with each. Of others some lose all but the
+#: first (RFC 959 5.4 has a client wait), and silence would be all that told of it.
+_IN_ORDER = (b"vsFTPd", b"ProFTPD", b"Pure-FTPd")
+
 
 def is_implicit(url: FtpUrl) -> bool:
     """TLS from the first octet?"""
@@ -29,6 +33,7 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
     """On a new connection, as the URL says. Raises `LoginRequired`, `AccessDenied`, other `Declined`."""
     implicit = is_implicit(url)
     greeting = yield from _hear_greeting(control)
+    control.state.in_order = any(name in greeting.octets for name in _IN_ORDER)
     if not implicit and options.tls != "never":
         yield from _secure(control, greeting, options.tls)
     if greeting.code != 230:

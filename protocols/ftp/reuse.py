@@ -53,7 +53,8 @@ class SessionState:
     """The server's side of one control connection, as far as its replies have told.
 
     `protected` says that data goes through TLS. `type_code` is the last TYPE that was answered 2yz,
-    `extended` whether EPSV works (None: not tried),
+    `extended` whether EPSV works (None: not tried), `in_order` whether it is a server that is known to answer
+    commands in order that were sent together,
     `lists_facts` whether FEAT names MLSD (None: not asked). `home` is what PWD said right after login.
     `cwds` are the CWD arguments that led from the login directory to where it stands, None after a failed or
     an additional CWD. `idle` is False while a transfer is under way, and stays so without its final reply:
@@ -63,6 +64,7 @@ class SessionState:
     protected: bool = False
     type_code: bytes | None = None
     extended: bool | None = None
+    in_order: bool = False
     lists_facts: bool | None = None
     home: bytes | None = None
     cwds: tuple[bytes, ...] | None = ()

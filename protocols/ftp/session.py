@@ -81,17 +81,38 @@ def enter(session: Session) -> Dialogue[ControlReply]:
 
 
 def request_size(session: Session) -> Dialogue[int | None]:
-    reply = yield from request_fact(session, b"SIZE", b"0")
+    return _size_in((yield from request_fact(session, b"SIZE", b"0")))
+
+
+def hear_size(session: Session) -> Dialogue[int | None]:
+    """What the server says to SIZE, which was sent."""
+    return _size_in((yield from _hear_fact(session, b"SIZE", b"0")))
+
+
+def _size_in(reply: ControlReply) -> int | None:
     return parse_size(reply) if reply.code == 213 else None
 
 
 def request_time(session: Session) -> Dialogue[datetime | None]:
-    reply = yield from request_fact(session, b"MDTM", b"-")
+    return _time_in((yield from request_fact(session, b"MDTM", b"-")))
+
+
+def hear_time(session: Session) -> Dialogue[datetime | None]:
+    """What the server says to MDTM, which was sent."""
+    return _time_in((yield from _hear_fact(session, b"MDTM", b"-")))
+
+
+def _time_in(reply: ControlReply) -> datetime | None:
     return parse_time(reply.octets) if reply.code == 213 else None
 
 
 def request_fact(session: Session, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
-    reply = yield from session.control.command(verb, session.name, ideal=(213, ideal))
+    yield from session.control.say(verb, session.name)
+    return (yield from _hear_fact(session, verb, ideal))
+
+
+def _hear_fact(session: Session, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
+    reply = yield from session.control.hear_reply(verb, session.name, ideal=(213, ideal))
     if reply.good or reply.refused:
         return reply
     raise refusal(reply, shown_command(verb, session.name))

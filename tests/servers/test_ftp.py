@@ -295,6 +295,20 @@ async def test_one_connection_serves_many(ftp_server: FtpServer) -> None:
     assert site.sent.count(b"USER anonymous") == 1
 
 
+async def test_what_is_asked_before_a_file_is_one_write(ftp_server: FtpServer) -> None:
+    """All three answer in order what comes together, also where there is no such file."""
+    site = Site(ftp_server)
+    async with site.resolver as session:
+        for _ in range(3):
+            assert (await session.fetch(site.url("pub/a.txt"))).content == FILES[b"pub/a.txt"]
+        with pytest.raises((NotFound, AccessDenied, Declined)):
+            await session.fetch(site.url("pub/nothing;type=i"))
+    assert site.sent.count(b"SIZE a.txt") == 1  # the first of the connection
+    assert site.sent.count(b"SIZE a.txt\r\nEPSV") == 2
+    assert site.sent.count(b"SIZE nothing\r\nEPSV") == 1
+    assert site.control_connections == 1
+
+
 async def test_a_large_file_to_a_file(ftp_server: FtpServer, tmp_path: Path) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:

@@ -113,9 +113,12 @@ class Server(Peer):
     def hear(self, octets: bytes) -> None:
         if octets.startswith(b"\xff"):
             return
-        command = octets.removesuffix(b"\r\n")
-        assert octets == command + b"\r\n"
-        assert not set(command) & set(b"\0\r\n"), command
+        assert octets.endswith(b"\r\n")
+        for command in octets.removesuffix(b"\r\n").split(b"\r\n"):
+            assert not set(command) & set(b"\0\r\n"), command
+            self._obey(command)
+
+    def _obey(self, command: bytes) -> None:
         reply = self.script.reply_to(command)
         if command.partition(b" ")[0] in TRANSFERS:
             self._transfer(reply)
