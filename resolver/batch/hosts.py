@@ -36,8 +36,9 @@ _SLOWLY, _MOST_SLOWLY = 10, 1_000
 #: much shorter than a time limit.
 SILENCE = 5.0
 
-#: How many tasks of a scheme one host may have under way; None: as many as there may be at all.
-CapOf = Callable[[str], int | None]
+#: How many tasks of a scheme one host may have under way, where so many more wait for it; None: as many as
+#: there may be at all.
+CapOf = Callable[[str, int], int | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -110,8 +111,13 @@ class Hosts(Generic[T]):
         lane = None if self._lane_of is None else self._lane_of(task)
         place.queue.add(Waiting(place, scheme, task, next(self._serial), lane))
         self.waiting += 1
-        if len(place.queue) == 1:
+        if len(place.queue) == 1 or self._lets_more(place, scheme):
             self._offer(place)
+
+    def _lets_more(self, place: Place, scheme: str) -> bool:
+        """Has its cap just risen, by one more that waits?"""
+        count = len(place.queue)
+        return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
     def take(self, now: float) -> Waiting[T] | None:
         """The one that starts now, if any may: it is under way then, until `end` or `put_back`."""
@@ -151,7 +157,7 @@ class Hosts(Generic[T]):
     def cap(self, host: str, scheme: str) -> int | None:
         """How many may be under way there, as far as is known."""
         place = self._places.get(host)
-        return self._cap_of(scheme) if place is None else self._cap(place, scheme)
+        return self._cap_of(scheme, 0) if place is None else self._cap(place, scheme)
 
     def is_alone(self, task: Waiting[T]) -> bool:
         """Is no other of its host under way?"""
@@ -253,12 +259,12 @@ class Hosts(Generic[T]):
         return cap is not None and place.under_way >= cap
 
     def _cap(self, place: Place, scheme: str) -> int | None:
-        own = self._cap_of(scheme) if place.name else None
+        own = self._cap_of(scheme, len(place.queue)) if place.name else None
         return own if place.cap is None else place.cap if own is None else min(own, place.cap)
 
     def _raise(self, place: Place, scheme: str) -> None:
         assert place.cap is not None
-        own = self._cap_of(scheme)
+        own = self._cap_of(scheme, len(place.queue))
         place.successes += 1
         if place.successes >= place.needed and (own is None or place.cap < own):
             place.cap, place.successes = place.cap + 1, 0

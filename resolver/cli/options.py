@@ -142,7 +142,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
     ),
     "limits": (
         Option(("-j", "--jobs"), "N", "retrievals at once (4)", GET, kind=count, default=4),
-        Option(("--per-host",), "N", "of them with one host (2; http 6)", GET, kind=count),
+        Option(("--per-host",), "N", "of them with one host (2; http 6; ftp 4 of many)", GET, kind=count),
         Option(("--host-rate",), "N", "of them begun a second with one host", GET, kind=frequency),
         Option(("--segments",), "N", "connections at once for one object (1)", GET, kind=count, default=1),
         Option(("--max-size",), "BYTES", "largest body", FETCHED, kind=size),

@@ -59,6 +59,7 @@ class SchemeRules(NamedTuple):
     person alone (S18); `host_is_data`: no program could ever get the host as a word of its command line.
     `logs_in`: every retrieval does, so a login for any host is meant for it (S11). `at_once` is how many
     retrievals of a batch one host has under way, unless somebody says more; None where it matters to no host.
+    `at_once_of_many` is how many where `MANY` more of it wait.
     """
 
     components: Mapping[str, ComponentRule] = MappingProxyType({})
@@ -75,6 +76,7 @@ class SchemeRules(NamedTuple):
     host_is_data: bool = False
     logs_in: bool = False
     at_once: int | None = 2
+    at_once_of_many: int | None = None
 
 
 def _each(names: Iterable[str], rule: ComponentRule) -> dict[str, ComponentRule]:
@@ -93,6 +95,7 @@ _FTP = SchemeRules(
     components=_each(("user", "password", "cwds", "name"), ComponentRule(LINE_END, _CONTROLS, _LONGEST_FTP)),
     host_is_data=True,
     logs_in=True,
+    at_once_of_many=4,  # each waits through some round trips for a file, and one is logged in for many
 )
 _GOPHER = SchemeRules(
     components={
@@ -150,6 +153,9 @@ _WAIS = SchemeRules(
     host_is_data=True,
 )
 
+#: From so many on that wait for a host, a further connection has several of them, and its login pays.
+MANY = 16
+
 RULES: Mapping[str, SchemeRules] = MappingProxyType(
     {
         "file": _FILE,
@@ -185,7 +191,10 @@ def is_followed(scheme: str) -> bool:
     return rules_of(scheme).followed
 
 
-def at_once(scheme: str, wanted: int | None = None) -> int | None:
-    """How many retrievals of a batch one host has under way: so many as are `wanted`, else a polite few."""
-    polite = rules_of(scheme).at_once
-    return polite if polite is None or wanted is None else wanted
+def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int | None:
+    """How many retrievals of a batch one host has under way, for which so many more are `waiting`: as many as
+    are `wanted`, else a polite few."""
+    rules = rules_of(scheme)
+    if rules.at_once is not None and wanted is not None:
+        return wanted
+    return rules.at_once if waiting < MANY or rules.at_once_of_many is None else rules.at_once_of_many

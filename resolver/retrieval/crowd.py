@@ -21,7 +21,7 @@ class Crowd:
 
     def has_room(self, url: Url) -> bool:
         """May one more ask there?"""
-        most = at_once(url.scheme, self._wanted)
+        most = at_once(url.scheme, wanted=self._wanted)
         return most is None or self._there[host_key(url)] < most
 
     def enter(self, url: Url) -> None:

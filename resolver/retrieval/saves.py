@@ -54,9 +54,9 @@ class SavesMany:
         `requests` are URLs, or `SaveRequest` for what is to be said of one; any iterable, or an async one. It
         is read only as far as there is room: some 1,000 ahead, and nothing begins while `concurrency`
         outcomes wait to be asked for. Files go below `directory`, under the names that the command gives, of
-        which no two are the same. `per_host` is how many one host has under way (2, http 6), `host_rate` how
-        many begin there a second; a host that pushes back gets fewer. `exists` and `digest` are as for
-        `save`.
+        which no two are the same. `per_host` is how many one host has under way (2, http 6, ftp 4 where
+        many wait), `host_rate` how many begin there a second; a host that pushes back gets fewer. `exists`
+        and `digest` are as for `save`.
 
         `ledger` is a file in which account is kept, as with `--ledger`: what it says is done, and is still
         there, is `skipped` by another call, whatever ended this one. Its faults (`LocalError`) end the

@@ -50,11 +50,13 @@ async def given(tasks: Iterable[Work]) -> AsyncIterator[Task[str]]:
         yield task
 
 
-def free(scheme: str) -> None:
+def free(scheme: str, waiting: int) -> None:
     """No scheme has a cap."""
 
 
-def batch(cap: Callable[[str], int | None] = free, concurrency: int = 4, window: int = 100) -> Batch[str]:
+def batch(
+    cap: Callable[[str, int], int | None] = free, concurrency: int = 4, window: int = 100
+) -> Batch[str]:
     return Batch(Hosts(cap), concurrency=concurrency, window=window)
 
 
@@ -86,7 +88,7 @@ async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> 
     taken = Taken()
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
-            one: Batch[str] = Batch(Hosts(lambda scheme: 1), concurrency=2, resting=resting)
+            one: Batch[str] = Batch(Hosts(lambda scheme, waiting: 1), concurrency=2, resting=resting)
             nursery.start_soon(one.run, given(works), taken.take)
             await trio.testing.wait_all_tasks_blocked()
             assert len(begun) == 1 + resting
@@ -179,7 +181,7 @@ async def test_a_slow_host_does_not_hold_the_others() -> None:
     taken = Taken()
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(batch(lambda scheme: 2).run, given([*slow, *quick]), taken.take)
+            nursery.start_soon(batch(lambda scheme, waiting: 2).run, given([*slow, *quick]), taken.take)
             await trio.testing.wait_all_tasks_blocked()
             assert sorted(str(result.value) for result in taken) == ["quick0", "quick1", "quick2"]
             assert sorted(begun) == ["quick0", "quick1", "quick2", "slow0", "slow1"]
@@ -198,7 +200,7 @@ async def test_hosts_that_hang_do_not_hold_the_others(autojump_clock: trio.testi
     begun: list[str] = []
     taken = Taken()
     with trio.move_on_after(2 * SILENCE):
-        await batch(lambda scheme: 2).run(given(at_hosts(begun, lambda: 0)), taken.take)
+        await batch(lambda scheme, waiting: 2).run(given(at_hosts(begun, lambda: 0)), taken.take)
     assert begun[:4] == ["0", "1", "2", "3"]
     assert [result.value for result in taken] == ["4", "5", "6", "7", "8"]
 
@@ -209,7 +211,7 @@ async def test_hosts_that_are_slow_have_what_they_have(autojump_clock: trio.test
     taken = Taken()
     works = at_hosts(begun, lambda: int(trio.current_time()))
     with trio.move_on_after(10 * SILENCE):
-        await batch(lambda scheme: 2).run(given(works), taken.take)
+        await batch(lambda scheme, waiting: 2).run(given(works), taken.take)
     assert begun == ["0", "1", "2", "3"]
     assert taken == []
 

@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 from resolver.batch.hosts import SILENCE, Hosts, Waiting
 
 CAPS = {"ftp": 2, "http": 6, "file": None}
+MANY = 20
 
 
-def cap_of(scheme: str) -> int | None:
+def cap_of(scheme: str, waiting: int) -> int | None:
     return CAPS[scheme]
+
+
+def cap_of_many(scheme: str, waiting: int) -> int:
+    return 4 if waiting >= MANY else 2
 
 
 def fill(hosts: Hosts[str], host: str, scheme: str, count: int) -> list[Waiting[str]]:
@@ -30,6 +35,41 @@ def test_a_host_has_as_many_as_its_scheme_may_and_no_more() -> None:
     assert len(fill(Hosts(cap_of), "", "file", 9)) == 9
 
 
+def test_a_host_for_which_many_wait_has_more_until_they_are_few() -> None:
+    hosts: Hosts[str] = Hosts(cap_of_many)
+    burst = fill(hosts, "a", "ftp", 2)
+    for number in range(MANY - 1):
+        hosts.add("a", "ftp", str(number))
+    assert hosts.take(0) is None
+    hosts.add("a", "ftp", "one more")
+    third = hosts.take(0)
+    assert third is not None  # and by that they are few again
+    assert hosts.take(0) is None
+    for number in range(2):
+        hosts.add("a", "ftp", f"and {number}")
+    fourth = hosts.take(0)
+    assert fourth is not None
+    burst += [third, fourth]
+    hosts.add("a", "ftp", "beyond")
+    assert hosts.take(0) is None
+    for task in burst:
+        hosts.end(task, 0, succeeded=True)
+    assert [hosts.take(0) is None for _ in range(3)] == [False, False, True]
+
+
+def test_one_that_pushes_back_has_no_more_for_many() -> None:
+    hosts: Hosts[str] = Hosts(cap_of_many)
+    for number in range(2 * MANY):
+        hosts.add("a", "ftp", str(number))
+    burst = [hosts.take(0) for _ in range(4)]
+    assert burst[3] is not None
+    hosts.push_back(burst[3], 0)
+    for task in burst:
+        assert task is not None
+        hosts.end(task, 0, succeeded=True)
+    assert [hosts.take(0) is None for _ in range(3)] == [False, False, True]
+
+
 def test_all_schemes_of_a_host_share_what_it_may_have() -> None:
     hosts: Hosts[str] = Hosts(cap_of)
     assert len(fill(hosts, "a", "http", 2)) == 2
@@ -38,7 +78,7 @@ def test_all_schemes_of_a_host_share_what_it_may_have() -> None:
 
 
 def test_a_host_that_pushes_back_has_half_and_a_burst_counts_once() -> None:
-    hosts: Hosts[str] = Hosts(lambda scheme: 8)
+    hosts: Hosts[str] = Hosts(lambda scheme, waiting: 8)
     burst = fill(hosts, "a", "ftp", 8)
     for task in burst[4:]:
         hosts.push_back(task, 0)

@@ -58,7 +58,7 @@ class Run:
         async def take(result: Result[Saved]) -> None:
             self.results.append(result)
 
-        hosts: Hosts[Task[Saved]] = Hosts(lambda scheme: self.cap)
+        hosts: Hosts[Task[Saved]] = Hosts(lambda scheme, waiting: self.cap)
         batch: Batch[Saved] = Batch(hosts, concurrency=self.cap)
         patience = RetryPolicy(3, 0.0)
         policy = Policy(allow_port=frozenset(ports.values()))
@@ -175,7 +175,7 @@ def test_nothing_starts_until_the_host_wants_to_be_asked() -> None:
         assert result.error is None
 
     async def main() -> None:
-        hosts: Hosts[Task[None]] = Hosts(lambda scheme: 1)
+        hosts: Hosts[Task[None]] = Hosts(lambda scheme, waiting: 1)
         await Batch(hosts, concurrency=1).run(source(), take)
 
     trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -96,7 +96,7 @@ async def mirror(
             found.failed[work.item.url.text] = result.error
 
     async with session or Resolver() as opened:
-        hosts: Hosts[Any] = Hosts(lambda scheme: None)
+        hosts: Hosts[Any] = Hosts(lambda scheme, waiting: None)
         robots = Robots(opened, hosts.slow_down, lambda url, finding: found.warned.append(finding))
         walk = Walk(opened, robots=robots if heed else None, inventory=inventory)
         try:

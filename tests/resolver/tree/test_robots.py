@@ -100,7 +100,7 @@ def test_a_delay(said: str, kept: float) -> None:
 
 
 def test_a_host_that_wants_to_be_asked_slowly_is() -> None:
-    hosts: Hosts[str] = Hosts(lambda scheme: None, rate=1.0)
+    hosts: Hosts[str] = Hosts(lambda scheme, waiting: None, rate=1.0)
     hosts.slow_down("h", 5.0)
     hosts.slow_down("h", 2.0)
     for task in ("a", "b"):
