@@ -234,7 +234,13 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError("--under chooses records of warc ls")
     if verb == "mcp" and (urls or found.lists):
         raise UsageError("mcp takes no URL: agents have them")
-    if not urls and not found.lists and verb not in ("extract", "schemes", "mcp", "config", "ledger", "help"):
+    if verb == "serve" and (urls or found.lists):
+        raise UsageError("serve takes no URL: browsers have them")
+    if (
+        not urls
+        and not found.lists
+        and verb not in ("extract", "schemes", "mcp", "serve", "config", "ledger", "help")
+    ):
         raise UsageError("a URL is needed (resolve --help shows what there is)")
 
 

@@ -60,7 +60,7 @@ def _everything(width: int) -> Iterator[str]:
 
 def _about(word: str, width: int) -> Iterator[str]:
     for verb in VERBS:
-        if verb.name == word.removeprefix("--"):  # help is an option, too
+        if verb.name == word or (verb.name == "help" and word == "--help"):
             return _verb(verb, width)
     for rule in RULES:
         if rule.name == word.upper():

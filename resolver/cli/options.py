@@ -17,7 +17,9 @@ from resolver.cli.values import (
     depth,
     entry,
     frequency,
+    listening_port,
     number,
+    page_size,
     path,
     port,
     proxy,
@@ -36,15 +38,15 @@ GET = "get"
 BODY = "get cat"
 LISTED = "get cat ls"
 FETCH = "get cat ls info"
-FETCHED = f"{FETCH} mcp open"
+FETCHED = f"{FETCH} mcp open serve"
 PLAN = f"{FETCH} explain open"
-SERVED = f"{PLAN} mcp"
+SERVED = f"{PLAN} mcp serve"
 READ = f"{PLAN} parse"
 TEXT = f"{READ} extract"
 TABLES = f"{TEXT} schemes config ledger warc"
-CONFIGURED = f"{TABLES} mcp"
-ALL = f"{TABLES} mcp help"
-QUIET = f"{READ} ledger warc"
+CONFIGURED = f"{TABLES} mcp serve"
+ALL = f"{TABLES} mcp serve help"
+QUIET = f"{READ} ledger warc serve"
 LEFT = f"{FETCH} ledger"
 KEPT = "get ledger"
 
@@ -163,8 +165,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--mirror",), "URL", "another place of the same object", GET, "mirrors", True),
     ),
     "safety": (
-        Option(("--strict",), None, "what RFC 1738 would not write is an error", f"{READ} mcp"),
-        Option(("--policy",), "NAME", "how much is refused", choices=POLICIES),
+        Option(("--strict",), None, "what RFC 1738 would not write is an error", f"{READ} mcp serve"),
+        Option(("--policy",), "NAME", "how much is refused", f"{PLAN} serve", choices=POLICIES),
         Option(("--allow-port",), "PORT", "S04: a port no URL should name", SERVED, many=True, kind=port),
         Option(("--allow-address",), "CIDR", "S08: addresses that lead inside", SERVED, many=True),
         Option(("--allow-name",), "HOST", "S07: a name that looks like another", SERVED, many=True),
@@ -195,6 +197,9 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--cert",), "FILE", "our certificate and key, or CERT,KEY", f"{FETCH} open", kind=path),
         Option(("--cookies",), "FILE", "keep cookies there, as curl and wget do", FETCH, kind=path),
         Option(("--gateway",), "SCHEME=URL", "resolve SCHEME through URL", f"{SERVED} schemes", many=True),
+        Option(("--port",), "N", "serve there; 0 is a free one", "serve", kind=listening_port, default=0),
+        Option(("--open",), None, "show it in a browser", "serve"),
+        Option(("--page-size",), "N", "rows of a listing on one page", "serve", kind=page_size, default=500),
         Option(("--config",), "FILE", "the configuration, or none", CONFIGURED, kind=path),
     ),
     "schemes": (

@@ -65,6 +65,16 @@ def port(text: str) -> int:
     return _number(text, 1, 65_535)
 
 
+def listening_port(text: str) -> int:
+    """A TCP port to listen at; 0 is one that the system chooses."""
+    return _number(text, 0, 65_535)
+
+
+def page_size(text: str) -> int:
+    """Rows of a listing on one page: at most 10,000."""
+    return _number(text, 1, 10_000)
+
+
 def _number(text: str, least: int, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and least <= int(text) <= most):
         raise BadValue(f"a number from {least} to {most} is needed, not {text!r}")

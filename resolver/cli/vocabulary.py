@@ -71,6 +71,13 @@ VERBS = (
         online=True,
     ),
     Verb(
+        "serve",
+        "",
+        "every URL in the browsers of this machine, on pages of its own",
+        "resolve serve --open",
+        online=True,
+    ),
+    Verb(
         "config",
         "[URL]",
         "what holds, there or everywhere, and where each value comes from",

@@ -28,6 +28,10 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
         "resolver.portal.thread": "whatever ends an operation is raised in the thread that waits for it",
     },
     schemes.only_the_tables_name_schemes: {
+        **{
+            f"resolver.window.{module}": "what browsers speak with us"
+            for module in ("content", "entrance", "serve")
+        },
         "resolver.policy.hosts": "who keeps a client most often keeps one of http",
         "resolver.adapters.guard.sockets": "the same",
         "resolver.adapters.guard.streams": "the same",
@@ -50,6 +54,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
         "resolver.cli.devices": "a device or a pipe that -O names",
         "resolver.adapters.fsspec.filesystem": "directories that fsspec's get copies into",
         "resolver.news_server": "the system's setting of a news server",
+        "resolver.window.listening": "the system's table of connections",
         **{
             f"resolver.testing.contract.{module}": "a test, which looks at files that were saved"
             for module in ("endings", "given", "refusals", "running", "setting")

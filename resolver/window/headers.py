@@ -1,0 +1,119 @@
+"""What each answer says about itself: no other module makes the value of a header.
+
+A value is ASCII from space to tilde and nothing else, whatever it was made of: a line end in one would be an
+answer of its own. Media types are those of one table here; what a server calls its document is never
+repeated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+from urllib.parse import quote
+
+from protocols.errors import Refused
+from resolver.policy.filenames import local_name
+
+Fields: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
+
+TEXT, HTML, SHEET, SCRIPT, JSON, EVENTS, SVG = (
+    "text/plain; charset=utf-8",
+    "text/html; charset=utf-8",
+    "text/css; charset=utf-8",
+    "text/javascript; charset=utf-8",
+    "application/json",
+    "text/event-stream",
+    "image/svg+xml; charset=utf-8",
+)
+OCTETS = "application/octet-stream"
+
+#: Of our pages: with `no-referrer` a form of our own would come from the origin null.
+REFERRER = {"referrer-policy": "same-origin"}
+#: Of what leads to them, which may have a token, and of what came from elsewhere.
+NO_REFERRER = {"referrer-policy": "no-referrer"}
+
+_NO_HEADER = re.compile(r"[^\x20-\x7e]")
+#: Octets of a file name that clients take.
+_LONGEST_NAME = 200
+
+
+def field(name: str, text: str) -> tuple[bytes, bytes]:
+    """A header. What no value may hold is percent-encoded, and so does no harm."""
+    safe = _NO_HEADER.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
+    return name.encode("ascii"), safe.encode("ascii")
+
+
+def said(name: str, text: str) -> dict[str, str]:
+    """The same, as frameworks want it."""
+    return {name: field(name, text)[1].decode("ascii")}
+
+
+def fields(said: Mapping[str, str]) -> Fields:
+    return tuple(field(name, text) for name, text in said.items())
+
+
+def of_pages(content: str) -> Mapping[str, str]:
+    """What every page of ours says, and every refusal of one; `content` is where documents are."""
+    return {
+        "content-security-policy": "; ".join(
+            (
+                "default-src 'none'",
+                "script-src 'self'",
+                "style-src 'self'",
+                f"img-src 'self' {content}",
+                f"media-src {content}",
+                f"frame-src {content}",
+                "connect-src 'self'",
+                "form-action 'self'",
+                "base-uri 'none'",
+                "frame-ancestors 'none'",
+                "worker-src 'none'",
+            )
+        ),
+        "x-content-type-options": "nosniff",
+        "cache-control": "no-store",
+        "x-frame-options": "DENY",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+    }
+
+
+def of_content(pages: str) -> Mapping[str, str]:
+    """What everything says that came from elsewhere: it runs nothing, fetches nothing, sends nothing, leads
+    nowhere, and stands in no frame but that of our page. The header and no attribute of the frame decides: it
+    also holds where the address is opened alone, and a viewer for PDF works."""
+    return {
+        "content-security-policy": "; ".join(
+            (
+                "sandbox",
+                "default-src 'none'",
+                "style-src 'unsafe-inline'",
+                "img-src data:",
+                "form-action 'none'",
+                "base-uri 'none'",
+                f"frame-ancestors {pages}",
+            )
+        ),
+        "x-content-type-options": "nosniff",
+        "cache-control": "no-store",
+    }
+
+
+def file_name(name: str | bytes, otherwise: str = "document") -> str:
+    """One that is safe to save under (S14), whatever a stranger called it."""
+    octets = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
+    try:
+        return local_name(octets)
+    except Refused:
+        return otherwise
+
+
+def disposition(name: str | bytes, *, inline: bool) -> str:
+    """RFC 6266, with the name in ASCII for who knows no other. A percent sign there is decoded by some."""
+    safe = file_name(name)
+    while len(safe.encode("utf-8", "replace")) > _LONGEST_NAME:
+        safe = safe[:-1]
+    plain = re.sub(r'[^\x20-\x7e]|["\\%]', "_", safe)
+    whole = quote(safe.encode("utf-8", "replace"), safe="")
+    return f"{'inline' if inline else 'attachment'}; filename=\"{plain}\"; filename*=UTF-8''{whole}"

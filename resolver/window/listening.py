@@ -1,0 +1,69 @@
+"""The sockets that browsers of this machine connect to: bound before anything else, so that their numbers are
+known before the first page is made.
+
+They are no way out: what URLs lead to is opened by the gate alone.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from protocols.errors import LocalError
+
+#: The numeric address and no name: of `localhost` browsers take `::1` first, where another user may listen.
+LOOPBACK = "127.0.0.1"
+
+#: Milliseconds after which a reader that takes nothing is given up. A server's sending has no deadline of its
+#: own, and would hold a shutdown.
+_UNREAD = 4_000
+
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_LOCAL, _REMOTE, _UID = 1, 2, 7  # columns
+_MOST_TABLE = 16_777_216
+
+
+def bound(address: str, port: int) -> socket.socket:
+    """A socket at that place, not yet listening; port 0 is one that is free. Raises `LocalError`."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # inherited by what is accepted
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD)
+        found.bind((address, port))
+    except OSError as error:
+        found.close()
+        raise LocalError(f"cannot listen at {address} port {port}: {error.strerror}") from error
+    return found
+
+
+def port_of(listener: socket.socket) -> int:
+    port: int = listener.getsockname()[1]
+    return port
+
+
+def is_of_this_user(peer_port: int, own_port: int) -> bool:
+    """Is the other end of a connection on this machine a process of our user? Where the system has no table
+    that says so, everybody is."""
+    uids = {uid for table in _TABLES for uid in _uids(table, peer_port, own_port)}
+    return uids == {os.geteuid()} or not any(map(os.path.exists, _TABLES))
+
+
+def _uids(table: str, peer_port: int, own_port: int) -> list[int]:
+    """Of the rows whose local end is the peer's, and whose remote one is ours (proc(5))."""
+    try:
+        with open(table, "rb") as file:
+            lines = file.read(_MOST_TABLE).splitlines()
+    except OSError:
+        return []
+    rows = [line.split() for line in lines if b":%04X " % peer_port in line]
+    return [
+        int(row[_UID])
+        for row in rows
+        if len(row) > _UID and _port(row[_LOCAL]) == peer_port and _port(row[_REMOTE]) == own_port
+    ]
+
+
+def _port(place: bytes) -> int:
+    return int(place.rpartition(b":")[2], 16)

@@ -1,0 +1,102 @@
+"""A URL for a page: judged without a word to the network, or fetched, a few at a time and as long as somebody
+waits for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import trio
+
+from protocols.errors import InvalidUrl, ResolveError
+from protocols.location import Url
+from resolver.environment import proxies_here
+from resolver.news_server import find_setting
+from resolver.plan import Plan, explain
+from resolver.policy import check
+from resolver.policy.verdict import Verdict
+from resolver.retrieval.response import Response
+from resolver.retrieval.session import Resolver
+from resolver.settings import Settings
+from resolver.url import parse
+from resolver.window.session import Way
+
+#: Fetches at a time: what a person looks at, and a few that load.
+AT_ONCE = 6
+
+_Found = TypeVar("_Found")
+
+
+class Reading:
+    """`settings` are those of `resolver`."""
+
+    def __init__(self, resolver: Resolver, settings: Settings) -> None:
+        self._resolver = resolver
+        self._settings = settings
+        self._turns = trio.CapacityLimiter(AT_ONCE)
+
+    @property
+    def resolver(self) -> Resolver:
+        return self._resolver
+
+    def url(self, text: str, way: Way) -> Url | None:
+        """What the parser makes of it, None where it is no URL."""
+        try:
+            return parse(text, strict=self._settings.get("strict", False), origin=way.origin)
+        except InvalidUrl:
+            return None
+
+    def plan(self, text: str, way: Way) -> Plan:
+        """What would be sent."""
+        setting = find_setting(self._settings.get("news_server"))
+        return explain(
+            text,
+            policy=self._resolver.policy,
+            origin=way.origin,
+            referrer=way.referrer,
+            gateways=self._settings.get("gateways"),
+            news_server=None if setting is None else setting.text,
+            strict=self._settings.get("strict", False),
+            options=self._settings.get("options"),
+            environment=proxies_here(),
+            proxy=self._settings.get("proxy"),
+            hosts=self._settings.get("hosts"),
+        )
+
+    def verdict(self, text: str, way: Way) -> Verdict:
+        return check(
+            text,
+            policy=self._resolver.policy,
+            origin=way.origin,
+            referrer=way.referrer,
+            gateways=self._settings.get("gateways"),
+            environment=proxies_here(),
+            proxy=self._settings.get("proxy"),
+        )
+
+    async def fetch(self, text: str, way: Way) -> Response | ResolveError:
+        """All of it, or what went wrong."""
+        async with self._turns:
+            try:
+                return await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+            except ResolveError as error:
+                return error
+
+
+async def while_wanted(
+    receive: Callable[[], Awaitable[Any]], work: Callable[[], Awaitable[_Found]]
+) -> _Found | None:
+    """What `work` gives, which raises nothing; None once the browser went away, and then `work` is
+    cancelled."""
+    found: _Found | None = None
+
+    async def watch(nursery: trio.Nursery) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch, nursery)
+        found = await work()
+        nursery.cancel_scope.cancel()  # the same message comes after an answer, too
+    return found

@@ -1,0 +1,135 @@
+"""A running server: two listeners on this machine, one for our pages and one for what came from elsewhere,
+and one `Resolver` behind them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, cast
+
+import trio
+from hypercorn.config import Config
+from hypercorn.logging import Logger
+from hypercorn.trio import serve as serve_on
+
+from protocols.values import NamedTuple
+from resolver.retrieval.session import Resolver
+from resolver.settings import Settings
+from resolver.window import headers
+from resolver.window.addresses import whole
+from resolver.window.application import Window
+from resolver.window.content import Content
+from resolver.window.entrance import CHECKS, FORM_LASTS, Application, Check, Entrance, House
+from resolver.window.keys import Keys
+from resolver.window.listening import LOOPBACK, bound, port_of
+from resolver.window.pages.page import PAGE_SIZE
+from resolver.window.reading import Reading
+from resolver.window.session import Session
+
+#: Octets of a request's head: a URL of 65,536 characters, each of them percent-encoded, and its headers.
+_MOST_HEAD = 262_144
+#: Seconds: a connection that says nothing, or half a head; what still runs when the server is to end.
+_IDLE = 5.0
+_GRACE = 3.0
+
+
+class Wishes(NamedTuple):
+    """What whoever starts a server may say; the last four are for tests, which take a rule out to see that it
+    is missed."""
+
+    settings: Settings
+    port: int = 0
+    size: int = PAGE_SIZE
+    tell: Callable[[str], None] = lambda line: None
+    checks: tuple[Check, ...] = CHECKS
+    csrf: bool = True
+    form_lasts: float = FORM_LASTS
+    without: frozenset[str] = frozenset()
+
+
+class Server(NamedTuple):
+    """One that runs. Its entries are each good for one browser."""
+
+    house: House
+    content: str
+    session: Session
+
+    def entry(self, url: str = "") -> str:
+        """An address that lets a person in, once and soon."""
+        goes_to = f"&url={whole(url)}" if url else ""
+        return f"{self.house.origin}/enter?t={self.house.keys.token()}{goes_to}"
+
+
+@asynccontextmanager
+async def serving(wishes: Wishes) -> AsyncIterator[Server]:
+    """A server as long as the block runs. Raises `LocalError` where nobody may listen."""
+    listeners = bound(LOOPBACK, wishes.port), bound(LOOPBACK, 0)
+    ports = [port_of(each) for each in listeners]
+    place, elsewhere = (f"{LOOPBACK}:{port}" for port in ports)
+    house = House(place, ports[0], Keys(ports[0], trio.current_time), wishes.tell)
+    session = Session()
+    server = Server(house, f"http://{elsewhere}", session)
+    async with Resolver(**wishes.settings) as resolver:
+        reading = Reading(resolver, wishes.settings)
+        window = Window(house, session, reading, server.content, wishes.size)
+        entrance = Entrance(
+            window.router,
+            house,
+            window.ask,
+            checks=wishes.checks,
+            csrf=wishes.csrf,
+            form_lasts=wishes.form_lasts,
+        )
+        said = headers.of_pages(server.content), headers.of_content(house.origin)
+        stop = trio.Event()
+        async with trio.open_nursery() as nursery:
+            applications: tuple[Application, ...] = entrance, Content(session, elsewhere)
+            for listener, application, each in zip(listeners, applications, said, strict=True):
+                fields = {name: text for name, text in each.items() if name not in wishes.without}
+                config = _Config(fields, wishes.tell)
+                config.bind = [f"fd://{listener.detach()}"]
+                await nursery.start(partial(_run, application, config, stop))
+            try:
+                yield server
+            finally:
+                stop.set()
+
+
+async def _run(
+    application: Application, config: Config, stop: trio.Event, task_status: trio.TaskStatus[list[str]]
+) -> None:
+    await serve_on(
+        cast(Any, application), config, shutdown_trigger=stop.wait, task_status=task_status, mode="asgi"
+    )
+
+
+class _Config(Config):
+    """What the server is told. Each answer has the same headers, also those that it gives by itself."""
+
+    def __init__(self, said: Mapping[str, str], tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._said = said
+        self.accesslog = None
+        self.errorlog = None
+        self.include_server_header = False
+        self.h11_max_incomplete_size = _MOST_HEAD
+        self.keep_alive_timeout = _IDLE
+        self.graceful_timeout = _GRACE
+        self.logger_class = partial(_Log, tell)  # type: ignore[assignment]
+
+    def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
+        return [*super().response_headers(protocol), *headers.fields(self._said)]
+
+
+class _Log(Logger):
+    """What goes wrong in a page is a line without a traceback, which could have a secret."""
+
+    def __init__(self, tell: Callable[[str], None], config: Config) -> None:
+        super().__init__(config)
+        self._tell = tell
+
+    async def exception(self, message: str, *args: object) -> None:
+        error = sys.exception()
+        self._tell(f"a page failed, by a mistake of ours: {type(error).__name__}")

@@ -1,0 +1,66 @@
+"""`resolve serve`, as a process: the address that it tells, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from resolver.cli.arguments import read
+from resolver.cli.values import UsageError
+from tests.cli.command import resolve
+from tests.fresh import environment
+from tests.hang import HANG
+
+CHECKOUT = Path(__file__).parents[2]
+RUN = ["-W", "error", "-m", "resolver", "serve", "--config", "none"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_it_serves_until_a_signal_ends_it(number: int, status: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, *RUN],
+        cwd=CHECKOUT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        entry = program.stdout.readline().decode().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/enter\?t=[\w-]{43}", entry)
+        with urlopen(entry, timeout=HANG) as page:
+            assert b'content="0;url=/"' in page.read()
+        os.kill(program.pid, number)
+        assert program.wait(HANG) == status
+        assert (program.stdout.read(), program.stderr.read()) == (b"", b"")
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = resolve("serve", "--config", "none", "--port", str(port))
+    assert (done.status, done.out) == (3, b"")
+    assert done.told.startswith(f"resolve: cannot listen at 127.0.0.1 port {port}: ")
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("resolver.window")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = resolve("serve", "--config", "none")
+    assert (done.status, done.out) == (13, b"")
+    assert done.told == "resolve: serve needs an extra: pip install 'url-resolver[web]'\n"
+
+
+@pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])
+def test_it_takes_no_url(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="serve takes no URL"):
+        read(["serve", *words])

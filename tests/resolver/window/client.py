@@ -1,0 +1,137 @@
+"""A browser of few words: octets to a port, and the answer; and a server of the test's own to ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from html import unescape
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import h11
+import trio
+
+from resolver.settings import Settings
+from resolver.window.listening import LOOPBACK
+from resolver.window.serve import Server, Wishes, serving
+from tests.hang import HANG
+
+OWN = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+class Answer(NamedTuple):
+    """`status` is 0 where the server closed without a word."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        found = [value for key, value in self.headers if key == name]
+        assert len(found) < 2, f"{name} twice"
+        return found[0] if found else None
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    def field(self, name: str) -> str:
+        """The value of the first hidden field of that name."""
+        found = re.search(f'name="{name}" value="([^"]*)"', self.text)
+        assert found is not None, f"no field {name} in {self.text}"
+        return unescape(found[1])
+
+
+async def exchange(port: int, octets: bytes, method: str = "GET") -> Answer:
+    """Send that, and hear the one answer to it."""
+    reader = h11.Connection(h11.CLIENT, max_incomplete_event_size=1_048_576)
+    reader.send(h11.Request(method=method, target="/", headers=[("host", "x")]))
+    reader.send(h11.EndOfMessage())
+    status, body = 0, b""
+    said: tuple[tuple[str, str], ...] = ()
+    with trio.fail_after(HANG):
+        async with await trio.open_tcp_stream(LOOPBACK, port) as stream:
+            await stream.send_all(octets)
+            while True:
+                event = reader.next_event()
+                if isinstance(event, h11.Response):
+                    status = event.status_code
+                    said = tuple((name.decode(), value.decode()) for name, value in event.headers)
+                elif isinstance(event, h11.Data):
+                    body += event.data
+                elif event is h11.NEED_DATA:
+                    try:
+                        data = await stream.receive_some()
+                    except trio.BrokenResourceError:
+                        data = b""
+                    if not data and not status:
+                        return Answer(0, (), b"")
+                    reader.receive_data(data)
+                elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
+                    return Answer(status, said, body)
+
+
+class Browser:
+    """One that has entered; or not yet."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.cookie: str | None = None
+
+    async def enter(self) -> Answer:
+        parts = urlsplit(self.server.entry())
+        answer = await self.ask(f"{parts.path}?{parts.query}")
+        self.cookie = (answer.header("set-cookie") or "").partition(";")[0]
+        return answer
+
+    async def ask(
+        self,
+        target: str,
+        headers: dict[str, str] | None = None,
+        *,
+        method: str = "GET",
+        body: bytes = b"",
+        port: int | None = None,
+    ) -> Answer:
+        """As a page of ours asks; a header that is empty is left out."""
+        at = self.server.house.port if port is None else port
+        said = {"Host": f"{LOOPBACK}:{at}", **OWN, **({"Cookie": self.cookie} if self.cookie else {})}
+        said |= {} if method != "POST" else {"Content-Type": "application/x-www-form-urlencoded"}
+        said |= {"Content-Length": str(len(body))} if body else {}
+        said |= headers or {}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in said.items() if value)
+        head = f"{method} {target} HTTP/1.1\r\n{lines}\r\n"
+        return await exchange(at, head.encode() + body, method)
+
+    async def post(self, action: str, form: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
+        return await self.ask(action, headers, method="POST", body=urlencode(form).encode())
+
+    async def look(self, url: str) -> Answer:
+        """As typed into the address bar."""
+        return await self.ask(f"/look?{urlencode({'url': url})}")
+
+    async def open(self, looked: Answer) -> Answer:
+        """What the button on that page does, up to the page that it leads to."""
+        form = {name: looked.field(name) for name in ("csrf", "from", "url")}
+        answer = await self.post("/open", form)
+        where = answer.header("location")
+        return answer if where is None else await self.ask(where)
+
+    async def typed(self, url: str) -> Answer:
+        return await self.open(await self.look(url))
+
+
+class Told(list[str]):
+    """The lines of a server's log."""
+
+
+@asynccontextmanager
+async def running(**wishes: Any) -> AsyncIterator[tuple[Browser, Told]]:
+    """A server and a browser that has entered it; what the server tells."""
+    told = Told()
+    given = {"settings": Settings(), "tell": told.append, **wishes}
+    async with serving(Wishes(**given)) as server:
+        browser = Browser(server)
+        await browser.enter()
+        yield browser, told
