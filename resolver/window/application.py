@@ -9,9 +9,8 @@ elsewhere, is `chosen`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import cache, partial
+from functools import partial
 
-from jinja2 import PackageLoader
 from starlette.requests import Request
 from starlette.responses import Response as Answer
 from starlette.routing import Route, Router
@@ -29,7 +28,8 @@ from resolver.window.pages.errors import error_page
 from resolver.window.pages.look import look_page
 from resolver.window.pages.own import Opened, history_page, start_page
 from resolver.window.pages.page import Frame, Page, Place, read_query
-from resolver.window.pages.render import environment, pieces, render
+from resolver.window.pages.render import environment, pieces, render, static_file
+from resolver.window.questions import Questions
 from resolver.window.reading import Reading, while_wanted
 from resolver.window.session import Document, Mark, Session, Way
 from resolver.window.streamed import Streamed
@@ -60,6 +60,7 @@ class Window:
                 Route("/history", self._history),
                 Route("/history", self._forget, methods=["POST"]),
                 Route("/static/{name}", self._static),
+                *Questions(session, reading, _see, self._about, self._told).routes,
             ],
             redirect_slashes=False,  # it would answer by the Host of the request
         )
@@ -103,7 +104,7 @@ class Window:
         name = request.path_params["name"]
         if name not in _STATIC:
             return Answer(status_code=404)
-        return Answer(_read_static(name), media_type=_STATIC[name])
+        return Answer(static_file(name), media_type=_STATIC[name])
 
     async def _look(self, request: Request) -> Answer:
         """What the address bar asks for, and what no page may open by itself."""
@@ -165,6 +166,12 @@ class Window:
         found = await while_wanted(request.receive, work)
         if found is None:
             return Answer(status_code=408)  # nobody reads it
+        return self._told(request, found, text, from_id, way)
+
+    def _told(
+        self, request: Request, found: Response | ResolveError, text: str, from_id: str, way: Way
+    ) -> Answer:
+        """The page of what became of a URL."""
         url = self._reading.url(text, way)
         if isinstance(found, ResolveError) or url is None:
             assert isinstance(found, ResolveError), "what is no URL has no reply"
@@ -179,6 +186,9 @@ class Window:
         frame = self._frame(text, page_id)
         href = partial(addresses.found, from_id=page_id)
         return self._answer(page, frame._replace(crumbs=crumbs_of(url, href)))
+
+    def _about(self, page: Page, text: str, from_id: str) -> Answer:
+        return self._answer(page, self._frame(text, from_id))
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
         """For the content port."""
@@ -216,9 +226,3 @@ def _query(request: Request) -> dict[str, str]:
 def _see(where: str) -> Answer:
     """Another address of ours, made here."""
     return Answer(status_code=303, headers=headers.said("location", where))
-
-
-@cache
-def _read_static(name: str) -> str:
-    """A file of ours that pages name, read once, as the templates are."""
-    return PackageLoader("resolver.window", "static").get_source(environment(), name)[0]

@@ -46,7 +46,7 @@ class Reading:
         except InvalidUrl:
             return None
 
-    def plan(self, text: str, way: Way) -> Plan:
+    def plan(self, text: str | Url, way: Way) -> Plan:
         """What would be sent."""
         setting = find_setting(self._settings.get("news_server"))
         return explain(
@@ -74,7 +74,7 @@ class Reading:
             proxy=self._settings.get("proxy"),
         )
 
-    async def fetch(self, text: str, way: Way) -> Response | ResolveError:
+    async def fetch(self, text: str | Url, way: Way) -> Response | ResolveError:
         """All of it, or what went wrong."""
         async with self._turns:
             try:

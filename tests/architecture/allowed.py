@@ -163,8 +163,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.addresses", "urllib.parse.parse_qsl"),
     ("resolver.window.entrance", "trio.move_on_after"),
     ("resolver.window.reading", "trio.CapacityLimiter trio.Nursery trio.open_nursery"),
-    ("resolver.window.application", "jinja2.PackageLoader"),
-    ("resolver.window.application resolver.window.streamed", "starlette"),
+    ("resolver.window.application resolver.window.questions resolver.window.streamed", "starlette"),
     (
         "resolver.window.serve",
         "hypercorn.config hypercorn.logging hypercorn.trio sys.exception trio.Event trio.TaskStatus "

@@ -22,6 +22,7 @@ def attributes_page(response: Response, place: Place) -> Page:
         "url": place.url,
         "views": list(views_of(extra, response.url, place)),
         "blocks": list(_blocks(extra)),
+        "form": response.url if extra.get("form") else None,
         "missing": [str(name) for name in _list(extra.get("missing"))],
         "found": response.findings,
     }

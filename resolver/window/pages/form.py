@@ -44,10 +44,14 @@ class FormSeen(NamedTuple):
     answer: str
 
 
-def form_page(form: Form, url: HostUrl, findings: Iterable[Finding] = (), complaint: str = "") -> Page:
-    """The questions. `complaint` says why answers that were given cannot be sent."""
+def form_page(
+    form: Form, url: HostUrl, kept: str, findings: Iterable[Finding] = (), complaint: str = ""
+) -> Page:
+    """The questions; `kept` names the form when it is answered. `complaint` says why answers that were
+    given cannot be sent."""
     values = {
         "heading": "A form",
+        "kept": kept,
         "url": url.shown,
         "text": url.text,
         "host": f"{url.host} port {url.effective_port}",

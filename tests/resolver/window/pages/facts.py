@@ -205,7 +205,7 @@ PAGES: Mapping[str, Callable[[str], Page]] = {
     "menu, judged": lambda text: menu_page(
         [item(text, Kind.DOCUMENT, "0")], Query(), place(text), judge=lambda _: _no(text)
     ),
-    "form": lambda text: form_page(form(text), URL, [Finding(text, "warn", text)], text),
+    "form": lambda text: form_page(form(text), URL, "KEPT", [Finding(text, "warn", text)], text),
     "sending": lambda text: sending_page(
         Form((FormLine(Question.ASK, text, text), FormLine(Question.ASK_HIDDEN, text, text))),
         [text.encode("utf-8", "surrogatepass"), b"secret"],
