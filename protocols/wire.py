@@ -68,9 +68,9 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
     secrets: tuple[bytes, ...] = ()
     for word in words:
         if isinstance(word, Secret):
-            secrets = (*secrets, word.octets)
-        octets.append(word.octets if isinstance(word, Secret) else word)
-        _check_word(octets[-1], forbidden)
+            secrets, word = (*secrets, word.octets), word.octets
+        _check_word(word, forbidden)
+        octets += (word,)
     sent = sep.join(octets) + _CRLF
     if not secrets:
         return Line(sent, sent)
@@ -266,6 +266,9 @@ class Buffer:
     def __len__(self) -> int:
         return len(self._data)
 
+    def __bool__(self) -> bool:
+        return bool(self._data)
+
     def feed(self, octets: bytes) -> None:
         """Append what arrived; `b""` says that nothing more will."""
         if octets:
@@ -301,7 +304,6 @@ class Buffer:
 
     def take(self, count: int | None = None) -> bytes:
         """Remove and return the first `count` octets (None: all there are)."""
-        count = len(self._data) if count is None else count
         taken = bytes(self._data[:count])
         del self._data[:count]
         self.searched = 0

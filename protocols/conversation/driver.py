@@ -57,9 +57,9 @@ class Conversation:
         nothing more to do is over then, also where nobody reads its body."""
         try:
             step = await self._advance(partial(self._dialogue.send, None))
-            while isinstance(step, Pass):
+            while type(step) is Pass:
                 step = await self._advance(await self._take_in(step))
-            assert isinstance(step, Begin), "a dialogue begins a body"
+            assert type(step) is Begin, "a dialogue begins a body"
             self._begin_body()
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
@@ -147,7 +147,7 @@ class Conversation:
             raise
         if step is not None:
             self._take_up(step)
-        if isinstance(before, Given) and isinstance(self._part, Given):
+        if type(before) is Given and isinstance(self._part, Given):
             await self._performer.rest()
 
     def _take_up(self, step: Step) -> None:

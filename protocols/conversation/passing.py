@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from protocols.contract import LocalFile, Sink
@@ -80,7 +80,7 @@ class Passing:
         self._stream = stream
         self._buffer = buffer
         self._passed = 0
-        self._pieces: Iterator[bytes] = iter(())
+        self._pieces: Iterable[bytes] = ()
         self._ended = False
         self.delivered = 0
 
@@ -91,6 +91,13 @@ class Passing:
 
     async def next(self) -> bytes:
         """The next octets; none at the end."""
+        if self._filter is None:
+            octets = b"" if self._ended else await self._receive()
+            if not octets and not self._ended:
+                self._check_end()
+                self._ended = True
+            self.delivered += len(octets)
+            return octets
         while True:
             for octets in self._pieces:
                 if octets:
@@ -102,10 +109,7 @@ class Passing:
             if not octets:
                 self._check_end()
                 self._ended = True
-            if self._filter is None:
-                self._pieces = iter((octets,))
-            else:
-                self._pieces = iter(self._filter.feed(octets) if octets else self._filter.finish())
+            self._pieces = iter(self._filter.feed(octets) if octets else self._filter.finish())
 
     async def drain(self, sink: Sink) -> None:
         if self._filter is not None:

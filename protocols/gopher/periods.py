@@ -106,7 +106,7 @@ class Periods:
         given = bytes(self._held[1:until])
         moved = len(given)
         del self._held[:moved]
-        self._searched = max(0, self._searched - moved)
+        self._searched = 0 if moved > self._searched else self._searched - moved
         self._doubled = None if self._doubled is None else self._doubled - moved
         self._longer = None if self._longer is None else self._longer - moved
         return given

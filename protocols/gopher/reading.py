@@ -89,9 +89,9 @@ def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None
     """Let `detector` see the reply until it has made up its mind, or no more comes."""
     seen = 0
     while detector.is_refusal is None:
-        if len(buffer) > seen:
-            detector.feed(buffer.tail(len(buffer) - seen))
-            seen = len(buffer)
+        if (came := len(buffer)) > seen:
+            detector.feed(buffer.tail(came - seen))
+            seen = came
         elif buffer.is_all:
             break
         else:

@@ -150,6 +150,8 @@ def _is_connected(sock: socket.socket) -> bool:
 def check_peer(sock: socket.socket, address: str) -> None:
     """Is the socket's peer the address that was checked? `Refused` (S09) if not."""
     peer = sock.getpeername()
+    if peer[0] == address:
+        return
     reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]
     if reached != address and ipaddress.ip_address(reached) != ipaddress.ip_address(address):
         raise refusal("S09", f"the connection went to {reached} and not to {address}, which was checked")

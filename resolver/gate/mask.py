@@ -64,7 +64,7 @@ class Mask:
 
     def watch(self, secrets: Secrets) -> None:
         if secrets not in self.watched:
-            self.watched.append(secrets)
+            self.watched += (secrets,)
 
     def hide(self, octets: bytes) -> bytes:
         for secrets in self.watched:

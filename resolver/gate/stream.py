@@ -67,11 +67,10 @@ class Stream:
         self._ahead = b""
         self._packing: Packing | None = None
         self.beyond: str | None = None
-        self.received = 0
-        self._waits, self._waited = 0, 0.0
+        self.received = self._unshared = self._waits = self._waiting = 0
+        self._waited, self._has_only_data = 0.0, False
         self._secrets: Secrets = Secrets() if first is None else first._secrets
         self._reported = Reported(self._secrets, self._report_received)
-        self._has_only_data, self._unshared = False, 0
         self._pace = None if settings.least is None else AnswerPace(settings.least)
         settings.mask.watch(self._secrets)
 
@@ -82,9 +81,8 @@ class Stream:
     def session_for(self, context: ssl.SSLContext) -> ssl.SSLSession | None:
         """The TLS session as it is now: with TLS 1.3 it can be resumed only once something was read. None for
         another context than it came from, as where other protocols are offered."""
-        if isinstance(self._sock, SECURED) and self._sock.context is context:
-            return self._sock.session
-        return None
+        sock = self._sock
+        return sock.session if isinstance(sock, SECURED) and sock.context is context else None
 
     @property
     def session_reused(self) -> bool:
@@ -128,17 +126,16 @@ class Stream:
                 self._secrets.add(line.secrets)
             octets += line.octets
         left = memoryview(octets if self._packing is None else self._packing.pack(octets))
-        if (bounds := self._settings.bounds) is not None:
-            bounds.begin("write")
+        if self._settings.bounds is not None:
+            self._settings.bounds.begin("write")
         while left:
-            count = await self._perform(partial(self._sock.send, left), self._wait_writable, "write")
-            left = left[count:]
+            left = left[await self._perform(partial(self._sock.send, left), self._wait_writable, "write") :]
         if self._pace is not None:
             self._pace.begin()
         if self._settings.report is not None:
             self._reported.flush()
-            shown = b"".join(line.shown for line in lines)
-            self._settings.report(Sent(self._settings.url, self._settings.mask.hide(shown)))
+            shown = self._settings.mask.hide(b"".join(line.shown for line in lines))
+            self._settings.report(Sent(self._settings.url, shown))
 
     def _check_secret(self, line: Line) -> None:
         """Who is beyond a proxy hears it, and who is on the way to the proxy."""
@@ -288,7 +285,8 @@ class Stream:
             self._close()
 
     def _close(self) -> None:
-        self.loop.notify_closing(self._sock.fileno())
+        if self._waiting:
+            self.loop.notify_closing(self._sock.fileno())
         if isinstance(self._sock, SECURED):
             # The peer's own close_notify is not awaited, and a broken connection has none.
             with suppress(OSError, ValueError):
@@ -381,7 +379,7 @@ class Stream:
         return self._wait(self.loop.wait_writable, phase)
 
     async def _wait(self, wait: Callable[[int], Awaitable[None]], phase: Phase) -> None:
-        self._waits += 1
+        self._waits, self._waiting = self._waits + 1, self._waiting + 1
         bounds, since = self._settings.bounds, self.loop.current_time()
         silent = since + self._settings.idle
         with self.loop.move_on_at(silent if bounds is None else bounds.until(phase, silent)) as scope:
@@ -389,6 +387,8 @@ class Stream:
                 await wait(self._sock.fileno())
             except self.loop.closed as error:
                 raise Disconnected("the connection was closed on this side") from error
+            finally:
+                self._waiting -= 1
         if phase == "read":
             self._waited += self.loop.current_time() - since
         if scope.cancelled_caught:

@@ -29,7 +29,7 @@ from resolver.clock import Clock
 from resolver.events import OnEvent, Retrying
 from resolver.retrieval.hops import Request
 from resolver.retrieval.retrieval import Retrieval
-from resolver.retrieval.stores import Store
+from resolver.retrieval.stores import NOTHING, Store
 from resolver.retrieval.streaming import LiveFacts, StreamingResponse
 
 #: Octets held already that a further try asks for again, to see that it goes on with the same object.
@@ -80,9 +80,6 @@ ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
 
 #: Puts the octets of a reply into the keep: all of a listing, or the rest of a body.
 Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
-
-#: What is known where nothing is.
-NOTHING = Validators()
 
 #: What no other place and no further try could mend: our policy, a limit of the caller's, this machine.
 _FINAL = (Refused, LimitExceeded, LocalError)
@@ -244,7 +241,7 @@ class Retrier:
     async def _try(self, clock: Clock) -> StreamingResponse:
         keep, place = self._keep, self._places[0]
         held = keep.position
-        known, start = (self._known_at(place), self._start_at(place)) if held else (Validators(), 0)
+        known, start = (self._known_at(place), self._start_at(place)) if held else (NOTHING, 0)
         request = place.request
         if start or request.options.start:
             request = replace(request, options=replace(request.options, start=start, known=known))

@@ -29,9 +29,9 @@ from resolver.retrieval.mirrored import Prefixes, mirrored
 from resolver.retrieval.naming import index_suffix, is_index, server_file_name
 from resolver.retrieval.response import Response, Saved
 from resolver.retrieval.retrieval import Retrieval
-from resolver.retrieval.retry import FIVE_TRIES, NOTHING, ONE_TRY, Fill, Retrier
+from resolver.retrieval.retry import FIVE_TRIES, ONE_TRY, Fill, Retrier
 from resolver.retrieval.saves import SavesMany
-from resolver.retrieval.stores import MemoryStore, Store, leave
+from resolver.retrieval.stores import NOTHING, MemoryStore, Store, leave
 from resolver.retrieval.streaming import EntryStream, StreamingResponse
 from resolver.settings import Settings, check_names, options_of
 from resolver.tracebacks import outermost

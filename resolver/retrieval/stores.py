@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from resolver.retrieval.streaming import StreamingResponse
 
 
+#: What is known where nothing is.
+NOTHING = Validators()
+
+
 class Store(Protocol):
     """Where octets stay. `position` counts them; `known` describes the object they are of. What is
     `final` is out and cannot be taken back."""
@@ -44,12 +48,9 @@ class MemoryStore:
     final = False
 
     def __init__(self) -> None:
-        self.known = Validators()
+        self.known = NOTHING
+        self.position = 0
         self._octets = bytearray()
-
-    @property
-    def position(self) -> int:
-        return len(self._octets)
 
     def tail(self, count: int) -> bytes:
         return bytes(self._octets[-count:]) if count else b""
@@ -59,16 +60,17 @@ class MemoryStore:
 
     def restart(self) -> None:
         self._octets.clear()
-        self.known = Validators()
+        self.position, self.known = 0, NOTHING
 
     async def fill(self, body: AsyncIterator[bytes]) -> None:
         """Take all that is left of a body."""
         async for octets in body:
             self._octets += octets
+            self.position += len(octets)
 
     def content(self) -> bytes:
         """All of it; the memory is empty afterwards."""
-        octets, self._octets = self._octets, bytearray()
+        octets, self._octets, self.position = self._octets, bytearray(), 0
         return bytes(octets)
 
 
