@@ -97,8 +97,7 @@ class Network:
         self.gateways = self._shared.gateways
 
     async def __aenter__(self) -> Network:
-        self._check_run()
-        self._run = running().run()
+        self._run = (self._check_run() or running()).run()
         self._shared.trust.check()
         self._shared.pool.open()
         self._listen()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import lru_cache
 from typing import Unpack, cast
 
 import httpx
@@ -58,6 +59,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         self._origin = origin
         self._network = Network(lookup=lookup, **settings)
         self._options = Options(codings=codings.installed())
+        self._undone = frozenset({**ALWAYS, **self._options.codings})
         self._framed = replace(self._options, http2=http2.installed())
         self._client: str | None = None
         self._portal: Portal | None = None
@@ -151,7 +153,8 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             parse(str(request.url)), tuple(request.headers.raw), self._network.policy
         )
         limits = self._network.limits_of(url)
-        options = self._framed if _goes_in_frames(request, body) else self._options
+        in_frames = isinstance(url, HttpUrl) and url.secured and _goes_in_frames(request, body)
+        options = self._framed if in_frames else self._options
         if limits.body_everywhere:
             options = replace(options, most=limits.body)
         judged = self._network.judged(url, origin=route.origin, referrer=route.referrer, options=options)
@@ -159,19 +162,21 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             raise UnsupportedScheme(url.scheme, f"httpx has no use for {url.scheme} URLs")
         given = None if route.hops else cast("bytes | None", request.extensions.get("target"))
         target = target_of(url) if given is None else given
-        fields = [(name, self._accepted(name, value)) for name, value in headers]
+        fields = [
+            (name, _accepted(value, self._undone) if name.lower() == b"accept-encoding" else value)
+            for name, value in headers
+        ]
         content = body.next_piece if body.octets is None else body.octets
         gate = TimedGate(judged, request.extensions.get("timeout", {}), route.clock)
         return route, gate, url, prepare(request.method.encode(), target, fields, content)
 
-    def _accepted(self, name: bytes, value: bytes) -> bytes:
-        """A header of the request; of content codings only those that can be undone here."""
-        if name.lower() != b"accept-encoding":
-            return value
-        named = [coding.strip() for coding in value.decode("latin-1").split(",")]
-        undone = {**ALWAYS, **self._options.codings}
-        known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
-        return ", ".join(known).encode("latin-1") or b"identity"
+
+@lru_cache(maxsize=64)
+def _accepted(value: bytes, undone: frozenset[str]) -> bytes:
+    """Of the content codings that a client takes only those that can be undone here."""
+    named = [coding.strip() for coding in value.decode("latin-1").split(",")]
+    known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
+    return ", ".join(known).encode("latin-1") or b"identity"
 
 
 def _held(response: httpx.Response, held: Held) -> httpx.Response:
