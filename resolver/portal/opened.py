@@ -75,7 +75,11 @@ class Opened(Generic[S, T]):
         opened = await self._make()
         entered = await opened.__aenter__()
         self._opened = opened
+        self.portal.opened.add(self)
         return entered
+
+    async def leave_at_end(self) -> None:
+        await self._leave(None, None, None)
 
     def leave(self) -> None:
         self.__exit__(None, None, None)

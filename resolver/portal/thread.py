@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from queue import SimpleQueue
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 import trio
@@ -47,12 +47,20 @@ class ThreadLost(RuntimeError):
 Keeper: TypeAlias = "AbstractAsyncContextManager[object]"
 
 
+class Entered(Protocol):
+    """What was opened in the thread, and is left there."""
+
+    async def leave_at_end(self) -> None: ...
+
+
 class Portal:
-    """A thread and its trio run, until the process ends."""
+    """A thread and its trio run, until the process ends. `opened` is for that thread alone: what it leaves at
+    its end, unless nobody has it any more by then."""
 
     def __init__(self) -> None:
         self._calls: set[Call[object]] = set()
         self._keepers = WeakSet[Keeper]()
+        self.opened = WeakSet[Entered]()
         self._over = False
         self.inherited = False
         started = SimpleQueue[None]()
@@ -77,6 +85,10 @@ class Portal:
             self._token = trio.lowlevel.current_trio_token()
             started.put(None)
             await trio.sleep_forever()
+        for opened in list(self.opened):
+            with trio.CancelScope() as scope, suppress(ResolveError):
+                scope.cancel()  # nobody waits for what a peer still has to say
+                await opened.leave_at_end()
         for keeper in list(self._keepers):
             await keeper.__aexit__(None, None, None)
 
