@@ -9,6 +9,8 @@
 #   make mutants   what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
 #   make bench     measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
 #   make bench-long  what takes longer: trees that are far away, segments, calls of threads, lists of very many with a ledger
+#   make speed     measure all that docs/speed.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
+#   make plots     the same of the figures that are in docs/speed
 #   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make docs      the reference of the Python API, made of its docstrings, into build/reference
 #   make sdist     the source distribution, into dist
@@ -17,7 +19,7 @@
 # PYTHON=/path/to/python chooses the interpreter that .venv is made with.
 
 .SUFFIXES:
-.PHONY: demo check test test-all test-lowest coverage mutants bench bench-long servers docs sdist clean
+.PHONY: demo check test test-all test-lowest coverage mutants bench bench-long speed plots servers docs sdist clean
 
 PYTHON ?=
 VENV = .venv
@@ -60,19 +62,28 @@ mutants: $(VENV)/.installed
 
 # An idle machine, please; under ten minutes with two processors.
 ROWS =
-ROUNDS = 5
+ROUNDS =
 JSON =
 bench: $(VENV)/.installed
-	@$(RUN) -m tests.benchmarks $(ROWS) --rounds $(ROUNDS) $(if $(JSON),--json $(JSON))
+	@$(RUN) -m tests.benchmarks $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-long: $(VENV)/.installed
-	@$(RUN) -m tests.benchmarks saved-unsynced tree-nginx-far tree-vsftpd-far tree-proftpd tree-proftpd-far --rounds 3
+	@$(RUN) -m tests.benchmarks saved-unsynced tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far --rounds 3
 	@$(RUN) -m tests.benchmarks.startup
 	@$(RUN) -m tests.benchmarks.news
 	@$(RUN) -m tests.benchmarks.segments
 	@$(RUN) -m tests.benchmarks.blocking
 	@$(RUN) -m tests.benchmarks.calls
 	@$(RUN) -m tests.benchmarks.ledger
+
+speed: $(VENV)/.plots
+	@$(RUN) -m tests.benchmarks --json docs/speed/rows.json
+	@$(RUN) -m tests.benchmarks.sweeps docs/speed/sweeps.json
+	@$(MAKE) plots
+
+plots: $(VENV)/.plots
+	@$(RUN) -m tests.benchmarks.plots
+	@$(RUN) -m tests.benchmarks.page
 
 test-all: $(VENV)/.installed
 	@PYTHONDONTWRITEBYTECODE= $(RUN) -m tests.everywhere
@@ -92,6 +103,10 @@ servers:
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(RUN) -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+$(VENV)/.plots: $(VENV)/.installed
+	$(RUN) -m pip install -q --disable-pip-version-check -e '.[plots]'
 	@touch $@
 
 clean:

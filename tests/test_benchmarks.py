@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from tests.benchmarks import __main__ as benchmarks
 from tests.benchmarks import figures, per_fetch, programs
 from tests.benchmarks.row import Aim, Bound, Contestant, Measure, Row, environment
 from tests.benchmarks.rows import ROWS, small
-from tests.benchmarks.running import Failed, Sample, Watcher, in_turn, run
+from tests.benchmarks.running import Failed, Sample, Watcher, in_turn, last_words, run
 
 MIB = 1_048_576
 
@@ -46,6 +48,11 @@ def test_a_row_can_have_more_runs_a_round_in_turn_too() -> None:
     assert "".join(ran) == "ababbaba"
 
 
+def test_no_round_begins_where_it_is_enough() -> None:
+    samples, _ = in_turn([contestant("a")], 5, lambda each: Sample(1, 1, 1), 2, lambda: True)
+    assert len(samples["a"]) == 2
+
+
 def test_who_fails_is_out_and_stops_no_other() -> None:
     ran: list[str] = []
 
@@ -71,6 +78,19 @@ def test_a_process_that_fails_tells_its_last_words() -> None:
     code = "import sys; print('first\\nno such file', file=sys.stderr); sys.exit(7)"
     with pytest.raises(Failed, match=r"^exit status 7: no such file$"):
         run(contestant("a", code))
+
+
+@pytest.mark.parametrize(
+    ("complained", "words"),
+    [
+        ("", "nothing said"),
+        ("one\ntwo\n", "two"),
+        ("  | ExceptionGroup\n    | resolver.NotFound: no\n    | OSError: why\n    +-----\n", "OSError: why"),
+        ("curl: (22) not found\n 85 -- 20480 0 32\n", "curl: (22) not found"),
+    ],
+)
+def test_the_last_words_are_those_of_an_error(complained: str, words: str) -> None:
+    assert last_words(complained) == words
 
 
 def test_what_is_to_be_there_before_and_after_is_cared_for() -> None:
@@ -101,7 +121,7 @@ def test_the_most_memory_of_a_process_is_seen_and_not_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measure", "value"), [("rate", 20), ("seconds", 0.5), ("processor", 0.25), ("over", 50), ("peak", 2)]
+    ("measure", "value"), [("rate", 20), ("seconds", 0.5), ("processor", 25.6), ("over", 50), ("peak", 2)]
 )
 def test_what_is_compared_is_made_of_a_run(measure: Measure, value: float) -> None:
     assert figures.value(measure, 10, Sample(0.5, 0.25, 2048), 0.2) == pytest.approx(value)
@@ -134,7 +154,7 @@ def test_a_row_is_measured_shown_and_judged() -> None:
         (0.6, 1.0, True),
     ]
     assert list(figures.shown(found)) == [
-        "a row: 1,000 things",
+        "a row: 1,000 things; 3 runs each",
         "  ours       500 /s  (250 to 1,000); 1.00 ms of the processor each",
         "  peer       500 /s  (500 to 500); 1.00 ms of the processor each",
         "  gone: not measured: not installed",
@@ -181,7 +201,7 @@ def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.delenv("RESOLVE_SERVERS", raising=False)
     if Path("/usr/sbin/nginx").exists():
         pytest.skip("nginx is installed on this machine")
-    found = benchmarks.measure(ROWS["http"], 1, tiny=True)
+    found = benchmarks.measure(ROWS["http"], 1, tmp_path, tiny=True)
     assert found["contestants"] == []
     assert "make servers" in found["missing"]["all of it"]
     assert programs.versions()["nginx"] == "not there"
@@ -197,7 +217,9 @@ def test_a_row_that_there_is_not_is_told(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize("name", ROWS)
 def test_every_row_works(name: str) -> None:
     """With a tiny part of the work; who is not there is passed over, and nobody fails."""
-    found = benchmarks.measure(ROWS[name], 1, tiny=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # servers give up root
+        found = benchmarks.measure(ROWS[name], 2, Path(folder), tiny=True)
     if "all of it" in found["missing"]:
         pytest.skip(found["missing"]["all of it"])
     assert not any("exit status" in reason for reason in found["missing"].values()), found["missing"]

@@ -30,6 +30,7 @@ PAGES = [
     "docs/strangers.md",
     "docs/libraries.md",
     "docs/schemes.md",
+    "docs/speed.md",
 ]
 
 

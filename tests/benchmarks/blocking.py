@@ -7,8 +7,6 @@ nothing is done with the octets. A body is to stream within 1.3 times what it ta
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,10 +17,13 @@ import trio
 
 from resolver import Policy, Resolver, blocking
 from resolver.portal import portal
-from tests.benchmarks import bulk
+from tests.benchmarks.rows.large import MIB, write_source
+from tests.benchmarks.served import served
 
 RUNS = 5
 CALLS = 2_000
+#: Mebibytes of the large body.
+SIZE = 512
 
 
 async def nothing() -> None:
@@ -44,12 +45,12 @@ async def stream(url: str, policy: Policy) -> None:
         count = 0
         async for octets in reply.body:
             count += len(octets)
-    assert count == bulk.SIZE
+    assert count == SIZE * MIB
 
 
 def stream_blocking(url: str, policy: Policy) -> None:
     with blocking.stream(url, policy=policy) as reply:
-        assert sum(map(len, reply.body)) == bulk.SIZE
+        assert sum(map(len, reply.body)) == SIZE * MIB
 
 
 async def fetch(url: str) -> float:
@@ -76,7 +77,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         small, large = Path(name) / "small", Path(name) / "large"
         small.write_bytes(b"One line.\r\n")
-        bulk.write_source(large)
+        write_source(large, SIZE)
         call()
         print(f"a call of a thread that waits: {microseconds([timed(call) for _ in range(CALLS)])}")
         awaited, waited = trio.run(fetch, small.as_uri()), fetch_blocking(small.as_uri())
@@ -85,21 +86,14 @@ def main() -> None:
 
 
 def measure(source: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, bulk.__file__, "serve", str(source)], stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            port = int(server.stdout.readline())
-            url, policy = f"http://127.0.0.1:{port}/", Policy(allow_port=frozenset({port}))
-            awaited, waited = [], []
-            for _ in range(RUNS):
-                awaited.append(timed(partial(trio.run, stream, url, policy)))
-                waited.append(timed(partial(stream_blocking, url, policy)))
-        finally:
-            server.kill()
+    awaited, waited = list[float](), list[float]()
+    with served("file", source) as port:
+        url, policy = f"http://127.0.0.1:{port}/", Policy(allow_port=frozenset({port}))
+        for _ in range(RUNS):
+            awaited.append(timed(partial(trio.run, stream, url, policy)))
+            waited.append(timed(partial(stream_blocking, url, policy)))
     times = statistics.median(waited) / statistics.median(awaited)
-    print(f"{bulk.SIZE // 1_048_576} MiB as they come, {RUNS} runs in turn: fastest, median")
+    print(f"{SIZE} MiB as they come, {RUNS} runs in turn: fastest, median")
     for what, seconds in (("awaited", awaited), ("by a thread", waited)):
         print(f"  {what:12} {min(seconds):6.2f} {statistics.median(seconds):6.2f} s")
     print(f"  {times:.2f} times as long in the median")

@@ -37,6 +37,7 @@ class Measured(TypedDict):
     name: str
     about: str
     unit: str
+    rounds: int
     contestants: list[Figure]
     missing: dict[str, str]
     aims: list[Verdict]
@@ -57,7 +58,7 @@ def value(measure: Measure, count: int, sample: Sample, base: float = 0.0) -> fl
         case "seconds":
             return sample.seconds
         case "processor":
-            return sample.processor
+            return sample.processor / count * 1024
         case "over":
             return (sample.processor - base) * 1_000
         case "peak":
@@ -83,6 +84,7 @@ def measured(
         "name": row.name,
         "about": row.about.format(count),
         "unit": UNITS[row.measure],
+        "rounds": max(map(len, samples.values()), default=0),
         "contestants": [figure(name, counts[name], values[name], runs) for name, runs in samples.items()],
         "missing": dict(missing),
         "aims": list(verdicts(row.aims, values)),
@@ -121,7 +123,7 @@ def verdicts(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]])
 
 def shown(row: Measured) -> Iterator[str]:
     """Lines for people."""
-    yield f"{row['name']}: {row['about']}"
+    yield f"{row['name']}: {row['about']}; {row['rounds']} runs each"
     width = max((len(figure["name"]) for figure in row["contestants"]), default=0)
     for each in row["contestants"]:
         spread = f"{number(each['low'])} to {number(each['high'])}"

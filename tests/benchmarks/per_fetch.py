@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import cProfile
 import json
+import os
 import pstats
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,6 +77,9 @@ def rooms_of(stats: _Stats) -> Counter[str]:
 
 
 def count(kind: str, work: Work) -> Counter[str]:
+    if work.more:  # nothing that was saved is in the way
+        shutil.rmtree(work.more)
+        os.mkdir(work.more)
     profile = cProfile.Profile()
     profile.runcall(told_by, kind, work)
     return rooms_of(cast(_Stats, pstats.Stats(profile).stats))  # type: ignore[attr-defined]
@@ -85,7 +90,7 @@ def one_more(kind: str, work: Work) -> Rooms:
     count(kind, few)  # what is imported and compiled on first use
     difference = count(kind, work._replace(many=MANY))
     difference.subtract(count(kind, few))
-    return {name: calls / (MANY - FEW) for name, calls in sorted(difference.items()) if calls > 0}
+    return {name: round(calls / (MANY - FEW), 2) for name, calls in sorted(difference.items()) if calls > 0}
 
 
 def calls_per_fetch() -> Counted:
@@ -98,7 +103,7 @@ def calls_per_fetch() -> Counted:
             try:
                 with fetch.open(folder, MANY) as url:
                     counted[fetch.name] = {kind: _asked(kind, url, fetch, folder) for kind in fetch.kinds}
-            except pytest.skip.Exception as reason:
+            except (pytest.skip.Exception, subprocess.CalledProcessError) as reason:
                 counted[fetch.name] = str(reason)
     return counted
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-#: What is compared: things a second; seconds; seconds of the processor; the same over those of the first
-#: contestant, in ms; the most memory at any time, in MiB.
+#: What is compared: things a second; seconds; seconds of the processor for each GiB; the same of a run, over
+#: those of the first contestant, in ms; the most memory at any time, in MiB.
 Measure: TypeAlias = Literal["rate", "seconds", "processor", "over", "peak"]
 UNITS: Mapping[Measure, str] = {
     "rate": "/s",
     "seconds": "s",
-    "processor": "s of the processor",
+    "processor": "s of the processor a GiB",
     "over": "ms of the processor",
     "peak": "MiB",
 }
@@ -93,6 +93,8 @@ class Row:
     open: Open
     aims: Sequence[Aim | Bound] = ()
     times: int = 1
+    #: No round begins later, unless so many were asked for.
+    seconds: float = 40.0
     long: bool = False
 
 
@@ -111,6 +113,25 @@ def client(
     words = [sys.executable, "-m", f"tests.benchmarks.{module}", kind, url]
     words += map(str, (first, count, at_once))
     return Contestant(name, [*words, more] if more else words, count, tells=True)
+
+
+class Target:
+    """A directory for each run: `path` leads to the newest one, which is empty.
+
+    None is removed while anything is measured: ext4 looks through the inodes of files that were removed
+    within half a minute whenever it makes one, which then takes ten times as long, whoever makes it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "target"
+        self._runs = 0
+
+    def anew(self) -> None:
+        self._runs += 1
+        fresh = self.path.with_name(f"target-{self._runs}")
+        fresh.mkdir()
+        self.path.unlink(missing_ok=True)
+        self.path.symlink_to(fresh)
 
 
 #: The command, as its entry point starts it.

@@ -32,11 +32,16 @@ class Failed(Exception):
 
 
 def in_turn(
-    contestants: Sequence[Contestant], rounds: int, run: Callable[[Contestant], Sample], times: int = 1
+    contestants: Sequence[Contestant],
+    rounds: int,
+    run: Callable[[Contestant], Sample],
+    times: int = 1,
+    enough: Callable[[], bool] = lambda: False,
 ) -> tuple[dict[str, list[Sample]], dict[str, str]]:
     """The samples of each by its name, and why others have none.
 
     In every round somebody else begins, so that nobody always runs behind the same one. Who fails is out.
+    No round begins where it is `enough`.
     """
     samples: dict[str, list[Sample]] = {contestant.name: [] for contestant in contestants}
     failed: dict[str, str] = {}
@@ -51,6 +56,8 @@ def in_turn(
                 except Failed as error:
                     failed[contestant.name] = str(error)
                     del samples[contestant.name]
+        if enough():
+            break
     return samples, failed
 
 
@@ -75,8 +82,8 @@ def run(contestant: Contestant, *, look: bool = False) -> Sample:
         highest = watcher.ended() if watcher else 0
         if process.returncode != 0:
             complained.seek(0)
-            lines = complained.read().decode(errors="replace").strip().splitlines() or ["nothing said"]
-            raise Failed(f"exit status {process.returncode}: {lines[-1]}")
+            words = last_words(complained.read().decode(errors="replace"))
+            raise Failed(f"exit status {process.returncode}: {words}")
         found = Sample(taken, usage.ru_utime + usage.ru_stime, highest)
         if contestant.tells:
             said.seek(0)
@@ -85,6 +92,12 @@ def run(contestant: Contestant, *, look: bool = False) -> Sample:
     if contestant.after is not None:
         contestant.after()
     return found
+
+
+def last_words(complained: str) -> str:
+    """The last line that tells of an error, else the last one."""
+    lines = [line.strip(" |") for line in complained.splitlines() if line.strip()] or ["nothing said"]
+    return next((line for line in reversed(lines) if "rror" in line or line.startswith("curl:")), lines[-1])
 
 
 class Watcher:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.bulk import write_source
+from tests.benchmarks.rows.large import write_source
 from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import HttpServer, nginx
 from tests.servers.packages import find
@@ -67,7 +67,7 @@ def compare(folder: Path) -> None:
     tree, state = folder / "tree", folder / "state"
     tree.mkdir()
     state.mkdir()
-    write_source(tree / "source", SIZE)
+    write_source(tree / "source", SIZE >> 20)
     with nginx(tree, state, write_certificates(state)) as server:
         taken = measure(server, folder / "target")
     print(f"{SIZE >> 20} MiB from nginx at 16 MiB/s a request, {RUNS} runs in turn: fastest, median, slowest")

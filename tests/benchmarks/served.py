@@ -28,6 +28,7 @@ def serve_gopher(size: int, together: int) -> None:
     listener, body = _listen(), b"x" * size
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
+    asked: dict[socket.socket, bytes] = {}
     waiting, wanted = list[socket.socket](), 1
     while True:
         for key, _ in selector.select():
@@ -36,15 +37,20 @@ def serve_gopher(size: int, together: int) -> None:
             if there is listener:
                 selector.register(listener.accept()[0], selectors.EVENT_READ)
                 continue
-            selector.unregister(there)  # a selector is so short that it comes in one piece
-            if not there.recv(4096):
+            came = there.recv(4096)
+            asked[there] = asked.get(there, b"") + came
+            if came and not asked[there].endswith(b"\r\n"):
+                continue  # curl sends the end of the line behind the selector
+            selector.unregister(there)
+            del asked[there]
+            if not came:
                 there.close()
                 continue
             waiting.append(there)
             if len(waiting) >= wanted:
-                for asked in waiting:
-                    with suppress(OSError), asked:
-                        asked.sendall(body)
+                for each in waiting:
+                    with suppress(OSError), each:
+                        each.sendall(body)
                 waiting.clear()
                 wanted = 1 if wanted > 1 else together
 

@@ -84,7 +84,8 @@ daemon off;
 master_process off;
 pid "{folder}/nginx.pid";
 error_log stderr notice;
-events {{}}
+worker_rlimit_nofile 4096;
+events {{ worker_connections 2048; }}
 http {{
     log_format tests "$connection\\t$request\\t$status\\t$http_range\\t$http_cookie";
     access_log "{folder}/access.log" tests;

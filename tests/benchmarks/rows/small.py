@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.benchmarks.programs import program
-from tests.benchmarks.row import RESOLVE, Aim, Contestant, Missing, Open, Row, client
+from tests.benchmarks.row import RESOLVE, Aim, Contestant, Missing, Open, Row, Target, client
 from tests.benchmarks.served import served
 from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import nginx
@@ -22,7 +21,7 @@ AT_ONCE = 32
 SIZE = 2_048
 
 #: Of those that would take minutes for all.
-_OF_SLOW_ONES = 1_000
+_OF_SLOW_ONES = 500
 
 
 def curl_to_nowhere(url: str, count: int, at_once: int) -> Contestant | Missing:
@@ -79,13 +78,13 @@ def _saving(kept: str) -> Open:
 
     @contextmanager
     def opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-        target = folder / "target"
+        target = Target(folder)
         with small_files(folder, count) as url:
             lines, listed = folder / "lines", folder / "curl.list"
             lines.write_text("".join(f"{url.format(number)}\n" for number in range(count)))
             listed.write_text(
                 "".join(
-                    f'url = "{url.format(number)}"\noutput = "{target}/{number}.bin"\n'
+                    f'url = "{url.format(number)}"\noutput = "{target.path}/{number}.bin"\n'
                     for number in range(count)
                 )
             )
@@ -93,7 +92,7 @@ def _saving(kept: str) -> Open:
                 each
                 if isinstance(each, Missing)
                 else _checked(each, target, folder / "tree/small", range(count))
-                for each in _savers(url, count, target, kept)
+                for each in _savers(url, count, target.path, kept)
             ]
 
     return opened
@@ -121,19 +120,14 @@ def _savers(url: str, count: int, target: Path, kept: str) -> Iterator[Contestan
         yield Missing("aria2", "`tests/servers/unpack.sh aria2` unpacks it")
 
 
-def _checked(each: Contestant, target: Path, source: Path, numbers: range) -> Contestant:
+def _checked(each: Contestant, target: Target, source: Path, numbers: range) -> Contestant:
     """The same, into a new folder, where all that is served has to be afterwards."""
-
-    def before() -> None:
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir()
 
     def after() -> None:
         for name in (f"{number}.bin" for number in numbers):
-            assert (target / name).read_bytes() == (source / name).read_bytes(), each.name
-        shutil.rmtree(target)
+            assert (target.path / name).read_bytes() == (source / name).read_bytes(), each.name
 
-    return replace(each, before=before, after=after)
+    return replace(each, before=target.anew, after=after)
 
 
 ROWS = (
@@ -145,6 +139,7 @@ ROWS = (
         20,
         _http,
         aims=[Aim("resolver", "aiohttp", least=0.4)],
+        seconds=60,
     ),
     Row(
         "gopher",
@@ -163,6 +158,7 @@ ROWS = (
         20,
         _saving("group"),
         aims=[Aim("resolve get", "curl -Z", least=0.32)],
+        seconds=60,
     ),
     Row(
         "saved-unsynced",

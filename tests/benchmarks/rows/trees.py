@@ -8,7 +8,6 @@ and saves the index pages, too. lftp asks nginx for the length of each file befo
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit
 
 from tests.benchmarks.distance import far_away
 from tests.benchmarks.programs import Program, program
-from tests.benchmarks.row import RESOLVE, Aim, Contestant, Missing, Open, Row
+from tests.benchmarks.row import RESOLVE, Aim, Contestant, Missing, Open, Row, Target
 from tests.servers.certificates import write_certificates
 from tests.servers.ftp_servers import FtpSite, proftpd, vsftpd
 from tests.servers.http_servers import nginx
@@ -88,13 +87,12 @@ def serving(name: str, tree: Path, state: Path) -> Iterator[str]:
 def _opened(server: str, round_trip: float) -> Open:
     @contextmanager
     def opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-        tree, state, target = folder / "tree", folder / "state", folder / "target"
+        tree, state, target = folder / "tree", folder / "state", Target(folder)
         state.mkdir()
         forest = write_forest(tree / "pub" / "forest", count)
 
         def after(name: str) -> None:
-            check(target / "forest", forest, name)
-            shutil.rmtree(target)
+            check(target.path / "forest", forest, name)
 
         with serving(server, tree, state) as url:
             near = urlsplit(url)
@@ -102,8 +100,8 @@ def _opened(server: str, round_trip: float) -> Open:
             with far_away(near.port, round_trip) if round_trip else nullcontext(near.port) as port:
                 there = near._replace(netloc=f"127.0.0.1:{port}").geturl()
                 found: dict[str, Contestant | Missing] = {}
-                for name, words, other in words_of(there, list(forest), target, anew=server == "vsftpd"):
-                    each = Contestant(name, words, count, before=target.mkdir, after=partial(after, name))
+                for name, words, other in words_of(there, list(forest), target.path, anew=server == "vsftpd"):
+                    each = Contestant(name, words, count, before=target.anew, after=partial(after, name))
                     found[name] = each if other is None else each.within(other.environment)
                 for name in ("wget2", "lftp", "aria2")[near.scheme != "http" :]:
                     found.setdefault(name, Missing(name, f"`tests/servers/unpack.sh {name}` unpacks it"))
@@ -124,7 +122,7 @@ def _row(server: str, round_trip: float) -> Row:
         20,
         _opened(server, round_trip),
         aims=[Aim("resolve get -r", "wget2" if scheme == "http" else "lftp", most=1.0)],
-        long=round_trip > 0 or server == "proftpd",
+        long=round_trip > 0 or scheme == "ftp",
     )
 
 

@@ -1,0 +1,130 @@
+"""`docs/speed.md`: its tables and pictures are what the figures that ship with it give."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import page, plots, sweeps
+from tests.benchmarks.rows import ROWS
+
+CHECKOUT = Path(__file__).parents[1]
+TEXT = page.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_tables_are_what_the_figures_give() -> None:
+    """`make plots` makes them anew."""
+    assert page.made(TEXT, page.shipped()) == TEXT
+
+
+def test_all_tables_are_on_the_page_once() -> None:
+    assert sorted(re.findall(r"<!-- made: (\w+) -->", TEXT)) == sorted(page.TABLES)
+
+
+@pytest.mark.parametrize("name", plots.PICTURES)
+def test_a_picture_was_drawn_from_the_figures_that_ship(name: str) -> None:
+    """`make plots` draws them anew."""
+    picture = (plots.SPEED / f"{name}.svg").read_text(encoding="utf-8")
+    assert f"<!-- drawn from {plots.source_of(plots.DATA.read_bytes(), name)} by matplotlib" in picture
+    assert f"](speed/{name}.svg)" in TEXT
+
+
+def test_drawing_again_gives_the_same_octets(tmp_path: Path) -> None:
+    if importlib.util.find_spec("matplotlib") is None:
+        pytest.skip("matplotlib is not installed: the extra `plots`")
+    drawn: list[dict[str, bytes]] = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        command = [sys.executable, "-m", "tests.benchmarks.plots", str(tmp_path / name)]
+        subprocess.run(command, cwd=CHECKOUT, check=True)
+        drawn.append({each: (tmp_path / name / f"{each}.svg").read_bytes() for each in plots.PICTURES})
+    assert drawn[0] == drawn[1]
+    for name, octets in drawn[0].items():
+        shipped = (plots.SPEED / f"{name}.svg").read_bytes()
+        if shipped.split(b"-->")[0] == octets.split(b"-->")[0]:  # by the same matplotlib
+            assert octets == shipped
+
+
+def test_a_picture_shows_every_client_and_nothing_from_elsewhere() -> None:
+    panels = {panel["name"]: panel for panel in json.loads(plots.DATA.read_bytes())["panels"]}
+    for name, shown in plots.PICTURES.items():
+        picture = (plots.SPEED / f"{name}.svg").read_text(encoding="utf-8")
+        for panel in shown:
+            for line in panels[panel]["lines"]:
+                assert f">{line['name']}</text>" in picture
+        assert "prefers-color-scheme:dark" in picture
+        assert not re.search(r"(href|src|url)\s*[=(]\s*[\"']?https?:", picture)
+
+
+def test_every_sweep_is_drawn() -> None:
+    assert sorted(each.name for each in sweeps.SWEEPS) == sorted(
+        name for shown in plots.PICTURES.values() for name in shown
+    )
+
+
+def test_the_page_tells_what_bounds_every_row() -> None:
+    _, _, section = TEXT.partition("## What bounds each row\n")
+    told = re.findall(r"^\| `([\w-]+)…?`", section.partition("\n## ")[0], re.MULTILINE)
+    assert [name for name in ROWS if not any(name.startswith(each) for each in told)] == []
+    assert all(any(name.startswith(each) for name in ROWS) for each in told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", sweeps.SWEEPS, ids=lambda asked: asked.name)
+def test_every_sweep_works(asked: sweeps.Sweep) -> None:
+    """With two places and a few things of each."""
+    found = sweeps.sweep(asked, 1, tiny=True)
+    if "all of it" in found["missing"]:
+        pytest.skip(found["missing"]["all of it"])
+    assert not any("exit status" in reason for reason in found["missing"].values()), found["missing"]
+    assert len(found["places"]) == 2
+    for line in found["lines"]:
+        assert all(value is not None and value > 0 for value in line["values"]), line
+
+
+def panel(across: sweeps.Across, *lines: sweeps.Line) -> sweeps.Panel:
+    return {
+        "name": "a",
+        "title": "a title",
+        "across": across,
+        "unit": "",
+        "places": [1, 2, 4],
+        "lines": list(lines),
+        "missing": {},
+    }
+
+
+def test_who_is_faster_is_told_with_how_many_times() -> None:
+    lines = (
+        sweeps.Line(name="resolver", values=[100, 200, 400]),
+        sweeps.Line(name="peer", values=[300, 100, None]),
+    )
+    rate, time = panel("at once", *lines), panel("ms", *lines)
+    assert list(page.winners({"sweeps": {"panels": [rate]}}))[2:] == [
+        "| a title | peer | 1 (3.0 ×) | 2 (2.0 ×) |"
+    ]
+    assert list(page.winners({"sweeps": {"panels": [time]}}))[2:] == [
+        "| a title | peer | 2 ms (2.0 ×) | 1 ms (3.0 ×) |"
+    ]
+
+
+def test_calls_are_told_by_room_before_and_after() -> None:
+    data = {
+        "before": {"calls": {"http": {"ours": {"h11": 90.0, "resolver/gate": 30.4, "trio": 2.0}}}},
+        "rows": {"calls": {"http": {"ours": {"h11": 80.0, "trio": 3.0}}, "nntp": "INN is not there"}},
+    }
+    assert list(page.calls(data)) == [
+        "| room | http, before | http |",
+        "|---|---|---|",
+        "| all | **122** | **83** |",
+        "| h11 | 90 | 80 |",
+        "| `resolver/gate` | 30 | 0 |",
+        "| others | 2 | 3 |",
+    ]
+    assert "| nntp | not counted: INN is not there | |" in list(page.peers(data))
