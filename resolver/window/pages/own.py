@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from protocols.values import NamedTuple
+from resolver.url import redact
 from resolver.window.pages.page import Page, Place
 from resolver.window.pages.words import Fact, octets
 
@@ -47,9 +48,10 @@ class Transfer(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A row of a list of URLs."""
+    """A row of a list of URLs. `kept` is the URL as it was given, `url` the same without a password."""
 
     href: str
+    kept: str
     url: str
     title: str
     date: str
@@ -92,9 +94,10 @@ def history_page(place: Place, opened: Sequence[Opened]) -> Page:
     return Page("history.html", "History", 200, {"lines": _lines(opened, place)})
 
 
-def bookmarks_page(place: Place, kept: Sequence[Opened], address: str = "") -> Page:
-    """`address` is a URL that may be kept, if the person came from its page."""
-    values = {"lines": _lines(kept, place), "address": address}
+def bookmarks_page(place: Place, kept: Sequence[Opened], address: str = "", complaint: str = "") -> Page:
+    """`address` is a URL that may be kept, if the person came from its page; `complaint` says why nothing can
+    be kept."""
+    values = {"lines": _lines(kept, place), "address": address, "complaint": complaint}
     return Page("bookmarks.html", "Bookmarks", 200, values)
 
 
@@ -123,6 +126,7 @@ def _lines(opened: Iterable[Opened], place: Place) -> list[Listed]:
         Listed(
             place.look(each.url),
             each.url,
+            redact(each.url),
             "" if each.title == each.url else each.title,
             "" if each.when is None else f"{each.when:%Y-%m-%d %H:%M}",
             "" if each.when is None else each.when.isoformat(),

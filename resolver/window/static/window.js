@@ -25,11 +25,14 @@ window.addEventListener("pageshow", () => {
 for (const button of document.querySelectorAll('[data-handlers] button[name="handler"]')) {
   button.addEventListener("click", () => {
     const template = location.origin + button.closest("[data-handlers]").dataset.handlers;
-    try {
-      navigator.registerProtocolHandler(button.value, template);
-    } catch {
-      button.disabled = true;
-      button.textContent += ": this browser does not take it";
+    for (const scheme of [button.value, "web+" + button.value]) {
+      try {
+        navigator.registerProtocolHandler(scheme, template);
+        button.textContent = scheme + ": asked";
+        return;
+      } catch {}
     }
+    button.disabled = true;
+    button.textContent += ": this browser does not take it";
   });
 }
