@@ -6,10 +6,9 @@ Octets go in cut small and come out as they are asked for, as rule S16 wants it.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Any
 
 from protocols.errors import ProtocolError
@@ -97,15 +96,35 @@ class _Zstd:
         return not self._waiting and self._frame is None
 
 
-@cache
+class _Installed(Mapping[str, Callable[[], Unpacking]]):
+    """What an extra brings is looked for, and loaded, when the first peer may choose from it."""
+
+    def __getitem__(self, name: str) -> Callable[[], Unpacking]:
+        return _found()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_found())
+
+    def __len__(self) -> int:
+        return len(_found())
+
+
+_INSTALLED = _Installed()
+
+
 def installed() -> Mapping[str, Callable[[], Unpacking]]:
     """What can be undone here beyond gzip and deflate, by the name of the coding."""
+    return _INSTALLED
+
+
+@cache
+def _found() -> Mapping[str, Callable[[], Unpacking]]:
     found: dict[str, Callable[[], Unpacking]] = {}
     if find_spec("brotli") is not None and _is_bounded():
         found["br"] = _Brotli
     if find_spec("zstandard") is not None:
         found["zstd"] = _Zstd
-    return MappingProxyType(found)
+    return found
 
 
 def _is_bounded() -> bool:

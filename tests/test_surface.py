@@ -103,9 +103,38 @@ def test_a_file_is_shown_without_what_saves_files(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("one line\n")
     imported = _ours(_command("cat", file.as_uri()))
-    assert len(imported) <= 170
+    assert len(imported) <= 165
     assert not any(name.startswith(("resolver.lists", "resolver.disk.part")) for name in imported)
     assert imported & {"resolver.plan", "resolver.retrieval.saving", "resolver.retrieval.proof"} == set()
+
+
+#: A peer that answers one request with a text, and what asks it.
+_OF_ONE_TEXT = """
+import socket, threading
+listener = socket.create_server(("127.0.0.1", 0))
+def answer():
+    with listener.accept()[0] as peer, peer.makefile("rb") as request:
+        request.readline()
+        peer.sendall(b"one line\\r\\n")
+threading.Thread(target=answer, daemon=True).start()
+from resolver.cli import main
+assert main(["cat", f"gopher://127.0.0.1:{listener.getsockname()[1]}/0a"]) == 0
+"""
+
+
+def test_a_text_is_shown_without_what_others_need() -> None:
+    """Menus and Gopher+, other schemes, proxies, content codings, what saves many files."""
+    imported = _imported_by(_OF_ONE_TEXT)
+    assert len({name for name in imported if name.startswith(("protocols", "resolver"))}) <= 165
+    menus = {
+        f"protocols.gopher.{name}" for name in ("attributes", "framing", "item", "lines", "menu", "views")
+    }
+    others = {"resolver.gate.datagrams", "resolver.gate.proxied", "protocols.socks", "resolver.disk.file"}
+    many = {"resolver.retrieval.many", "resolver.batch.running", "resolver.ledger.book"}
+    assert (
+        imported & {*menus, *others, *many, "brotli", "zstandard", "h2", "publicsuffixlist", "secrets"}
+        == set()
+    )
 
 
 def _ours(code: str) -> set[str]:

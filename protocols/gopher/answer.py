@@ -9,7 +9,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from protocols.gopher.content import Completeness, Content
-from protocols.gopher.request import SAFE_REQUEST, Command, Requested
+from protocols.gopher.request import ATTRIBUTES_VIEW, SAFE_REQUEST, Command, Requested
 from protocols.gopher.url import GopherUrl
 from protocols.location import Kind
 from protocols.reply import Reply
@@ -39,6 +39,7 @@ class Shape(NamedTuple):
 
 #: What a plan takes a reply for.
 OCTETS = Shape(Kind.DOCUMENT, None, None, textual=False)
+RECORDS = Shape(Kind.DIRECTORY, ATTRIBUTES_VIEW, Listing.RECORDS, textual=True)
 
 
 class Answer:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, Refused
-from protocols.gopher.answer import OCTETS, Answer, Shape
+from protocols.gopher.answer import OCTETS, RECORDS, Answer, Shape
 from protocols.gopher.request import (
     SAFE_REQUEST,
     Command,
@@ -108,17 +108,17 @@ def _hear_header(url: GopherUrl) -> Dialogue[Header | None]:
 
 
 def _read_shape(url: GopherUrl, header: Header | None, buffer: Buffer) -> Generator[None, None, Shape]:
-    from protocols.gopher.reading import read_shape  # a plan looks at nothing
+    if header is not None:
+        from protocols.gopher.framed import read_framed  # few URLs ask so
 
-    return read_shape(url, header, buffer)
+        return read_framed(url, header, buffer)
+    from protocols.gopher.reading import read_unframed  # a plan looks at nothing
+
+    return read_unframed(url, buffer)
 
 
 def _ideal_shape(command: Command) -> Shape:
-    if not command.requests_records:
-        return OCTETS
-    from protocols.gopher.reading import RECORDS  # few URLs ask so
-
-    return RECORDS
+    return RECORDS if command.requests_records else OCTETS
 
 
 def find_pointer(url: GopherUrl) -> Pointer | None:

@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
-from protocols.errors import Declined, Disconnected, NotFound, TryLater
-from protocols.gopher.answer import Listing, Shape
-from protocols.gopher.framing import Header
-from protocols.gopher.item import display_text, line_text, link_of, parse_item
+from protocols.errors import Disconnected, NotFound
+from protocols.gopher.answer import RECORDS, Listing, Shape
 from protocols.gopher.item_types import SIGNATURE_LENGTH, Reading, find_type, media_type_of
-from protocols.gopher.lines import Lines, TextLine
-from protocols.gopher.periods import TAIL_LENGTH, closing_period
-from protocols.gopher.request import Requested, command_in, parse_command
+from protocols.gopher.request import Requested, parse_command
 from protocols.gopher.url import GopherUrl
-from protocols.gopher.views import ATTRIBUTES_VIEW, kind_of_view
 from protocols.location import Kind
 from protocols.wire import Buffer
+
+if TYPE_CHECKING:
+    from protocols.gopher.lines import TextLine
 
 #: As many octets as tell attribute records from anything else.
 RECORD_MARK_LENGTH = 6
@@ -41,44 +40,25 @@ WATCH_LIMIT = 8_192
 #: Octets whose lines are split before the first of them is judged.
 _LOOKED_AT_ONCE = 1_024
 
-_CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 _TERMINATOR_LENGTH = 3
 _TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
 
-RECORDS = Shape(Kind.DIRECTORY, ATTRIBUTES_VIEW, Listing.RECORDS, textual=True)
 
-
-def read_shape(url: GopherUrl, header: Header | None, buffer: Buffer) -> Generator[None, None, Shape]:
-    """A reader for what the reply behind this header is; it takes nothing. Raises `Declined` where it is an
+def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Shape]:
+    """A reader for what a reply without a header line is; it takes nothing. Raises `Declined` where it is an
     error, and what broke the connection where that was before its first octet."""
-    return _read_unframed(url, buffer) if header is None else _read_framed(url, header, buffer)
-
-
-def _read_framed(url: GopherUrl, header: Header, buffer: Buffer) -> Generator[None, None, Shape]:
-    if header.refused:
-        wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
-        raise parse_refusal((yield from _first(wanted, buffer)), url)  # it may be cut short anywhere
-    wanted = SIGNATURE_LENGTH if find_type(url.gophertype).sniffed else 0
-    if header.count is not None:
-        wanted = min(wanted, header.count)
-    shape = shape_of_framed(url, (yield from _first(wanted, buffer)))
-    _check_begun(buffer)
-    return shape
-
-
-def _read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Shape]:
     item_type = find_type(url.gophertype)
     wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
-    first = (yield from _first(wanted, buffer)) if wanted else b""
+    first = (yield from first_octets(wanted, buffer)) if wanted else b""
     detector = MenuDetector() if item_type.reading is Reading.MENU else LineDetector()
     yield from _show(detector, buffer)
     if detector.is_refusal:
         raise detector.refusal
-    _check_begun(buffer)
+    check_begun(buffer)
     return shape_of_unframed(url, first)
 
 
-def _first(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
+def first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
     """The first `count` octets, fewer only if no more come."""
     while len(buffer) < count and not buffer.is_all:
         yield
@@ -104,27 +84,15 @@ def _is_whole(buffer: Buffer) -> bool:
     """Is this all of the reply, as far as can be known: to the end of the connection, or to a final period
     behind which the connection was reset?"""
     if isinstance(buffer.broken, Disconnected):
+        from protocols.gopher.periods import TAIL_LENGTH, closing_period  # a connection seldom breaks so soon
+
         return closing_period(buffer.tail(TAIL_LENGTH)) != b""
     return buffer.at_end
 
 
-def _check_begun(buffer: Buffer) -> None:
+def check_begun(buffer: Buffer) -> None:
     if buffer.broken is not None and not buffer:
         raise buffer.broken
-
-
-def shape_of_framed(url: GopherUrl, first: bytes = b"") -> Shape:
-    """The shape of a framed reply whose data begin with the octets `first`."""
-    command = command_in(url)
-    if command.requests_records:
-        return RECORDS
-    viewed = kind_of_view(command.view)
-    if viewed is None:
-        return shape_by_type(url, first)
-    kind, media_type = viewed
-    if media_type == ATTRIBUTES_VIEW:
-        return RECORDS
-    return Shape(kind, media_type, Listing.ITEMS if kind is Kind.DIRECTORY else None, True)
 
 
 def shape_of_unframed(url: GopherUrl, first: bytes) -> Shape:
@@ -148,39 +116,6 @@ def shape_by_type(url: GopherUrl, first: bytes) -> Shape:
         return Shape(Kind.DOCUMENT, media_type, None, item_type.reading is Reading.TEXT)
     is_incomplete = item_type.kind is Kind.SEARCH and not url.search
     return Shape(Kind.SEARCH if is_incomplete else Kind.DIRECTORY, media_type, Listing.ITEMS, True)
-
-
-def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
-    """The error that a framed error text speaks of: `code SP anything`, then lines of words. The text
-    may have been cut short anywhere; one without a code is an error of no known kind."""
-    lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
-    found = _CODE.match(lines[0])
-    code, behind = (int(found[1]), found[2] or b"") if found else (None, lines[0])
-    words = _words(lines[1:]) or _words([behind])
-    what = f"the server declined with code {code}" if code is not None else "the server declined"
-    shown = None if code is None else str(code)
-    match code:
-        case 1:
-            return NotFound(f"{what}, item not available: {words!r}", code=shown, text=words)
-        case 2:
-            return TryLater(f"{what}, try later: {words!r}", code=shown, text=words)
-        case 3:
-            place = _new_place([behind, *lines[1:2]], url)
-            return Declined(f"{what}, the item has moved to {place}", code=shown, text=words)
-    return Declined(f"{what}: {words!r}", code=shown, text=words)
-
-
-def _words(lines: list[bytes]) -> str:
-    return "\n".join(line_text(line) for line in lines if line not in (b"", b"."))
-
-
-def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
-    """The URL in the first of the lines that is an item with one. It is told, never followed."""
-    for line in candidates:
-        item = parse_item(line)
-        if item.port is not None and (found := link_of(item, item.character, url).url) is not None:
-            return found
-    return "a place that it does not name"
 
 
 class ErrorDetector:
@@ -226,6 +161,8 @@ class MenuDetector(ErrorDetector):
     """A menu is an error if it has an item of type 3 and none but such and prose."""
 
     def __init__(self) -> None:
+        from protocols.gopher.lines import Lines  # a document has none
+
         super().__init__()
         self._lines = Lines()
 
@@ -237,6 +174,8 @@ class MenuDetector(ErrorDetector):
         return bool(self._words) and self.is_refusal is None
 
     def _judge(self, lines: list[TextLine]) -> None:
+        from protocols.gopher.item import display_text, parse_item  # nor items
+
         for line in lines:
             if line.octets[:1] == b"3":
                 self._words.append(display_text(parse_item(line.octets).display))
@@ -272,6 +211,8 @@ class LineDetector(ErrorDetector):
         return self._is_error_line()
 
     def _is_error_line(self) -> bool:
+        from protocols.gopher.item import display_text, parse_item  # few documents begin with such a digit
+
         item = parse_item(bytes(self._line).removesuffix(b"\r"))
         self._words = [display_text(item.display)]
         if item.port is None:

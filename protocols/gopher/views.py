@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 
 from protocols.gopher.item import display_text
+from protocols.gopher.request import ATTRIBUTES_VIEW
 from protocols.location import JsonValue, Kind
 from protocols.values import dataclass
 
 MENU_VIEW = "application/gopher-menu"
-ATTRIBUTES_VIEW = "application/gopher+-menu"
 
 #: Views that are menus under other names: Minnesota's walks through a whole subtree.
 _MENUS = frozenset({MENU_VIEW, "directory/recursive"})

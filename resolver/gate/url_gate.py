@@ -6,25 +6,20 @@ There is none without an `Admission`, so nothing can be opened that was not judg
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
-from typing import NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from protocols.contract import Came, Credentials, Finding, HostUrl, Limits, Options, PipelineState
 from protocols.errors import TimedOut
 from protocols.scheme import Scheme
 from protocols.values import replace
-from resolver.disk.file import LocalFile, open_local
-from resolver.disk.rooted import Root
 from resolver.gate import race
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import interleave
 from resolver.gate.connector import Acquiring, Connecting, Connector
-from resolver.gate.datagrams import Datagrams
 from resolver.gate.mask import Mask
 from resolver.gate.pipeline import Pipeline, Slot
-from resolver.gate.proxied import ProxyConnector
 from resolver.gate.rate import Throttle
 from resolver.gate.stream import Stream
 from resolver.gate.timer import Timer
@@ -33,6 +28,10 @@ from resolver.policy import check_data_port
 from resolver.policy.schemes import rules_of
 from resolver.policy.verdict import refusal
 from resolver.url import parse
+
+if TYPE_CHECKING:
+    from resolver.disk.file import LocalFile
+    from resolver.gate.datagrams import Datagrams
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -46,7 +45,7 @@ class UrlGate:
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._shared = admission.shared
-        self._connector = Connector(admission) if admission.way is None else ProxyConnector(admission)
+        self._connector = Connector(admission) if admission.way is None else _through_proxy(admission)
         self._elsewhere: dict[str, UrlGate] = {}
         self.limits: Limits = admission.limits
         self.options: Options = admission.options
@@ -63,6 +62,8 @@ class UrlGate:
         return await source(self._admission.url.scheme, *self._admission.place, user)
 
     def random(self, count: int) -> bytes:
+        import secrets  # few dialogues leave anything to chance
+
         return secrets.token_bytes(count)
 
     @property
@@ -131,6 +132,8 @@ class UrlGate:
             raise TimedOut(
                 f"timed out: no address for {host} within {self.limits.connect:g} s (--connect-timeout)"
             )
+        from resolver.gate.datagrams import Datagrams  # of one scheme alone
+
         datagrams = Datagrams(interleave(addresses), port, self._connector.settings, self._check_turn)
         self._connector.peer = datagrams.peer
         try:
@@ -143,6 +146,9 @@ class UrlGate:
     async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:
         if not rules_of(self._admission.url.scheme).local:
             raise refusal("S12", f"a {self._admission.url.scheme} URL names no file of this machine")
+        from resolver.disk.file import open_local  # of one scheme alone
+        from resolver.disk.rooted import Root
+
         policy = self._shared.policy
         root = None if policy.file_root is None else Root(policy.file_root)
         file = open_local(segments, root=root, special=policy.allow_special, idle=self.limits.idle)
@@ -176,3 +182,9 @@ class UrlGate:
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[Came[A] | None, Came[B] | None]:
         return await race.first_of(first, second)
+
+
+def _through_proxy(admission: Admission) -> Connector:
+    from resolver.gate.proxied import ProxyConnector  # few go through one
+
+    return ProxyConnector(admission)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, cast
 from protocols.contract import Origin
 from resolver import registry
 from resolver.batch import Batch
-from resolver.batch.running import Running
 from resolver.gate import Network
-from resolver.retrieval.many import How, Requests, hosts_for, save_all
-from resolver.retrieval.outcome import Outcome
 from resolver.url import UrlLike
 
 if TYPE_CHECKING:
+    from resolver.batch.running import Running
+    from resolver.retrieval.many import Requests
+    from resolver.retrieval.outcome import Outcome
     from resolver.retrieval.saving import Exists
     from resolver.retrieval.session import Resolver
 
@@ -73,6 +73,9 @@ class SavesMany:
             done many/a.txt 29
             done many/about.txt 37
         """
+        from resolver.batch.running import Running  # few save many: nobody else waits for this
+        from resolver.retrieval.many import How, hosts_for, save_all
+
         _check(concurrency, per_host, host_rate)
         session = cast("Resolver", self)
         how = How(

@@ -92,4 +92,4 @@ def test_only_what_is_there_and_bounded_is_asked_for(
 ) -> None:
     monkeypatch.setattr(codings, "find_spec", lambda name: name if name in present else None)
     monkeypatch.setattr(importlib, "import_module", lambda name: Old)
-    assert list(installed.__wrapped__()) == names
+    assert list(codings._found.__wrapped__()) == names

@@ -6,9 +6,10 @@ import pytest
 
 from protocols.contract import Kind
 from protocols.errors import Refused
+from protocols.gopher.answer import RECORDS
 from protocols.gopher.dialogue import Pointer, converse, default_view, find_pointer
 from protocols.gopher.framing import Ending, Header
-from protocols.gopher.reading import RECORDS, shape_by_type
+from protocols.gopher.reading import shape_by_type
 from protocols.gopher.url import GopherUrl
 from protocols.rehearsal import rehearse
 from protocols.step import (

@@ -6,8 +6,9 @@ import pytest
 
 from protocols.contract import Kind
 from protocols.gopher.answer import Listing, Shape
+from protocols.gopher.framed import shape_of_framed
 from protocols.gopher.item_types import ITEM_TYPES, Reading, find_type, media_type_of
-from protocols.gopher.reading import shape_of_framed, shape_of_unframed
+from protocols.gopher.reading import shape_of_unframed
 from protocols.gopher.url import GopherUrl
 from resolver.url import parse
 

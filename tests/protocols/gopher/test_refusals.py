@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.errors import Declined, NotFound, TryLater
-from protocols.gopher.reading import WATCH_LIMIT, ErrorDetector, LineDetector, MenuDetector, parse_refusal
+from protocols.gopher.framed import parse_refusal
+from protocols.gopher.reading import WATCH_LIMIT, ErrorDetector, LineDetector, MenuDetector
 from protocols.gopher.url import GopherUrl
 from resolver.testing.cutting import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
