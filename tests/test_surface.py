@@ -161,7 +161,8 @@ def test_words_and_switches_need_no_argparse() -> None:
 def test_a_plan_is_made_without_what_only_a_retrieval_needs(url: str) -> None:
     imported = _imported_by(f"import resolver; resolver.explain({url!r})")
     assert "protocols.step" in imported
-    assert imported & {"protocols.contract", "protocols.conversation", "datetime", "urllib.parse"} == set()
+    of_a_retrieval = {"protocols.contract", "protocols.conversation", "datetime", "urllib.parse", "h11"}
+    assert imported & of_a_retrieval == set()
 
 
 def test_parsing_loads_no_dialogue_and_no_policy() -> None:

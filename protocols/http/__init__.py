@@ -1,8 +1,9 @@
 """http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
 
-From the URL to the octets: `request`. One request and its answer, by h11 within our limits: `exchange`,
-`framed_exchange` in the frames of HTTP/2; `head`. What the answer holds: `statuses`, `dates`, `codings`. One
-retrieval as steps: `dialogue`, made of `call` and its `answer`; `relay` is a request of a program's own.
+From the URL to the octets: `request`. One request and its answer within our limits: `exchange`, with h11 in
+`machine` for what is not `plain`, `framed_exchange` in the frames of HTTP/2; `head`. What the answer holds:
+`statuses`, `dates`, `codings`. One retrieval as steps: `dialogue`, made of `call` and its `answer`; `relay`
+is a request of a program's own.
 What a directory is answered with, read as entries: `index`.
 """
 

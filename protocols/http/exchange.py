@@ -1,28 +1,28 @@
 """One request and its answer on a connection: h11's machine, kept within our limits. No I/O.
 
-A head that leaves no doubt is written and read at once (`plain`), and h11 never hears of it. Any other is
-read line by line under the limits and given to h11 whole, so h11 never holds what follows: a body of known
-length, or one that the end of the connection ends, is taken from the connection itself, in bulk. Only chunks
-go through h11.
+A head that leaves no doubt is written and read at once (`plain`), and h11 never hears of it: it is not even
+imported. Any other is read line by line under the limits and given to h11 (`machine`) whole, so h11 never
+holds what follows: a body of known length, or one that the end of the connection ends, is taken from the
+connection itself, in bulk. Only chunks go through h11.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import suppress
-
-import h11
+from typing import TYPE_CHECKING
 
 from protocols.connection import Line
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError
 from protocols.http.head import Framing, Head, check_head_size, framing_of
 from protocols.http.plain import read_plain, write_plain
 from protocols.http.request import Request
 from protocols.options import Limits
 from protocols.wire import Buffer, encode_head, encode_payload
 
-_TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
-_SWITCHING = 101
+if TYPE_CHECKING:
+    from protocols.http.machine import Answered, Machine
+
 _BEGINNING = b"HTTP/1."
 
 #: Octets of a request that any system takes in one write: before those are gone no answer can come.
@@ -40,33 +40,26 @@ class Exchange:
     def __init__(self, request: Request, limits: Limits) -> None:
         self._request = request
         self._limits = limits
-        self._begun: h11.Connection | None = None
+        self._begun: Machine | None = None
         self._smuggled = False
         self._answered: Head | None = None
         self._cut_off = False
         self.ended = False
         line = write_plain(request)
         self.is_plain = line is not None
-        self.line = line or encode_head(self._begin(), request.secrets)
+        self.line = line or encode_head(self._begin().head, request.secrets)
 
-    def _begin(self) -> bytes:
-        """The head as h11 writes it."""
-        request = self._request
-        self._begun = h11.Connection(h11.CLIENT, max_incomplete_event_size=self._limits.line)
-        try:
-            octets = self._begun.send(
-                h11.Request(method=request.method, target=request.target, headers=list(request.headers))
-            )
-        except h11.LocalProtocolError as error:
-            raise Refused("S02", f"this cannot be sent as a request: {_without_octets(error)}") from error
-        return octets or b""
+    def _begin(self) -> Machine:
+        from protocols.http.machine import Machine  # brings h11, and what is plain needs none
+
+        self._begun = Machine(self._request, self._limits)
+        return self._begun
 
     @property
-    def _machine(self) -> h11.Connection:
+    def _machine(self) -> Machine:
         """Told of a plain request only where the answer is not plain."""
         if self._begun is None:
-            self._begin()
-            self._encode(h11.EndOfMessage())
+            self._begin().encode_end()
         assert self._begun is not None
         return self._begun
 
@@ -76,22 +69,16 @@ class Exchange:
 
     def encode_body(self, octets: bytes) -> Line:
         """A piece of the request's body. Raises `Refused` beyond the length that was announced."""
-        return self._encode(h11.Data(data=octets))
+        return encode_payload(self._machine.encode(octets))
 
     def encode_end(self) -> Line:
         """The request ends here: nothing to send, or the last chunk. Raises `Refused` short of the
         length that was announced."""
-        return encode_payload(b"") if self.is_plain else self._encode(h11.EndOfMessage())
+        return encode_payload(b"" if self.is_plain else self._machine.encode_end())
 
     def encode_piece(self, octets: bytes) -> Line:
         """A piece of the request's body; no octets are its end."""
         return self.encode_body(octets) if octets else self.encode_end()
-
-    def _encode(self, event: h11.Data | h11.EndOfMessage) -> Line:
-        try:
-            return encode_payload(self._machine.send(event) or b"")
-        except h11.LocalProtocolError as error:
-            raise Refused("S02", f"the request's body is not as long as announced: {error}") from error
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, Head]:
         """A reader for the head of the final answer; those of interim ones (1xx) are read over.
@@ -115,12 +102,9 @@ class Exchange:
                 check_head_size(octets, self._limits)
                 if len(lines) > self._limits.lines + 1:  # the status line is no header
                     raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
-            self._machine.receive_data(b"".join(lines[start:]) + line)
-            event = self._next_event()
-            if isinstance(event, h11.Response):
-                return self._head(event)
-            if not isinstance(event, h11.InformationalResponse) or event.status_code == _SWITCHING:
-                raise ProtocolError("the answer begins with what is no head")
+            answered = self._machine.read_head(b"".join(lines[start:]) + line)
+            if answered is not None:
+                return self._head(answered)
 
     def _check_beginning(self, buffer: Buffer) -> Generator[None, None, None]:
         """Another protocol or version shows with the first octets, which may never end a line; HTTP/2
@@ -142,13 +126,12 @@ class Exchange:
             yield
         return buffer.take(index + 1)
 
-    def _head(self, event: h11.Response) -> Head:
-        fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
-        framing, length = framing_of(self._request.method, event.status_code, fields)
+    def _head(self, answered: Answered) -> Head:
+        status, reason, fields = answered
+        framing, length = framing_of(self._request.method, status, fields)
         # Who sends both lengths may be one of two peers who disagree (RFC 9112 6.3): use it once only.
         self._smuggled = {"transfer-encoding", "content-length"} <= {name for name, _ in fields}
-        reason = event.reason.decode("latin-1")
-        self._answered = Head(event.status_code, reason, fields, framing, length)
+        self._answered = Head(status, reason, fields, framing, length)
         return self._answered
 
     def take_chunks(self, buffer: Buffer) -> bytes:
@@ -157,18 +140,12 @@ class Exchange:
 
         Raises `ProtocolError` for what are no chunks, `LimitExceeded` for lines beyond the limits.
         """
-        if buffer:  # no octets would mean the end to h11
-            self._machine.receive_data(buffer.take())
-        data: list[bytes] = []
-        while isinstance(event := self._next_event(), h11.Data):
-            data.append(bytes(event.data))
-        if isinstance(event, h11.EndOfMessage):
-            self.ended = True
-            if surplus := self._machine.trailing_data[0]:
-                buffer.feed(surplus)
-            if len(event.headers) > self._limits.lines:
-                raise LimitExceeded("lines", f"the trailer has more than {self._limits.lines} fields")
-        return b"".join(data)
+        machine = self._machine
+        data = machine.take_chunks(buffer.take())
+        self.ended = machine.ended
+        if machine.surplus:
+            buffer.feed(machine.surplus)
+        return data
 
     def read_chunks(self, buffer: Buffer) -> Generator[None, None, bytes]:
         """A reader for the next octets of a chunked body: what the octets that are there make, none at its
@@ -204,20 +181,5 @@ class Exchange:
     @property
     def reusable(self) -> bool:
         """May the connection serve again once the body has ended? Both sides had to agree."""
-        if self._begun is not None and self._begun.our_state is not h11.DONE:
-            return False
-        return not self._smuggled and not self._cut_off
-
-    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        try:
-            return self._machine.next_event()
-        except h11.RemoteProtocolError as error:
-            if error.error_status_hint == _TOO_LONG:
-                limit = self._limits.line
-                raise LimitExceeded("line", f"a line between chunks is longer than {limit} octets") from error
-            raise ProtocolError(f"this is not HTTP/1.1: {_without_octets(error)}") from error
-
-
-def _without_octets(error: h11.ProtocolError) -> str:
-    """h11's words without the octets that it quotes: they may be a body's, or a secret."""
-    return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]
+        said_all = self._begun is None or self._begun.said_all
+        return said_all and not self._smuggled and not self._cut_off

@@ -28,7 +28,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.retrieval.checksum", "base64.b64decode"),
     ("protocols.file.document protocols.prospero.contents", "mimetypes.guess_type"),
     ("protocols.http.codings protocols.news.deflate", "zlib"),
-    ("protocols.http.exchange", "h11"),
+    ("protocols.http.machine", "h11"),
     ("protocols.http.digest", "hashlib.md5 hashlib.sha256 urllib.parse.quote"),
     ("protocols.http.index.markup", "lxml.etree"),
     ("protocols.http.index.objects", "json"),

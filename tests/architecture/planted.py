@@ -431,7 +431,7 @@ KEPT: tuple[tuple[Rule, str, str], ...] = (
         "resolver.adapters.guard.sockets",
         "import socket\nsocket.create_connection(p)",
     ),
-    (allowed.uses_what_is_allowed, "protocols.http.exchange", "import h11\nh11.Connection(h11.CLIENT)"),
+    (allowed.uses_what_is_allowed, "protocols.http.machine", "import h11\nh11.Connection(h11.CLIENT)"),
     (allowed.uses_what_is_allowed, "resolver.gate.stream", "import socket\nimport ssl\nssl.SSLError"),
     (allowed.uses_what_is_allowed, "resolver.loops.on_trio", "import trio\ntrio.Lock()"),
     (allowed.uses_what_is_allowed, "resolver.disk.file", "import os\ngetattr(os, 'O_PATH', os.O_RDONLY)"),
