@@ -1,4 +1,5 @@
-"""Octets from a socket to a file without passing through Python: splice(2) by way of a pipe (Linux).
+"""Octets in bulk: where they are received; and from a socket to a file without passing through Python, by
+splice(2) and a pipe (Linux).
 
 A pipe is the only thing splice can put between the two. It is always emptied before more is pulled, so
 nothing is ever lost in it, and what the target file cannot take by splice is written in the usual way.
@@ -9,9 +10,24 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import threading
 from types import TracebackType
 
 from protocols.contract import Sink
+
+#: Octets that are received in one go at most.
+RECEIVE_SIZE = 65_536
+
+
+class _Room(threading.local):
+    """Where a thread receives octets, whatever connection they come on: they are copied out of it before
+    anything is waited for. With one for each connection a thousand of them would have 64 MiB."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(RECEIVE_SIZE))
+
+
+ROOM = _Room()
 
 #: Octets copied in one go where splice cannot be used. With 256 KiB the loop's own work shows.
 COPY_SIZE = 1_048_576

@@ -128,9 +128,8 @@ async def connect_to(address: str, port: int) -> socket.socket:
         except BlockingIOError:
             if not _is_connected(sock):
                 await running().wait_writable(sock.fileno())
-            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code:
-                raise OSError(code, os.strerror(code)) from None
+                if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    raise OSError(code, os.strerror(code)) from None
         check_peer(sock, address)
     except BaseException:
         sock.close()

@@ -22,7 +22,7 @@ from resolver.loops import running
 #: Seconds a connection waits. Servers give up after 5 (Apache) to 75 (nginx); one that did shows.
 LIFETIME = 30.0
 
-#: Connections kept at most, over all places: each holds a descriptor and 64 KiB.
+#: Connections kept at most, over all places: each holds a descriptor.
 CAPACITY = 100
 
 

@@ -2,7 +2,7 @@
 
 A non-blocking `socket.socket`, or the `ssl.SSLSocket` that took its place, is tried first and waited
 for only when it has nothing; each wait is bounded by the idle limit. What the system or OpenSSL raises
-leaves as an error of ours. Octets are read into one buffer that is used again and again.
+leaves as an error of ours. Octets are read into one buffer that is used again and again, by all.
 """
 
 from __future__ import annotations
@@ -20,16 +20,13 @@ from protocols.contract import Line, Packing, Sink
 from protocols.errors import Disconnected, ProtocolError, TimedOut
 from resolver.clock import AnswerPace
 from resolver.events import Closed, Received, Sent, TlsBegun
-from resolver.gate.bulk import COPY_SIZE, SPLICE_FROM, Pipe, spliceable
+from resolver.gate.bulk import COPY_SIZE, RECEIVE_SIZE, ROOM, SPLICE_FROM, Pipe, spliceable
 from resolver.gate.faults import connection_fault, is_cut, tls_fault
 from resolver.gate.inner_tls import SECURED, InnerTls, Secured, wrap
 from resolver.gate.mask import Reported, Secrets
 from resolver.gate.stream_settings import Phase, StreamSettings, Waiting
 
 T = TypeVar("T")
-
-#: Octets that `receive` gives at most.
-RECEIVE_SIZE = 65_536
 
 #: What a call that had not to wait costs others at least, in octets taken: they get their turn after
 #: `RECEIVE_SIZE`. With a turn for each call, the few octets of a small file cost as much as 64 KiB.
@@ -63,7 +60,6 @@ class Stream:
         self._first = first
         self.secured = self.close_notify_seen = self._at_end = self._said = False
         self._held: OSError | None = None
-        self._view = memoryview(bytearray(RECEIVE_SIZE))
         self._ahead = b""
         self._packing: Packing | None = None
         self.beyond: str | None = None
@@ -160,9 +156,9 @@ class Stream:
         if self._packing is not None:
             await self.loop.checkpoint()  # few octets may become many
             while not (octets := self._packing.read(RECEIVE_SIZE)) and (count := await self._receive()):
-                self._packing.feed(bytes(self._view[:count]))
+                self._packing.feed(bytes(ROOM.view[:count]))
         else:
-            octets = bytes(self._view[: await self._receive()])
+            octets = bytes(ROOM.view[: await self._receive()])
         if self._settings.report is not None:
             if octets:
                 self._reported.feed(octets)
@@ -174,7 +170,7 @@ class Stream:
         if self._settings.throttle is not None:
             await self._settings.throttle.turn()
         self._waited = 0.0
-        count, waited = await self._fill(self._view), self._waited
+        count, waited = await self._fill(ROOM.view), self._waited
         if not count and waited > _LONG_SILENCE and self._is_mute:
             raise Disconnected(f"{self.peer} said nothing for {waited:.0f} s and left", lasting=True)
         if self._pace is not None:

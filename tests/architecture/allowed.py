@@ -171,6 +171,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ),
     ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
     ("resolver.gate.pins", "hashlib.sha256 os.path.join"),
+    ("resolver.gate.bulk", "threading.local"),
     ("resolver.disk.durable", "ctypes.CDLL"),
     ("resolver.gate", "errno fcntl math os secrets socket ssl stat"),
     (

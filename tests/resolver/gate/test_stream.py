@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from protocols.contract import Came, Line
 from protocols.errors import Disconnected, Refused, TimedOut
 from protocols.wire import Secret, encode_line
 from resolver.events import Closed, Connected, Event, Received, Sent
-from resolver.gate.stream import RECEIVE_SIZE
+from resolver.gate.bulk import RECEIVE_SIZE, ROOM
 from resolver.policy import Policy
+from tests.hang import HANG
 from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
 from tests.resolver.gate.transfers import file_sink
 
@@ -52,6 +54,34 @@ async def test_at_most_64_kib_come_at_once(nursery: trio.Nursery) -> None:
             sizes.append(len(octets))
     assert sum(sizes) == 300_000
     assert max(sizes) <= 65_536
+
+
+async def test_octets_of_connections_that_are_read_at_once_do_not_mix(nursery: trio.Nursery) -> None:
+    came: dict[int, set[int]] = {}
+
+    async def read(number: int) -> None:
+        async def serve(stream: trio.SocketStream) -> None:
+            for _ in range(20):
+                await stream.send_all(bytes([number]) * 30_000)
+
+        port = await start(nursery, serve)
+        async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+            while octets := await stream.receive():
+                came.setdefault(number, set()).update(octets)
+
+    async with trio.open_nursery() as readers:
+        for number in range(8):
+            readers.start_soon(read, number)
+    assert came == {number: {number} for number in range(8)}
+
+
+def test_what_threads_receive_is_in_rooms_of_their_own() -> None:
+    rooms = [ROOM.view.obj]
+    thread = threading.Thread(target=lambda: rooms.append(ROOM.view.obj))
+    thread.start()
+    thread.join(HANG)
+    assert len(rooms) == 2
+    assert rooms[0] is not rooms[1]
 
 
 async def test_a_request_larger_than_the_system_takes_at_once_arrives_whole(nursery: trio.Nursery) -> None:
