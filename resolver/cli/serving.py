@@ -6,6 +6,7 @@ Who may come in is told on standard output, an address that is good once; what w
 from __future__ import annotations
 
 import signal
+import webbrowser
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,14 @@ from protocols.errors import ResolveError
 from resolver.cli import INTERRUPTED, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
+from resolver.cli.options import rows
 from resolver.cli.permissions import policy_of
 from resolver.cli.sections import hosts_of
+from resolver.cli.vocabulary import RULES, STATUSES
 from resolver.settings import Settings
 
 if TYPE_CHECKING:
+    from resolver.window.own_pages import Known
     from resolver.window.serve import Wishes
 
 _STATUS_OF_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143}
@@ -49,6 +53,8 @@ async def _serve(command: Command) -> int:
         async with serving(wishes_of(command)) as server:
             streams.print_line(server.entry())
             streams.flush()
+            if command.found.open:  # the person's own browser, at the person's word
+                await trio.to_thread.run_sync(webbrowser.open, server.entry())
             status = await _stopped(signals)
     return status
 
@@ -67,8 +73,23 @@ def wishes_of(command: Command) -> Wishes:
         settings_of(command),
         port=command.found.port,
         size=command.found.page_size,
+        known=_known(command),
         tell=_pass_over if command.quiet else streams.complain,
     )
+
+
+def _known(command: Command) -> Known:
+    """What pages tell of the command."""
+    from resolver.window.own_pages import Known
+    from resolver.window.pages.own import Rule as Told
+    from resolver.window.pages.words import Fact
+
+    rules = [Told(rule.name, rule.sentence, rule.options) for rule in RULES]
+    found, sources = command.found, command.configuration.sources
+    shown = [row for row in rows() if "serve" in row.verbs.split() and sources.get(row.name) != "default"]
+    facts = [Fact(row.long, f"set by {sources[row.name]}") for row in shown]
+    policy = Fact("policy", found.policy)
+    return Known(rules, STATUSES, [policy, Fact("rows on one page", str(found.page_size)), *facts])
 
 
 def _pass_over(line: str) -> None:

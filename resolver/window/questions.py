@@ -142,7 +142,7 @@ class Questions:
         found = await while_wanted(request.receive, work)
         if found is None:
             return Answer(status_code=408)
-        return self._tell(request, found, filled.url.shown, "", filled.way)
+        return self._tell(request, found.reply, filled.url.shown, "", filled.way)
 
     def _keep(self, kept: OrderedDict[str, _Kept], value: _Kept) -> str:
         """Its ID; the oldest ones make room."""

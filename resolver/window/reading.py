@@ -10,6 +10,7 @@ import trio
 
 from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import Url
+from protocols.values import NamedTuple
 from resolver.environment import proxies_here
 from resolver.news_server import find_setting
 from resolver.plan import Plan, explain
@@ -19,12 +20,21 @@ from resolver.retrieval.response import Response
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
 from resolver.url import parse
+from resolver.window.dialogue.exchange import Exchange
+from resolver.window.dialogue.recordings import recorded
 from resolver.window.session import Way
 
 #: Fetches at a time: what a person looks at, and a few that load.
 AT_ONCE = 6
 
 _Found = TypeVar("_Found")
+
+
+class Read(NamedTuple):
+    """What came of it, and what was said."""
+
+    reply: Response | ResolveError
+    exchange: Exchange
 
 
 class Reading:
@@ -74,13 +84,16 @@ class Reading:
             proxy=self._settings.get("proxy"),
         )
 
-    async def fetch(self, text: str | Url, way: Way) -> Response | ResolveError:
-        """All of it, or what went wrong."""
+    async def fetch(self, text: str | Url, way: Way) -> Read:
+        """All of it, or what went wrong; and the dialogue."""
         async with self._turns:
-            try:
-                return await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
-            except ResolveError as error:
-                return error
+            with recorded(trio.current_time) as recording:
+                reply: Response | ResolveError
+                try:
+                    reply = await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+                except ResolveError as error:
+                    reply = error
+        return Read(reply, recording.exchange())
 
 
 async def while_wanted(

@@ -15,18 +15,24 @@ from hypercorn.logging import Logger
 from hypercorn.trio import serve as serve_on
 
 from protocols.values import NamedTuple
+from resolver import registry
+from resolver.events import Event
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
 from resolver.window import headers
 from resolver.window.addresses import whole
+from resolver.window.answers import Answers
 from resolver.window.application import Window
 from resolver.window.content import Content
+from resolver.window.dialogue.recordings import hear_here
 from resolver.window.entrance import CHECKS, FORM_LASTS, Application, Check, Entrance, House
 from resolver.window.keys import Keys
 from resolver.window.listening import LOOPBACK, bound, port_of
+from resolver.window.own_pages import Known, OwnPages
 from resolver.window.pages.page import PAGE_SIZE
 from resolver.window.reading import Reading
 from resolver.window.session import Session
+from resolver.window.transfers import Transfers, hear_transfer
 
 #: Octets of a request's head: a URL of 65,536 characters, each of them percent-encoded, and its headers.
 _MOST_HEAD = 262_144
@@ -42,6 +48,7 @@ class Wishes(NamedTuple):
     settings: Settings
     port: int = 0
     size: int = PAGE_SIZE
+    known: Known = Known()
     tell: Callable[[str], None] = lambda line: None
     checks: tuple[Check, ...] = CHECKS
     csrf: bool = True
@@ -71,9 +78,14 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
     house = House(place, ports[0], Keys(ports[0], trio.current_time), wishes.tell)
     session = Session()
     server = Server(house, f"http://{elsewhere}", session)
-    async with Resolver(**wishes.settings) as resolver:
-        reading = Reading(resolver, wishes.settings)
-        window = Window(house, session, reading, server.content, wishes.size)
+    settings = wishes.settings.copy()
+    settings["on_event"] = _hear
+    async with Resolver(**settings) as resolver, trio.open_nursery() as hands:
+        reading = Reading(resolver, settings)
+        answers = Answers(house.keys)
+        transfers = Transfers(resolver, hands)
+        own = OwnPages(answers, session, transfers, wishes.known, _schemes()).routes
+        window = Window(house, session, reading, server.content, wishes.size, answers, own)
         entrance = Entrance(
             window.router,
             house,
@@ -95,6 +107,18 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
                 yield server
             finally:
                 stop.set()
+        hands.cancel_scope.cancel()  # what is not whole is gone on with another time
+
+
+def _hear(event: Event) -> None:
+    hear_here(event)
+    hear_transfer(event)
+
+
+def _schemes() -> list[tuple[str, str]]:
+    """Those that are resolved here, and what their URLs name."""
+    rows = ((name, registry.find(name)) for name in sorted(registry.SCHEMES))
+    return [(name, row.names) for name, row in rows if row is not None]
 
 
 async def _run(

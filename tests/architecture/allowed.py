@@ -162,8 +162,18 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.session", "secrets"),
     ("resolver.window.addresses", "urllib.parse.parse_qsl"),
     ("resolver.window.entrance", "trio.move_on_after"),
-    ("resolver.window.reading", "trio.CapacityLimiter trio.Nursery trio.open_nursery"),
-    ("resolver.window.application resolver.window.questions resolver.window.streamed", "starlette"),
+    ("resolver.window.reading", "trio.CapacityLimiter trio.Nursery trio.current_time trio.open_nursery"),
+    (
+        "resolver.window.answers resolver.window.application resolver.window.gateway "
+        "resolver.window.own_pages resolver.window.questions resolver.window.streamed",
+        "starlette",
+    ),
+    ("resolver.window.bookmarks", "json"),
+    (
+        "resolver.window.transfers",
+        "contextvars.ContextVar trio.CancelScope trio.CapacityLimiter trio.Nursery",
+    ),
+    ("resolver.cli.serving", "webbrowser.open"),
     (
         "resolver.window.serve",
         "hypercorn.config hypercorn.logging hypercorn.trio sys.exception trio.Event trio.TaskStatus "

@@ -1,0 +1,67 @@
+"""Pages as answers, whatever they are about."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response as Answer
+
+from resolver.url import redact
+from resolver.window import addresses, headers
+from resolver.window.keys import Keys
+from resolver.window.pages.page import Crumb, Frame, Page, Place
+from resolver.window.pages.render import pieces, render
+from resolver.window.streamed import Streamed
+
+
+class Answers:
+    """Those of one run, whose forms are proved by its keys."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+
+    def place(self, text: str, page_id: str, from_id: str = "") -> Place:
+        """Links of the page are found at `page_id`; asked again, it is from where it was before."""
+        return Place(
+            redact(text),
+            addresses.path(text),
+            partial(addresses.found, from_id=page_id),
+            partial(addresses.look, from_id=page_id),
+            from_id,
+        )
+
+    def page(
+        self,
+        page: Page,
+        address: str = "",
+        from_id: str = "",
+        *,
+        crumbs: tuple[Crumb, ...] = (),
+        panel: str = "",
+    ) -> Answer:
+        """A page that failed has its dialogue open."""
+        failed = page.status != 200
+        frame = Frame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id)
+        if not failed:
+            return Streamed(piece.encode("utf-8", "replace") for piece in pieces(page, frame))
+        return Answer(render(page, frame).encode("utf-8", "replace"), page.status, media_type=headers.HTML)
+
+
+def answered_form(request: Request) -> dict[str, str]:
+    """What the entrance read, and found to be sent by a form of ours."""
+    form: dict[str, str] = request.scope["resolver.form"]
+    return form
+
+
+def query_of(request: Request) -> dict[str, str]:
+    """The fields of an address of ours, as they came; none where they are more than anybody writes."""
+    try:
+        return dict(addresses.form(request.scope["query_string"]))
+    except ValueError:
+        return {}
+
+
+def see(where: str) -> Answer:
+    """Another address of ours, made here."""
+    return Answer(status_code=303, headers=headers.said("location", where))

@@ -1,0 +1,123 @@
+"""Files that are saved from pages: one at a time or several, to be paused and gone on with.
+
+What was paused or cut short stays beside its file and is continued, if the object is still the same; a file
+gets its name once it is whole, and none is ever put in the place of another.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+import trio
+
+from protocols.errors import ResolveError
+from resolver.events import Event, Progress
+from resolver.retrieval.session import Resolver
+from resolver.url import redact
+from resolver.window.pages.own import Transfer
+from resolver.window.session import Way
+
+#: Saves at a time; what more is asked for waits. And how many are remembered.
+_AT_ONCE = 4
+_MOST = 1_000
+
+
+class _Job:
+    """One of them: `scope` is what ends it while it runs."""
+
+    def __init__(self, shown: Transfer, url: str, way: Way) -> None:
+        self.shown = shown
+        self.url = url
+        self.way = way
+        self.scope = trio.CancelScope()
+        self.next = "paused"
+
+    def hear(self, event: Progress) -> None:
+        self.shown = self.shown._replace(received=event.received, expected=event.expected)
+
+
+_CURRENT: ContextVar[_Job | None] = ContextVar("_CURRENT", default=None)
+
+
+def hear_transfer(event: Event) -> None:
+    """How far the save is that this happens in."""
+    job = _CURRENT.get()
+    if job is not None and isinstance(event, Progress):
+        job.hear(event)
+
+
+class Transfers:
+    """Those of one run; `hands` is where they go on after their page is sent."""
+
+    def __init__(self, resolver: Resolver, hands: trio.Nursery) -> None:
+        self._resolver = resolver
+        self._hands = hands
+        self._turns = trio.CapacityLimiter(_AT_ONCE)
+        self._jobs: dict[int, _Job] = {}
+        self._last = 0
+
+    @property
+    def all(self) -> list[Transfer]:
+        """The newest first."""
+        return [job.shown for job in reversed(self._jobs.values())]
+
+    def begin(self, url: str, name: str, way: Way) -> None:
+        """Save it under a name that is free."""
+        if len(self._jobs) >= _MOST:
+            self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
+        self._last += 1
+        job = _Job(Transfer(self._last, name, redact(url), "waiting", 0), url, way)
+        self._jobs[self._last] = job
+        self._hands.start_soon(self._run, job)
+
+    def pause(self, number: int | None) -> None:
+        """One of them, or all."""
+        self._end(number, "paused")
+
+    def stop(self, number: int) -> None:
+        self._end(number, "failed")
+
+    def resume(self, number: int) -> None:
+        """Go on with what was paused, or has failed."""
+        job = self._jobs.get(number)
+        if job is not None and job.shown.state in ("paused", "failed"):
+            job.scope, job.next = trio.CancelScope(), "paused"
+            job.shown = job.shown._replace(state="waiting", error="")
+            self._hands.start_soon(self._run, job)
+
+    def _end(self, number: int | None, state: str) -> None:
+        for each, job in self._jobs.items():
+            if number in (None, each) and job.shown.state in ("waiting", "running"):
+                job.next = state
+                job.scope.cancel()
+
+    async def _run(self, job: _Job) -> None:
+        _CURRENT.set(job)
+        with job.scope:
+            async with self._turns:
+                job.shown = job.shown._replace(state="running")
+                await self._save(job)
+        if job.scope.cancelled_caught:
+            error = "stopped" if job.next == "failed" else ""
+            job.shown = job.shown._replace(state=job.next, error=error)
+
+    async def _save(self, job: _Job) -> None:
+        try:
+            saved = await self._resolver.save(
+                job.url,
+                job.shown.name,
+                exists="rename",
+                digest=True,
+                origin=job.way.origin,
+                referrer=job.way.referrer,
+            )
+        except ResolveError as error:
+            job.shown = job.shown._replace(state="failed", error=error.message)
+            return
+        job.shown = job.shown._replace(
+            state="done",
+            name=saved.path or job.shown.name,
+            received=saved.bytes,
+            digest=saved.digest or "",
+            verified=saved.verified,
+        )
