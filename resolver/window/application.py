@@ -37,6 +37,8 @@ from resolver.window.reading import Reading, while_wanted
 from resolver.window.session import Document, Mark, Session, Way
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
+#: Fields of an address that ask for another part of a listing, in which it is not listed anew.
+_ANOTHER_PAGE = frozenset({"page", "sort", "q"})
 _TYPED_BY_HAND = (
     "This was typed behind /u/ by hand. A browser takes dots, a # and what follows, or a ? out of such an "
     "address before anybody sees it: see that it is still what was meant."
@@ -158,9 +160,15 @@ class Window:
         return "S05" in self._reading.verdict(text, way).rules
 
     async def _fetched(self, request: Request, text: str, from_id: str, way: Way) -> Answer:
+        asked = query_of(request)
+        kept = self._session.listing(text, way) if _ANOTHER_PAGE & asked.keys() else None
+        if kept is not None:
+            return self._told(request, kept, text, from_id, way)
         found = await while_wanted(request.receive, partial(self._reading.fetch, text, way))
         if found is None:
             return Answer(status_code=408)  # nobody reads it
+        if isinstance(found.reply, Response) and found.reply.entries is not None:
+            self._session.keep_listing(text, way, found.reply)
         said = panel(found.exchange, planned(self._reading.plan(text, way)))
         return self._told(request, found.reply, text, from_id, way, said)
 
