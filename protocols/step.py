@@ -247,12 +247,14 @@ class Begun(NamedTuple, Generic[T]):
 class AwaitData(NamedTuple, Generic[T]):
     """Read both connections until data begins or ends, or the values heard so far say that none will
     come. Answered with a `Begun`. A value half heard then is heard on by the next `Hear`, which must be of
-    the same kind."""
+    the same kind. Where data is `announced`, by a peer that says a word before any comes and ends the data
+    connection whatever becomes of it, one is read after the other, which takes less."""
 
     reader: Reader[T]
     what: str
     ideal: T
     weigh: Callable[[Sequence[T]], Pace]
+    announced: bool = False
 
 
 class CloseData(Bare):

@@ -159,8 +159,8 @@ class Performer:
                 return self._gate.random(count)
             case OpenData(port=port, tls=tls):
                 await self.data.connect(port, tls=tls)
-            case AwaitData():
-                return await self._await_data(step)
+            case AwaitData(announced=announced):
+                return await (self._await_announced(step) if announced else self._await_data(step))
             case CloseData():
                 await self.data.aclose()
             case OpenDatagrams(route=route):
@@ -362,6 +362,16 @@ class Performer:
             broken = await self.data.receive()
         elif heard is not None and heard.value is Pace.BROKEN:
             broken = await self.data.take()
+        return Begun(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
+
+    async def _await_announced(self, step: AwaitData[T]) -> Begun[T]:
+        values: list[T] = []
+        broken = None
+        match await self._hear_one(step, values):
+            case Pace.MORE | Pace.LAST:
+                broken = await self.data.receive()
+            case Pace.BROKEN:
+                broken = await self.data.take()
         return Begun(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
 
     async def _hear_one(self, step: AwaitData[T], values: list[T]) -> Pace:

@@ -53,9 +53,10 @@ class SessionState:
     """The server's side of one control connection, as far as its replies have told.
 
     `protected` says that data goes through TLS. `type_code` is the last TYPE that was answered 2yz,
-    `extended` whether EPSV works (None: not tried), `in_order` whether it is a server that is known to answer
-    commands in order that were sent together,
-    `lists_facts` whether FEAT names MLSD (None: not asked). `home` is what PWD said right after login.
+    `extended` whether EPSV works (None: not tried), `lists_facts` whether FEAT names MLSD (None: not asked).
+    `in_order`: it is a server that is known to answer commands in order that were sent together, to say 150
+    before data comes, and to end each data connection of which it said that. `home` is what PWD said right
+    after login.
     `cwds` are the CWD arguments that led from the login directory to where it stands, None after a failed or
     an additional CWD. `idle` is False while a transfer is under way, and stays so without its final reply:
     then the connection must not serve again.

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from protocols.errors import Changed, Disconnected, ProtocolError, TimedOut, Truncated
 from protocols.ftp.control import PRELIMINARY_LIMIT, Closing, Control, refusal, shown_command
 from protocols.ftp.reply import ControlReply
+from protocols.ftp.reuse import SessionState
 from protocols.ftp.text import NetworkText
 from protocols.reply import Reply
 from protocols.step import (
@@ -85,7 +86,7 @@ def transfer(
     doing = shown_command(verb, *arguments)
     control.state.idle = False
     yield from control.say(verb, *arguments)
-    begun = yield from _await_data(control, doing)
+    begun = yield from _await_data(control, doing, announced=_is_announced(control.state, verb))
     heard = list(begun.values)
     if not begun.octets:
         return (yield from _conclude_nothing(control, heard, begun, planned, doing))
@@ -111,9 +112,14 @@ def settle(reply: Reply, whole: Whole) -> Dialogue[None]:
         yield Begin(reply)
 
 
-def _await_data(control: Control, doing: str) -> Dialogue[Begun[ControlReply]]:
+def _is_announced(state: SessionState, verb: bytes) -> bool:
+    """Comes 150 before the first octet? Who is inside TLS may want the handshake first."""
+    return state.in_order and not state.protected and verb == b"RETR"
+
+
+def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[Begun[ControlReply]]:
     begun = yield AwaitData(
-        control.reader, f"the first reply to {doing}, or the first data", ControlReply(150), _weigh
+        control.reader, f"the first reply to {doing}, or the first data", ControlReply(150), _weigh, announced
     )
     assert isinstance(begun, Begun)
     for reply in begun.values:

@@ -273,6 +273,43 @@ async def test_a_handshake_cut_short_is_not_taken_up_again() -> None:
     assert isinstance(begun.broken, TlsError)
 
 
+def announced() -> Dialogue[object]:
+    """Waits for the word before data, for data, and for one more line."""
+    yield Connect()
+    yield OpenData(1)
+    begun = yield AwaitData(line, "a line, then data", b"1", weigh, announced=True)
+    return begun, (yield Hear(line, "a line", b"2"))
+
+
+@pytest.mark.parametrize("word", [b"1 a\n", b"2 a\n"])
+async def test_data_that_is_announced_is_read_behind_the_word(word: bytes) -> None:
+    gate = PipeGate()
+    feeds = (says(gate.data, b"octets"), says(gate.control, word), says(gate.control, b"x\n"))
+    assert await run(gate, announced(), *feeds) == (Begun((word[:-1],), 6), b"x")
+
+
+async def test_announced_data_may_have_no_octet() -> None:
+    gate = PipeGate()
+    result = await run(gate, announced(), says(gate.control, b"1 a\n1 b\nx\n"), ends(gate.data))
+    assert result == (Begun((b"1 a",), 0), b"1 b")
+
+
+async def test_what_breaks_announced_data_is_told() -> None:
+    gate = PipeGate()
+    gate.data.broken = True
+    result = await run(gate, announced(), says(gate.control, b"1 a\nx\n"), ends(gate.data))
+    assert isinstance(result, tuple)
+    assert isinstance(result[0].broken, Disconnected)
+    assert result[1] == b"x"
+
+
+@pytest.mark.parametrize("word", [b"5 a\n", b"4 a\n"])
+async def test_data_that_is_refused_is_not_waited_for(word: bytes) -> None:
+    gate = PipeGate()
+    result = await run(gate, announced(), says(gate.control, word), says(gate.control, b"x\n"))
+    assert result == (Begun((word[:-1],), 0), b"x")
+
+
 async def test_what_a_step_raises_is_raised_where_it_was_yielded() -> None:
     gate = PipeGate()
     gate.unreachable = True

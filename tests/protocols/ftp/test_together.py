@@ -8,7 +8,7 @@ from protocols.contract import Options, Validators
 from protocols.errors import LimitExceeded, NotFound
 from protocols.ftp.reuse import SessionState
 from protocols.instant import in_utc
-from protocols.step import OpenData, Say
+from protocols.step import AwaitData, OpenData, Say
 from tests.protocols.ftp.script import Outcome, Retrieval, Script, play
 
 TRIED = [b"220 (vsFTPd 3.0.3)\r\n", b"220 ProFTPD Server\r\n", b"220-- Welcome to Pure-FTPd\r\n220 ok\r\n"]
@@ -114,6 +114,15 @@ def test_a_kept_connection_that_was_left_is_made_anew() -> None:
     player, outcome = second(script=Script(greeting=GREETING, left=True))
     assert isinstance(outcome, Outcome)
     assert writes(player)[:2] == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"USER anonymous"]]
+
+
+def test_where_the_server_says_so_before_data_comes_one_is_read_after_the_other() -> None:
+    waits = [step.announced for step in second()[0].steps if isinstance(step, AwaitData)]
+    assert waits == [True]
+    waits = [
+        step.announced for step in second(greeting=b"220 ready\r\n")[0].steps if isinstance(step, AwaitData)
+    ]
+    assert waits == [False]
 
 
 def test_replies_to_several_have_the_bounds_of_one() -> None:
