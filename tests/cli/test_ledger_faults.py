@@ -9,15 +9,18 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from resolver.disk import group_commit
 from resolver.ledger import database
 from tests.cli.command import resolve
 from tests.cli.test_ledger import statuses
+from tests.faults.killed_with_ledger import Counted
 from tests.hang import HANG
 from tests.sampled import examples
 
@@ -121,6 +124,15 @@ COLUMNS = (
 )
 
 
+@pytest.fixture
+def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of runs, of which no power is lost: none waits for the disk."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    monkeypatch.setattr(group_commit, "bring", lambda fds: {})
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Counted))
+
+
+@pytest.mark.usefixtures("no_disk")
 @settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(COLUMNS), st.integers(1, 4), VALUES), min_size=1, max_size=4))
 def test_whatever_is_in_it_is_no_reason_to_fall(folder: Path, changes: list[tuple[str, int, object]]) -> None:
