@@ -70,7 +70,6 @@ bench: $(VENV)/.installed
 bench-long: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks saved-unsynced tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far --rounds 3
 	@$(RUN) -m tests.benchmarks.startup
-	@$(RUN) -m tests.benchmarks.news
 	@$(RUN) -m tests.benchmarks.segments
 	@$(RUN) -m tests.benchmarks.blocking
 	@$(RUN) -m tests.benchmarks.calls

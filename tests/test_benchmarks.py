@@ -154,7 +154,7 @@ def test_a_row_is_measured_shown_and_judged() -> None:
         (0.6, 1.0, True),
     ]
     assert list(figures.shown(found)) == [
-        "a row: 1,000 things; 3 runs each",
+        "a row: 1,000 things (runs: 3)",
         "  ours       500 /s  (250 to 1,000); 1.00 ms of the processor each",
         "  peer       500 /s  (500 to 500); 1.00 ms of the processor each",
         "  gone: not measured: not installed",

@@ -123,7 +123,7 @@ def verdicts(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]])
 
 def shown(row: Measured) -> Iterator[str]:
     """Lines for people."""
-    yield f"{row['name']}: {row['about']}; {row['rounds']} runs each"
+    yield f"{row['name']}: {row['about']} (runs: {row['rounds']})"
     width = max((len(figure["name"]) for figure in row["contestants"]), default=0)
     for each in row["contestants"]:
         spread = f"{number(each['low'])} to {number(each['high'])}"
