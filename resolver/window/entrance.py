@@ -51,6 +51,11 @@ class House(NamedTuple):
     def origin(self) -> str:
         return f"http://{self.place}"
 
+    @property
+    def gateway(self) -> str:
+        """What other clients are told, for their own `{url}`."""
+        return f"{self.origin}/g/{self.keys.gateway}/{{url}}"
+
 
 class Visit(NamedTuple):
     """A request, before anything of it is believed."""

@@ -30,6 +30,7 @@ from resolver.window.keys import Keys
 from resolver.window.listening import LOOPBACK, bound, port_of
 from resolver.window.own_pages import Known, OwnPages
 from resolver.window.pages.page import PAGE_SIZE
+from resolver.window.pages.words import Fact
 from resolver.window.reading import Reading
 from resolver.window.session import Session
 from resolver.window.transfers import Transfers, hear_transfer
@@ -84,7 +85,10 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
         reading = Reading(resolver, settings)
         answers = Answers(house.keys)
         transfers = Transfers(resolver, hands)
-        own = OwnPages(answers, session, transfers, wishes.known, _schemes()).routes
+        known = wishes.known._replace(
+            settings=[*wishes.known.settings, Fact("gateway for other clients", house.gateway)]
+        )
+        own = OwnPages(answers, session, transfers, known, _schemes()).routes
         window = Window(house, session, reading, server.content, wishes.size, answers, own)
         entrance = Entrance(
             window.router,

@@ -22,6 +22,7 @@ async def test_each_is_there() -> None:
         for page in ("/", "/help", "/history", "/transfers", "/settings"):
             assert (page, (await browser.ask(page)).status) == (page, 200)
         assert told == []
+        assert browser.server.house.gateway in (await browser.ask("/settings")).text
 
 
 async def test_bookmarks_stay_when_the_server_does_not(
