@@ -34,6 +34,7 @@ from resolver.window.pages.page import read_query
 from resolver.window.pages.render import environment, static_file
 from resolver.window.questions import Questions
 from resolver.window.reading import Reading, while_wanted
+from resolver.window.said import Said
 from resolver.window.session import Document, Mark, Session, Way
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
@@ -64,9 +65,11 @@ class Window:
         self._reading = reading
         self._content = content
         self._size = size
+        self._said = Said()
         self.router = Router(
             [
                 *own,
+                *self._said.routes,
                 Route("/enter", self._enter),
                 Route("/look", self._look),
                 Route("/open", self._open, methods=["POST"]),
@@ -169,7 +172,7 @@ class Window:
             return Answer(status_code=408)  # nobody reads it
         if isinstance(found.reply, Response) and found.reply.entries is not None:
             self._session.keep_listing(text, way, found.reply)
-        said = panel(found.exchange, planned(self._reading.plan(text, way)))
+        said = self._said.panel(found.exchange, planned(self._reading.plan(text, way)))
         return self._told(request, found.reply, text, from_id, way, said)
 
     def _told(

@@ -32,8 +32,8 @@ ARGUMENTS = (
     "--no-first-run",
     "--no-pings",
 )
-#: Rules for names; a name that is somebody's address in a test is put before them.
-NOWHERE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+#: No name leads anywhere, but that of a stranger, who made it lead here.
+NOWHERE = "MAP evil.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 
 #: What axe takes for a barrier: none of these may be found.
 GRAVE = ("serious", "critical")

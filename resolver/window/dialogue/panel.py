@@ -9,11 +9,14 @@ from hashlib import sha256
 
 from protocols.values import NamedTuple
 from resolver.window.dialogue.drawing import Drawing, draw, milliseconds
-from resolver.window.dialogue.exchange import Exchange, Lane, Message, Place
+from resolver.window.dialogue.exchange import Exchange, Kind, Lane, Message, Place
 from resolver.window.dialogue.words import counted
 from resolver.window.pages.render import environment
 
 _NONE = "–"
+#: Messages whose words were on the wire; the words of a plan for what would come are ours.
+_ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
+_PLANNED: frozenset[Kind] = frozenset({"say"})
 
 
 class Row(NamedTuple):
@@ -42,9 +45,10 @@ class _Section(NamedTuple):
     shown: tuple[Shown, ...]
 
 
-def panel(*exchanges: Exchange) -> str:
-    """What stands on a page: the dialogue, and the plan beside it."""
-    return _render("exchange.html", {"shown": _shown(exchanges, "dialogue")})
+def panel(*exchanges: Exchange, away: str = "") -> str:
+    """What stands on a page: the dialogue, and the plan beside it. `away` is the address at which the first
+    is to be had as a file, without how its name ends."""
+    return _render("exchange.html", {"shown": _shown(exchanges, "dialogue"), "away": away})
 
 
 def svg(exchange: Exchange) -> str:
@@ -83,14 +87,15 @@ def page(sections: Sequence[tuple[Exchange, ...]], heading: str, *, left_out: in
 def rows(exchange: Exchange) -> tuple[Row, ...]:
     """The table that says what the diagram shows, in the same order."""
     names = {lane.place: lane for lane in exchange.lanes}
-    return tuple(_row(message, names) for message in exchange.messages)
+    told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
+    return tuple(_row(message, names, told) for message in exchange.messages)
 
 
-def _row(message: Message, lanes: dict[Place, Lane]) -> Row:
+def _row(message: Message, lanes: dict[Place, Lane], wire: frozenset[Kind]) -> Row:
     lines = message.lines if message.size is None else (counted(message.size), *message.lines)
     at = _NONE if message.at is None else milliseconds(message.at)
-    wire = message.kind in ("say", "hear", "body", "ask", "answer")
-    return Row(at, _way(message, lanes), lines, message.kind, "code" if wire else "span")
+    tag = "code" if message.kind in wire else "span"
+    return Row(at, _way(message, lanes), lines, message.kind, tag)
 
 
 def _way(message: Message, lanes: dict[Place, Lane]) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import trio
+from lxml import etree
 
 import resolver
 from fixtures.http import Page, moved, serve
 from resolver.window.dialogue.recordings import HALF, Recordings, hear_here, recorded
+from tests.resolver.window.client import running
 from tests.resolver.window.dialogue.spoken import ticking, told
 
 SITE = {"/a": Page(b"aaa"), "/b": Page(b"bbbb"), "/to-a": moved("/a"), "/to-b": moved("/b")}
@@ -54,3 +59,29 @@ async def test_of_very_many_the_first_and_the_last_are_kept(nursery: trio.Nurser
     assert recordings.left_out == 7
     urls = [recording.exchange().url.rpartition("?")[2] for recording in recordings.all()]
     assert urls == [str(number) for number in (*range(HALF), *range(HALF + 7, 2 * HALF + 7))]
+
+
+async def test_a_page_has_its_dialogue_and_gives_it_away(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, SITE)
+    async with running() as (browser, _):
+        page = await browser.typed(server.url("/a"))
+        assert page.text.count('role="img"') == 2
+        assert "GET /a HTTP/1.1" in page.text
+        away = re.findall(r'href="(/dialogue/[^"]+)"', page.text)
+        assert [each.rpartition(".")[2] for each in away] == ["svg", "json"]
+        drawn, data = [await browser.ask(each) for each in away]
+        assert drawn.header("content-type") == "image/svg+xml; charset=utf-8"
+        assert (drawn.header("content-disposition") or "").startswith("attachment; ")
+        assert etree.fromstring(drawn.body).tag == "{http://www.w3.org/2000/svg}svg"
+        assert json.loads(data.body)["url"] == server.url("/a")
+        for name in ("", "x.svg", away[0][len("/dialogue/") : -3] + "html"):
+            assert (await browser.ask(f"/dialogue/{name}")).status == 404
+
+
+async def test_a_page_of_a_failure_shows_what_was_said(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, {})
+    port = server.url("/").rpartition(":")[2].strip("/")
+    async with running() as (browser, _):
+        page = await browser.typed(f"gopher://127.0.0.1:{port}/0x")  # which no http server understands
+        assert 'role="img"' in page.text
+        assert "<details open>" in page.text

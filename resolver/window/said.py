@@ -1,0 +1,48 @@
+"""The dialogues of the last pages, to be taken away: the diagram, and the data that it is made of."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response as Answer
+from starlette.routing import Route
+
+from resolver.window import headers
+from resolver.window.dialogue.exchange import Exchange
+from resolver.window.dialogue.panel import as_text, panel, svg
+
+_MOST = 64
+_ID_OCTETS = 16
+
+#: A dialogue as a file, by how its name ends.
+_KINDS: dict[str, tuple[str, Callable[[Exchange], str]]] = {
+    "svg": (headers.SVG, svg),
+    "json": (headers.JSON, as_text),
+}
+
+
+class Said:
+    """Of one run. The oldest ones are forgotten."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Exchange] = OrderedDict()
+        self.routes = [Route("/dialogue/{name}", self._answer)]
+
+    def panel(self, said: Exchange, plan: Exchange) -> str:
+        """What stands below a page."""
+        while len(self._kept) >= _MOST:
+            self._kept.popitem(last=False)
+        self._kept[found := secrets.token_urlsafe(_ID_OCTETS)] = said
+        return panel(said, plan, away=f"/dialogue/{found}")
+
+    async def _answer(self, request: Request) -> Answer:
+        found, _, kind = request.path_params["name"].partition(".")
+        said = self._kept.get(found)
+        if said is None or kind not in _KINDS:
+            return Answer(status_code=404)
+        media_type, made = _KINDS[kind]
+        saved = headers.said("content-disposition", headers.disposition(f"dialogue.{kind}", inline=False))
+        return Answer(made(said), media_type=media_type, headers=saved)

@@ -1,0 +1,25 @@
+"""What a person does with our pages."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.window.served import Opened
+
+
+def enter(page: Page, window: Opened) -> None:
+    page.goto(window.entry())
+    page.wait_for_url(f"{window.origin}/")
+
+
+def look(page: Page, url: str) -> None:
+    """Typed into the address bar."""
+    page.get_by_role("textbox", name="Address", exact=True).fill(url)
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.get_by_role("textbox", name="Address", exact=True)).to_have_value(url)
+
+
+def open_(page: Page, url: str) -> None:
+    look(page, url)
+    page.get_by_role("button", name="Open", exact=True).click()
+    page.wait_for_url("**/u/**")
