@@ -150,7 +150,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.pages.render", "jinja2 markupsafe.Markup"),
     ("resolver.window.pages.caret", "unicodedata"),
     ("resolver.window.pages.document", "hashlib.sha256"),
-    ("resolver.window.pages.markup", "html.parser.HTMLParser"),
+    ("resolver.window.pages.markup", "html.unescape"),
     ("resolver.window.pages.menu", "shlex.quote"),
     ("resolver.window.pages.mime", "email.message email.message_from_bytes email.policy.compat32"),
     ("resolver.window.dialogue.panel", "base64.b64encode hashlib.sha256 json"),

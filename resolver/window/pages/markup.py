@@ -1,70 +1,116 @@
 """HTML as text: its words in the order in which they stand, without its looks. Nothing of it becomes markup
-of ours, and no picture, style or script of it is asked for."""
+of ours, and no picture, style or script of it is asked for.
+
+Read once from front to back, in time that grows with its length alone: what is never closed is looked for
+once, where Python's own parser looks for it again behind every `<`.
+"""
 
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
+from html import unescape
 
-#: What begins a line of its own, and what nobody reads.
+#: What begins a line of its own, a paragraph, and what nobody reads.
 _LINES = re.compile(
     r"address|article|aside|blockquote|br|caption|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]"
     r"|header|hr|li|main|nav|ol|p|pre|section|table|tbody|td|th|thead|title|tr|ul"
 )
 _PARAGRAPHS = re.compile(r"blockquote|h[1-6]|p|table|title|ul|ol|pre")
 _UNREAD = re.compile(r"script|style|template|noscript|svg|math")
+_TAG = re.compile(r"(/?)([A-Za-z][A-Za-z0-9]{0,20})")
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
-
-
-class _Words(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self._unread = 0
-        self._kept = 0
-        self._links: list[str] = []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self._unread += _UNREAD.fullmatch(tag) is not None
-        self._kept += tag == "pre"
-        self._break(tag)
-        if tag == "li":
-            self.found.append("• ")
-        said = dict(attributes)
-        if tag == "img" and said.get("alt"):
-            self.found.append(f"[{said['alt']}]")
-        if tag == "a":
-            self._links.append(_BLANKS.sub("", said.get("href") or ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._unread = max(0, self._unread - (_UNREAD.fullmatch(tag) is not None))
-        self._kept = max(0, self._kept - (tag == "pre"))
-        self._break(tag)
-        if tag == "a" and self._links and ":" in (href := self._links.pop()) and not self._unread:
-            self.found.append(f" <{href}>")
-
-    def _break(self, tag: str) -> None:
-        if _LINES.fullmatch(tag):
-            self.found.append("\n\n" if _PARAGRAPHS.fullmatch(tag) else "\n")
-
-    def handle_data(self, data: str) -> None:
-        if self._unread:
-            return
-        if not self._kept:
-            data = _BLANKS.sub(" ", data)
-            if not self.found or self.found[-1].endswith(("\n", " ")):
-                data = data.removeprefix(" ")
-        if data:
-            self.found.append(data)
+_REFERENCE = re.compile(
+    r"&(?:#[0-9]{1,7}(?![0-9])|#[xX][0-9a-fA-F]{1,6}(?![0-9a-fA-F])|[A-Za-z][A-Za-z0-9]{1,31});?"
+)
+#: Characters of a tag that are looked at for what it says.
+_MOST = 4_096
 
 
 def text_of_markup(markup: str) -> str:
     """The words, with the URLs of links in angle brackets. Never raises."""
-    words = _Words()
-    try:
-        words.feed(markup)
-        words.close()
-    except AssertionError:  # Python's parser, of declarations that nobody writes
-        return markup
-    text = re.sub(r"[ \t]+\n", "\n", "".join(words.found))
+    words = _Words(markup)
+    words.read()
+    text = "\n".join(line.rstrip(" \t") for line in "".join(words.found).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+
+
+class _Words:
+    def __init__(self, markup: str) -> None:
+        self.found: list[str] = []
+        self._markup = markup
+        self._kept = 0
+        self._links: list[str] = []
+
+    def read(self) -> None:
+        at, size = 0, len(self._markup)
+        while at < size:
+            opening = self._markup.find("<", at)
+            if opening < 0:
+                break
+            self._say(self._markup[at:opening])
+            at = self._behind(opening)
+            if at < 0:  # it is closed nowhere, and so is nothing behind it
+                at = opening
+                break
+        self._say(self._markup[at:])
+
+    def _behind(self, opening: int) -> int:
+        """Where what begins at this `<` ends; -1 where it does not."""
+        markup = self._markup
+        if markup.startswith("<!--", opening):
+            end = markup.find("-->", opening + 4)
+            return len(markup) if end < 0 else end + 3
+        tag = _TAG.match(markup, opening + 1)
+        if tag is None and markup[opening + 1 : opening + 2] not in ("!", "?", "/"):
+            self._say("<")
+            return opening + 1
+        end = markup.find(">", opening)
+        if end < 0 or tag is None:
+            return end + 1 if end >= 0 else -1
+        name = tag[2].lower()
+        if tag[1]:
+            self._close(name)
+        elif _UNREAD.fullmatch(name) and markup[end - 1] != "/":
+            closing = re.compile(f"</{name}", re.IGNORECASE).search(markup, end)
+            return len(markup) if closing is None else closing.start()
+        else:
+            self._open(name, markup[tag.end() : min(end, tag.end() + _MOST)])
+        return end + 1
+
+    def _open(self, name: str, said: str) -> None:
+        self._kept += name == "pre"
+        self._break(name)
+        if name == "li":
+            self.found.append("• ")
+        elif name == "img" and (words := _attribute("alt", said)):
+            self.found.append(f"[{words}]")
+        elif name == "a":
+            self._links.append(_BLANKS.sub("", _attribute("href", said)))
+
+    def _close(self, name: str) -> None:
+        self._kept = max(0, self._kept - (name == "pre"))
+        self._break(name)
+        if name == "a" and self._links and ":" in (href := self._links.pop()):
+            self.found.append(f" <{href}>")
+
+    def _break(self, name: str) -> None:
+        if _LINES.fullmatch(name):
+            self.found.append("\n\n" if _PARAGRAPHS.fullmatch(name) else "\n")
+
+    def _say(self, text: str) -> None:
+        if not self._kept:
+            text = _BLANKS.sub(" ", text)
+            if not self.found or self.found[-1].endswith(("\n", " ")):
+                text = text.removeprefix(" ")
+        if text:
+            self.found.append(_plain(text))
+
+
+def _attribute(name: str, said: str) -> str:
+    """The value of an attribute of a tag; empty where it has none."""
+    found = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", said, re.IGNORECASE)
+    return "" if found is None else _plain(next(filter(None, found.groups()), ""))
+
+
+def _plain(text: str) -> str:
+    return _REFERENCE.sub(lambda found: unescape(found[0]), text)

@@ -19,8 +19,12 @@ from resolver.window.pages.words import line_of
 LARGEST = 16_777_216
 DEEPEST = 20
 MOST = 200
+#: Octets of a field that says what a part is: of more, Python's time grows with the square of their number.
+_LONGEST_FIELD = 8_192
 
 _LAYER = re.compile(rb"content-type[ \t]*:\s*(?:multipart|message)\b", re.IGNORECASE)
+_FIELD = re.compile(rb"^content-[a-z-]{1,40}[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_FIELD_ENDS = re.compile(rb"\n(?![ \t])")
 _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 #: What Python's parser is known to raise for words of a header that no mail has.
 _BROKEN = (LookupError, ValueError, TypeError, AttributeError, AssertionError)
@@ -45,13 +49,23 @@ class Part(NamedTuple):
 
 def parts_of(octets: bytes, charset: str | None = None) -> list[Part]:
     """The leaves of a message, at most `MOST`; never none."""
-    if len(octets) > LARGEST or len(_LAYER.findall(octets)) > DEEPEST:
+    if len(octets) > LARGEST or len(_LAYER.findall(octets)) > DEEPEST or _says_too_much(octets):
         return [_whole(octets, charset)]
     try:
         found = list(_leaves(message_from_bytes(octets, policy=policy.compat32), charset))
     except (*_BROKEN, RecursionError):
         return [_whole(octets, charset)]
     return found or [_whole(octets, charset)]
+
+
+def _says_too_much(octets: bytes) -> bool:
+    """Is there a field of a part's description that is longer than any?"""
+    size = len(octets)
+    for field in _FIELD.finditer(octets):
+        stop = field.end() + _LONGEST_FIELD
+        if stop < size and _FIELD_ENDS.search(octets, field.end(), stop) is None:
+            return True
+    return False
 
 
 def _whole(octets: bytes, charset: str | None) -> Part:

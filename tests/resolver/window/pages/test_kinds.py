@@ -109,11 +109,25 @@ def test_what_a_document_says_of_itself_is_never_said_on() -> None:
         ("<script>alert(1)</script><style>b{}</style>x", "x"),
         ("<img src=x alt='a cat'>", "[a cat]"),
         ("<![if x]>y", "y"),
+        ("a < b & c &lt; d &#60; e &#99999999999; f", "a < b & c < d < e &#99999999999; f"),
+        ("a <!-- not > here --> b", "a b"),
+        ("never <!-- closed", "never"),
+        ("never <b closed", "never <b closed"),
+        ("<a\nhref = \"x:&amp;\" title='>'>y</a>", "'>y <x:&>"),
         ("<" * 50, "<" * 50),
     ],
 )
 def test_markup_is_read_as_words(markup: str, text: str) -> None:
     assert text_of_markup(markup) == text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<", "<a ", "<!--", '<a href="', "&", "<![", "</", "<?", " ", "<pre> ", "<a href=x:>"],
+)
+def test_markup_without_end_is_read_once(piece: str) -> None:
+    """Each of them took Python's parser, or a pattern of blanks, minutes."""
+    assert len(text_of_markup(piece * 300_000)) <= 300_000 * len(piece)
 
 
 def test_text_is_shown_in_parts_that_end_with_a_line() -> None:
