@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import ResolveError
+from protocols.values import replace
 from resolver.cli import INTERRUPTED, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
@@ -107,7 +108,7 @@ def settings_of(command: Command) -> Settings:
         cafile=command.cafile,
         family=command.family,
         strict=command.strict,
-        options=options_of(found, policy, keep=True),
+        options=replace(options_of(found, policy, keep=True), detailed=True),  # for their columns
         news_server=found.news_server,
         proxy=found.proxy,
         rate=found.rate,

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import pytest
 
 from resolver.cli.arguments import read
+from resolver.cli.serving import settings_of
 from resolver.cli.values import UsageError
 from tests.cli.command import resolve
 from tests.fresh import environment
@@ -64,3 +65,12 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_it_takes_no_url(words: list[str]) -> None:
     with pytest.raises(UsageError, match="serve takes no URL"):
         read(["serve", *words])
+
+
+def test_listings_are_asked_for_with_what_their_columns_show() -> None:
+    """Kinds, sizes and dates, as `ls -l` asks for them."""
+    command = read(["serve", "--config", "none"])
+    assert command is not None
+    options = settings_of(command).get("options")
+    assert options is not None
+    assert options.detailed
