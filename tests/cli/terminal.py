@@ -156,7 +156,7 @@ async def on_terminal(
     slave = terminal.slave
 
     def begin() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):  # a shell may ignore some
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
