@@ -46,8 +46,9 @@ async def sit(
     connection: TerminalConnection, shown: Shown, console: Console, *, folds: bool, quiet: bool
 ) -> None:
     """Until the person or the service closes, or a signal ends it, which is raised once more then: who is
-    outside hears it. Raises `ResolveError`."""
-    with trio.open_signal_receiver(*_SIGNALS) as signals:
+    outside hears it. One that is ignored, as who began us wanted it, ends nothing. Raises `ResolveError`."""
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    with trio.open_signal_receiver(*heard) as signals:
         sitting = _Sitting(connection, shown, console, folds=folds)
         try:
             await sitting.run(signals)

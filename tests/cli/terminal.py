@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -147,9 +147,11 @@ async def on_terminal(
     stdout: int | None = None,
     variables: Mapping[str, str] | None = None,
     typed: bool = False,
+    ignored: Collection[int] = (),
 ) -> AsyncIterator[Command]:
     """`resolve` in `folder` with a terminal of its own for standard error, and for the rest what it is not
-    given; what is `typed` at it is standard input. It is killed on leaving, if it has not ended."""
+    given; what is `typed` at it is standard input. It is begun with those signals `ignored`, and killed on
+    leaving, if it has not ended."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(CHECKOUT), **(variables or {})}
     command = [sys.executable, "-c", "from resolver.cli import run; run()", *arguments]
@@ -157,7 +159,7 @@ async def on_terminal(
 
     def begin() -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):  # a shell may ignore some
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
         os.setsid()
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -55,7 +55,9 @@ class Session:
 
 
 @asynccontextmanager
-async def session(folder: Path, *arguments: str, columns: int = 80) -> AsyncIterator[Session]:
+async def session(
+    folder: Path, *arguments: str, columns: int = 80, ignored: Collection[int] = ()
+) -> AsyncIterator[Session]:
     """Connected, and nothing said."""
     with trio.fail_after(HANG):
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -66,7 +68,7 @@ async def session(folder: Path, *arguments: str, columns: int = 80) -> AsyncIter
         words = ("open", *arguments, "--allow-port", str(port), url)
         async with (
             listener,
-            on_terminal(terminal, folder, *words, typed=True) as command,
+            on_terminal(terminal, folder, *words, typed=True, ignored=ignored) as command,
             await listener.accept() as service,
         ):
             yield Session(command, terminal, before, service)
@@ -238,6 +240,17 @@ async def test_the_terminal_is_as_it_was_whatever_ends_it(
         assert held.terminal.settings == held.before
         assert held.terminal.unread == 0
         assert b"\x1b7\x1b[r\x1b8\x1b[?1049l\x1b[?25h\x1b[m" in held.terminal.octets
+
+
+async def test_a_signal_that_is_ignored_ends_nothing(folder: Path) -> None:
+    async with session(folder, ignored=[signal.SIGQUIT]) as held:
+        await held.service.send_all(ASKED + PROBE)
+        await held.hears(ANSWERED + PROBED)
+        held.command.process.send_signal(signal.SIGQUIT)
+        await held.service.send_all(PROBE)
+        await held.hears(PROBED)
+        held.command.process.send_signal(signal.SIGTERM)
+        assert await held.command.status() == 143
 
 
 @pytest.mark.parametrize("asked", [False, True])
