@@ -244,11 +244,11 @@ async def test_the_terminal_is_as_it_was_whatever_ends_it(
 
 async def test_a_signal_that_is_ignored_ends_nothing(folder: Path) -> None:
     async with session(folder, ignored=[signal.SIGQUIT]) as held:
-        await held.service.send_all(ASKED + PROBE)
-        await held.hears(ANSWERED + PROBED)
+        await held.service.send_all(b"\xff\xfd\x1f")
+        await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
         held.command.process.send_signal(signal.SIGQUIT)
-        await held.service.send_all(PROBE)
-        await held.hears(PROBED)
+        held.terminal.resize(200)  # of which a signal tells, too, and a later one
+        await held.hears(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
         held.command.process.send_signal(signal.SIGTERM)
         assert await held.command.status() == 143
 
