@@ -16,6 +16,7 @@ from protocols.errors import ResolveError, TimedOut
 from resolver import HttpxTransport
 from resolver.gate.connector import Connector
 from resolver.gate.stream_settings import StreamSettings
+from resolver.loops import running
 from resolver.policy import Policy
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
@@ -59,6 +60,7 @@ class Drip:
     quiet = False
 
     def __init__(self, said: bytes, again: bytes) -> None:
+        self.loop = running()
         self._said = said
         self._octets: Iterator[int] = chain.from_iterable(repeat(again))
         self.received = 0
