@@ -111,7 +111,9 @@ class Viewer:
 
 
 def barriers(page: Page) -> list[str]:
-    """What keeps people from using it, as axe finds it: rule, gravity, and where."""
+    """What keeps people from using it, as axe finds it: rule, gravity, and where. Text is there
+    before its style sheet may be."""
+    page.wait_for_load_state()
     page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
     found = cast(
         "dict[str, Any]",
@@ -126,4 +128,5 @@ def barriers(page: Page) -> list[str]:
 
 def overflow(page: Page) -> int:
     """CSS pixels that the page is wider than the window."""
+    page.wait_for_load_state()
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.window.served import Opened
@@ -16,6 +18,7 @@ def look(page: Page, url: str) -> None:
     """Typed into the address bar."""
     page.get_by_role("textbox", name="Address", exact=True).fill(url)
     page.get_by_role("button", name="Look", exact=True).click()
+    page.wait_for_url(re.compile(r"/look\?"))
     expect(page.get_by_role("textbox", name="Address", exact=True)).to_have_value(url)
 
 
