@@ -160,4 +160,6 @@ class _Log(Logger):
 
     async def exception(self, message: str, *args: object) -> None:
         error = sys.exception()
+        if isinstance(error, trio.BusyResourceError):
+            return  # a browser left as its answer ended, and hypercorn had two tasks say so
         self._tell(f"a page failed, by a mistake of ours: {type(error).__name__}")

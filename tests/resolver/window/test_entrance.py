@@ -210,7 +210,7 @@ async def test_a_form_is_short_and_comes_soon() -> None:
         )
         dripped = "".join(f"{line}\r\n" for line in lines) + "\r\ncsrf"
         assert (await exchange(port, dripped.encode(), "POST")).status == 408
-        assert len(told) == 3
+        assert len(told) == 3, told
 
 
 async def test_a_service_worker_of_another_program_is_taken_out() -> None:
