@@ -176,8 +176,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.cli.serving", "webbrowser.open"),
     (
         "resolver.window.serve",
-        "hypercorn.config hypercorn.logging hypercorn.trio sys.exception trio.Event trio.TaskStatus "
-        "trio.current_time trio.open_nursery",
+        "hypercorn.config hypercorn.logging hypercorn.trio sys.exception trio.BusyResourceError trio.Event "
+        "trio.TaskStatus trio.current_time trio.open_nursery",
     ),
     ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
     ("resolver.gate.pins", "hashlib.sha256 os.path.join"),
