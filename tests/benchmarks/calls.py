@@ -1,9 +1,10 @@
 """How far a warm fetch goes through the house: calls of functions of ours, and the files that they stand in.
 
 Counted and not timed, so that it says the same on every machine: one session fetches a small thing of each
-kind again and again from the mock servers, in a process of their own. What 30 fetches make more than 10 is
-what 20 make warm; a generator or a coroutine that is taken up again counts as called again. A table, then one
-line of JSON; with the name of a kind (`python -m tests.benchmarks.calls gopher`) where its calls go.
+kind again and again from the mock servers, in a process of their own. Told is the warm fetch that needed
+least of them: where a server is late, more is waited for, and each wait is some calls of its own. A generator
+or a coroutine that is taken up again counts as called again. A table, then one line of JSON; with the name of
+a kind (`python -m tests.benchmarks.calls gopher`) where its calls go.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from fixtures.gopher import Item
 
 CHECKOUT = Path(__file__).parents[2]
 OURS = tuple(f"{CHECKOUT / package}/" for package in ("protocols", "resolver"))
-FEW, MANY = 10, 30
 WARM = 20  # before anything is counted: constructors are written once a class has had a few values
+COUNTED = 50
 ONE_LINE = b"One line.\r\n"
 
 #: What is fetched of the server of its scheme.
@@ -39,9 +40,9 @@ class Count(NamedTuple):
     """One warm fetch of `size` octets."""
 
     size: int
-    calls: float
+    calls: int
     files: int
-    functions: list[tuple[str, float]]
+    functions: list[tuple[str, int]]
 
 
 async def serve() -> None:
@@ -58,34 +59,33 @@ async def serve() -> None:
 
 
 def counted(url: str, policy: resolver.Policy) -> Count:
-    size, few = trio.run(calls_of, FEW, url, policy)
-    _, many = trio.run(calls_of, MANY, url, policy)
-    many.subtract(few)
-    warm = {code: calls / (MANY - FEW) for code, calls in many.items() if calls}
-    functions = sorted((f"{place_of(code)} {code.co_qualname}", calls) for code, calls in warm.items())
-    return Count(size, sum(warm.values()), len({code.co_filename for code in warm}), functions)
+    size, each = trio.run(calls_of, url, policy)
+    least = min(each, key=Counter.total)
+    functions = sorted((f"{place_of(code)} {code.co_qualname}", calls) for code, calls in least.items())
+    return Count(size, least.total(), len({code.co_filename for code in least}), functions)
 
 
 def place_of(code: CodeType) -> str:
     return f"{Path(code.co_filename).relative_to(CHECKOUT)}:{code.co_firstlineno}"
 
 
-async def calls_of(count: int, url: str, policy: resolver.Policy) -> tuple[int, Counter[CodeType]]:
-    """Each function of ours, and how often it was called while `url` was fetched so many times."""
-    calls: Counter[CodeType] = Counter()
+async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, list[Counter[CodeType]]]:
+    """Each function of ours, and how often it was called, for each of the fetches of `url`."""
+    each: list[Counter[CodeType]] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(OURS):
-            calls[frame.f_code] += 1
+            each[-1][frame.f_code] += 1
 
     async with resolver.Resolver(policy=policy) as session:
         for _ in range(WARM):
             response = await session.fetch(url)
-        sys.setprofile(note)
-        for _ in range(count):
+        for _ in range(COUNTED):
+            each.append(Counter())
+            sys.setprofile(note)
             await session.fetch(url)
-        sys.setprofile(None)
-    return len(response.content), calls
+            sys.setprofile(None)
+    return len(response.content), each
 
 
 def main(*wanted: str) -> None:
@@ -103,9 +103,9 @@ def main(*wanted: str) -> None:
 def report(counts: dict[str, Count], *wanted: str) -> None:
     print("one warm fetch: calls of functions of ours, and the files that they stand in")
     for kind, count in counts.items():
-        print(f"{count.calls:8.1f} calls {count.files:4} files  {kind}, {count.size} octets")
+        print(f"{count.calls:6} calls {count.files:4} files  {kind}, {count.size} octets")
         if kind in wanted:
-            print("".join(f"  {calls:6.1f}  {name}\n" for name, calls in count.functions), end="")
+            print("".join(f"  {calls:6}  {name}\n" for name, calls in count.functions), end="")
     print(json.dumps({kind: {"calls": count.calls, "files": count.files} for kind, count in counts.items()}))
 
 
