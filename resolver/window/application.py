@@ -17,6 +17,7 @@ from starlette.routing import Route, Router
 
 from protocols.errors import ResolveError
 from protocols.location import Referrer
+from resolver.policy.verdict import Verdict
 from resolver.retrieval.response import Response
 from resolver.url import redact
 from resolver.window import addresses, headers
@@ -135,7 +136,7 @@ class Window:
         mark = self._session.marked(from_id)
         if mark is None or mark.opens != text:
             return self._judged(text, Way("chosen"))
-        if self._is_form(text, mark.way):
+        if _is_form(self._reading.verdict(text, mark.way)):
             return await self._fetched(request, text, from_id, mark.way)
         return see(addresses.found(text, from_id))
 
@@ -147,20 +148,16 @@ class Window:
         way = self._session.way_to(asked.text, from_id)
         mark = self._session.marked(from_id)
         decided = mark is not None and mark.opens == asked.text
-        if not decided and self._needs_a_look(asked.text, way):
+        verdict = self._reading.verdict(asked.text, way)
+        if verdict.action != "allow" and not decided and self._may_be_decided(asked.text, way):
             return see(addresses.look(asked.text, from_id or addresses.ASKED))
-        if self._is_form(asked.text, way):  # a GET only reads
+        if _is_form(verdict):  # a GET only reads
             return self._judged(asked.text, way)
         return await self._fetched(request, asked.text, from_id, way)
 
-    def _needs_a_look(self, text: str, way: Way) -> bool:
-        """Does the policy want a person to look, who could then decide for it?"""
-        if self._reading.verdict(text, way).action == "allow":
-            return False
+    def _may_be_decided(self, text: str, way: Way) -> bool:
+        """Could a person who looks at it decide to open it?"""
         return self._reading.verdict(text, Way("chosen", way.referrer)).action != "refuse"
-
-    def _is_form(self, text: str, way: Way) -> bool:
-        return "S05" in self._reading.verdict(text, way).rules
 
     async def _fetched(self, request: Request, text: str, from_id: str, way: Way) -> Answer:
         asked = query_of(request)
@@ -206,3 +203,7 @@ class Window:
         safe = headers.file_name(name)
         document_id = self._session.keep(Document(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{addresses.whole(safe)}"
+
+
+def _is_form(verdict: Verdict) -> bool:
+    return "S05" in verdict.rules

@@ -11,9 +11,8 @@ from starlette.routing import Route
 
 from protocols.errors import LocalError
 from protocols.values import NamedTuple
-from resolver.window import bookmarks
+from resolver.window import bookmarks, headers
 from resolver.window.answers import Answers, answered_form, see
-from resolver.window.headers import file_name
 from resolver.window.pages.own import (
     Opened,
     Rule,
@@ -87,7 +86,7 @@ class OwnPages:
         try:
             kept = bookmarks.bookmarks()
         except LocalError as error:
-            return Answer(f"{error.message}\n", 500, media_type="text/plain")
+            return _failed(error)
         return self._answers.page(bookmarks_page(self._answers.place("", ""), kept))
 
     async def _keep(self, request: Request) -> Answer:
@@ -98,7 +97,7 @@ class OwnPages:
             elif form.get("url"):
                 bookmarks.keep(form["url"], form.get("title", ""))
         except LocalError as error:
-            return Answer(f"{error.message}\n", 500, media_type="text/plain")
+            return _failed(error)
         return see("/bookmarks")
 
     async def _show_transfers(self, request: Request) -> Answer:
@@ -125,5 +124,9 @@ class OwnPages:
         if url:
             last = url.partition("#")[0].rstrip("/").rpartition("/")[2]
             way = self._session.way_to(url, form.get("from", "") or "forgotten")
-            self._transfers.begin(url, file_name(last.partition("?")[0]), way)
+            self._transfers.begin(url, headers.file_name(last.partition("?")[0]), way)
         return see("/transfers")
+
+
+def _failed(error: LocalError) -> Answer:
+    return Answer(f"{error.message}\n", 500, media_type=headers.TEXT)

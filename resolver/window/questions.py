@@ -24,6 +24,7 @@ from resolver.policy.schemes import rules_of
 from resolver.retrieval.form import PutForm, form_at
 from resolver.retrieval.response import Response
 from resolver.window import addresses
+from resolver.window.answers import answered_form, query_of
 from resolver.window.pages.form import answers_from, form_page, sending_page
 from resolver.window.pages.page import Page
 from resolver.window.pages.refining import refined
@@ -76,7 +77,7 @@ class Questions:
 
     async def _search(self, request: Request) -> Answer:
         """The URL with the words in it is a link like any other of the page that it was asked on."""
-        fields = dict(addresses.form(request.scope["query_string"]))
+        fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
         try:
             found = refined(text, "search", fields.get("words", ""))
@@ -87,7 +88,7 @@ class Questions:
     async def _ask(self, request: Request) -> Answer:
         """The questions: only they are fetched, and not the item. No link leads here, so whoever asks pressed
         a button of ours, on the page of that URL."""
-        fields = dict(addresses.form(request.scope["query_string"]))
+        fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
         way = Way("chosen", self._session.way_to(text, from_id).referrer)
         url = self._reading.url(text, way)
@@ -114,7 +115,7 @@ class Questions:
 
     async def _look(self, request: Request) -> Answer:
         """What would be sent; nothing is."""
-        fields: dict[str, str] = request.scope["resolver.form"]
+        fields = answered_form(request)
         asked = self._asked.get(fields.get("form", ""))
         if asked is None:
             return self._see("/")
@@ -134,7 +135,7 @@ class Questions:
 
     async def _send(self, request: Request) -> Answer:
         """Once, whatever becomes of it: it may have changed something."""
-        fields: dict[str, str] = request.scope["resolver.form"]
+        fields = answered_form(request)
         filled = self._filled.pop(fields.get("answers", ""), None)
         if filled is None:
             return self._see("/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -13,9 +12,9 @@ from starlette.routing import Route
 from resolver.window import headers
 from resolver.window.dialogue.exchange import Exchange
 from resolver.window.dialogue.panel import as_text, panel, svg
+from resolver.window.session import new_id
 
 _MOST = 64
-_ID_OCTETS = 16
 
 #: A dialogue as a file, by how its name ends.
 _KINDS: dict[str, tuple[str, Callable[[Exchange], str]]] = {
@@ -35,7 +34,7 @@ class Said:
         """What stands below a page."""
         while len(self._kept) >= _MOST:
             self._kept.popitem(last=False)
-        self._kept[found := secrets.token_urlsafe(_ID_OCTETS)] = said
+        self._kept[found := new_id()] = said
         return panel(said, plan, away=f"/dialogue/{found}")
 
     async def _answer(self, request: Request) -> Answer:

@@ -63,7 +63,7 @@ class Session:
         """Its ID."""
         while len(self._marks) >= _MOST_MARKS:
             self._marks.popitem(last=False)
-        self._marks[found := _new_id()] = mark
+        self._marks[found := new_id()] = mark
         return found
 
     def marked(self, mark_id: str) -> Mark | None:
@@ -72,7 +72,7 @@ class Session:
     def keep(self, document: Document) -> str:
         """Its ID; the oldest ones make room."""
         self._octets += len(document.content)
-        self._documents[found := _new_id()] = document
+        self._documents[found := new_id()] = document
         while len(self._documents) > 1 and (
             self._octets > _MOST_OCTETS or len(self._documents) > _MOST_DOCUMENTS
         ):
@@ -111,5 +111,5 @@ def _weight(listing: Response) -> int:
     return len(listing.content) + _OCTETS_OF_ENTRY * len(listing.entries or ())
 
 
-def _new_id() -> str:
+def new_id() -> str:
     return secrets.token_urlsafe(_ID_OCTETS)

@@ -159,7 +159,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     # a room that listens: what URLs lead to is opened by the gate alone
     ("resolver.window.listening", "os.geteuid os.path.exists socket builtins.open"),
     ("resolver.window.keys", "hashlib.sha256 hmac secrets"),
-    ("resolver.window.said resolver.window.session", "secrets"),
+    ("resolver.window.session", "secrets"),
     ("resolver.window.addresses", "urllib.parse.parse_qsl"),
     ("resolver.window.entrance", "trio.move_on_after"),
     ("resolver.window.reading", "trio.CapacityLimiter trio.Nursery trio.current_time trio.open_nursery"),
