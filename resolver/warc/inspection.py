@@ -42,41 +42,64 @@ class Facts(NamedTuple):
         return self.is_cut or (self.promised is not None and self.present < self.promised)
 
 
-class Inspection:
-    """Of one record; `facts` when all of its block was taken. Without `digests` none is computed."""
+class HttpHead:
+    """What stands before the body of a message of http: `octets` when all of it came, empty where there is no
+    head."""
 
-    def __init__(self, head: Head, *, digests: bool = True) -> None:
+    def __init__(self) -> None:
+        self.octets: bytes | None = None
+        self._held = bytearray()
+
+    def take(self, octets: bytes) -> bytes:
+        """What of them is body."""
+        if self.octets is not None:
+            return octets
+        looked_at = max(0, len(self._held) - 3)
+        self._held += octets
+        end = _HEAD_ENDS.search(self._held, looked_at)
+        if end is None and len(self._held) <= _MOST_HEAD:
+            return b""
+        return self._ended(0 if end is None else end.end())
+
+    def end(self) -> bytes:
+        """No more comes: what was held for a head and is body."""
+        return b"" if self.octets is not None else self._ended(0)
+
+    @property
+    def status(self) -> int | None:
+        found = _STATUS.match(self.octets or b"")
+        return None if found is None else int(found[1])
+
+    def _ended(self, at: int) -> bytes:
+        held, self._held = bytes(self._held), bytearray()
+        self.octets = held[:at]
+        return held[at:]
+
+
+class Inspection:
+    """Of one record; `facts` when all of its block was taken."""
+
+    def __init__(self, head: Head) -> None:
         self.head = head
-        self._block = Computed(head.first("WARC-Block-Digest") if digests else None)
-        claim = head.first("WARC-Payload-Digest") if digests else None
-        self._payload = Computed(claim)
+        self._block = Computed(head.first("WARC-Block-Digest"))
+        self._claim = head.first("WARC-Payload-Digest")
+        self._payload = Computed(self._claim)
         self._decoded: _Decoded | None = None
-        self._claim = claim
-        is_http = head.media_type == "application/http"
-        self._held: bytearray | None = bytearray() if is_http else None
+        self._http = HttpHead() if head.media_type == "application/http" else None
         self._status: int | None = None
         self._promised: int | None = None
         self._present = 0
 
     def take(self, octets: bytes) -> None:
         self._block.take(octets)
-        if self._held is None:
-            self._take_body(octets)
-            return
-        looked_at = max(0, len(self._held) - 3)
-        self._held += octets
-        end = _HEAD_ENDS.search(self._held, looked_at)
-        if end is not None:
-            self._read_head(bytes(self._held[: end.end()]))
-            body = bytes(self._held[end.end() :])
-            self._held = None
-            self._take_body(body)
-        elif len(self._held) > _MOST_HEAD:
-            self._no_head()
+        if self._http is not None and self._http.octets is None:
+            octets = self._http.take(octets)
+            self._read_head(self._http)
+        self._take_body(octets)
 
     def facts(self) -> Facts:
-        if self._held is not None:
-            self._no_head()
+        if self._http is not None:
+            self._take_body(self._http.end())
         payload = self._payload.verdict()
         if payload == "mismatch" and self._decoded is not None and self._decoded.verdict() == "verified":
             payload = "verified"
@@ -90,11 +113,6 @@ class Inspection:
             is_cut=is_whole_here and self._decoded is not None and not self._decoded.is_whole(),
         )
 
-    def _no_head(self) -> None:
-        """What should have been a message of http has no head, and is all body."""
-        held, self._held = bytes(self._held or b""), None
-        self._take_body(held)
-
     def _take_body(self, octets: bytes) -> None:
         if octets:
             self._present += len(octets)
@@ -102,14 +120,13 @@ class Inspection:
             if self._decoded is not None:
                 self._decoded.take(octets)
 
-    def _read_head(self, head: bytes) -> None:
-        status = _STATUS.match(head)
-        if status is None:
+    def _read_head(self, head: HttpHead) -> None:
+        if not head.octets or head.status is None:
             return
-        self._status = int(status[1])
-        if _CODED.search(head):
-            self._decoded = _Decoded(head, self._claim)
-        elif (length := _LENGTH.search(head)) is not None:
+        self._status = head.status
+        if _CODED.search(head.octets):
+            self._decoded = _Decoded(head.octets, self._claim)
+        elif (length := _LENGTH.search(head.octets)) is not None:
             self._promised = int(length[1])
 
 

@@ -9,7 +9,7 @@ from protocols.location import JsonValue
 from protocols.values import NamedTuple
 from resolver.url import redact
 from resolver.warc.head import Head
-from resolver.warc.inspection import Inspection
+from resolver.warc.inspection import HttpHead
 from resolver.warc.records import Damage, read_records
 from resolver.warc.stretch import Source
 
@@ -74,21 +74,21 @@ class _Glance:
 
     def __init__(self, head: Head) -> None:
         self._head = head
-        self._answer = Inspection(head, digests=False)
+        self._http = HttpHead() if head.media_type == "application/http" else None
         self._end = b""
 
     def take(self, octets: bytes) -> None:
         if self._head.type == "metadata":
             self._end = (self._end + octets)[-_MOST_END:]
-        else:
-            self._answer.take(octets)
+        elif self._http is not None:
+            self._http.take(octets)
 
     def kind(self) -> str:
         """An http status; what became of a retrieval; what the object is, as far as its type tells."""
         if self._head.type == "metadata":
             return _outcome(self._end)
-        if (status := self._answer.facts().status) is not None:
-            return str(status)
+        if self._http is not None and self._http.status is not None:
+            return str(self._http.status)
         if self._head.type != "resource":
             return "-"
         return _LISTINGS.get(self._head.media_type or "", "document")
