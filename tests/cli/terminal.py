@@ -158,7 +158,7 @@ async def on_terminal(
     slave = terminal.slave
 
     def begin() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):  # a shell may ignore some
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):  # a shell, or nohup
             signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
         os.setsid()
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
