@@ -77,7 +77,7 @@ class Window:
                 Route("/u/{url:path}", self._show),
                 Route("/g/{url:path}", Gateway(house, reading).answer),
                 Route("/static/{name}", self._static),
-                *Questions(session, reading, see, answers.page, self._told).routes,
+                *Questions(session, reading, self._said, see, answers.page, self._told).routes,
             ],
             redirect_slashes=False,  # it would answer by the Host of the request
         )

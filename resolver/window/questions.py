@@ -25,19 +25,22 @@ from resolver.retrieval.form import PutForm, form_at
 from resolver.retrieval.response import Response
 from resolver.window import addresses
 from resolver.window.answers import answered_form, query_of
+from resolver.window.dialogue.planned import planned
 from resolver.window.pages.form import answers_from, form_page, sending_page
 from resolver.window.pages.page import Page
 from resolver.window.pages.refining import refined
 from resolver.window.reading import Reading, while_wanted
+from resolver.window.said import Said
 from resolver.window.session import Mark, Session, Way
 
 #: Forms that are being filled in.
 _MOST = 64
 
-#: What the window does for them: go to an address, show a page about a URL, and show what became of one.
+#: What the window does for them: go to an address, show a page about a URL, and show what became of one with
+#: the dialogue's panel.
 See: TypeAlias = Callable[[str], Answer]
 Show: TypeAlias = Callable[[Page, str, str], Answer]
-Tell: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, Way], Answer]
+Tell: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, Way, str], Answer]
 
 _Kept = TypeVar("_Kept")
 
@@ -60,9 +63,12 @@ class _Filled(NamedTuple):
 class Questions:
     """Of one run."""
 
-    def __init__(self, session: Session, reading: Reading, see: See, show: Show, tell: Tell) -> None:
+    def __init__(
+        self, session: Session, reading: Reading, said: Said, see: See, show: Show, tell: Tell
+    ) -> None:
         self._session = session
         self._reading = reading
+        self._said = said
         self._see = see
         self._show = show
         self._tell = tell
@@ -98,12 +104,12 @@ class Questions:
         if found is None:
             return Answer(status_code=408)  # nobody reads it
         if isinstance(found, ResolveError):
-            return self._tell(request, found, text, from_id, way)
+            return self._tell(request, found, text, from_id, way, "")
         blank, way = found.specimen(), Way("user", way.referrer)  # what is sent, the person will have typed
         policy = self._reading.resolver.policy
         refusal = judge(blank, policy, origin=way.origin, referrer=way.referrer).error(blank)
         if refusal is not None:
-            return self._tell(request, refusal, text, from_id, way)
+            return self._tell(request, refusal, text, from_id, way, "")
         form_id = self._keep(self._asked, _Asked(found, url, way))
         return self._show(form_page(found.form, url, form_id, found.findings), text, from_id)
 
@@ -128,7 +134,7 @@ class Questions:
             return self._show(page, text, "")
         plan = self._reading.plan(url, asked.way)
         if plan.error is not None:
-            return self._tell(request, plan.error, text, "", asked.way)
+            return self._tell(request, plan.error, text, "", asked.way, "")
         said = "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send")
         filled_id = self._keep(self._filled, _Filled(url, asked.way))
         return self._show(sending_page(asked.put.form, answers, asked.url, said, filled_id), text, "")
@@ -143,7 +149,8 @@ class Questions:
         found = await while_wanted(request.receive, work)
         if found is None:
             return Answer(status_code=408)
-        return self._tell(request, found.reply, filled.url.shown, "", filled.way)
+        said = self._said.panel(found.exchange, planned(self._reading.plan(filled.url, filled.way)))
+        return self._tell(request, found.reply, filled.url.shown, "", filled.way, said)
 
     def _keep(self, kept: OrderedDict[str, _Kept], value: _Kept) -> str:
         """Its ID; the oldest ones make room."""

@@ -59,6 +59,30 @@ async def test_a_form_is_sent_after_it_was_looked_at() -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_what_was_sent_is_told_beside_what_came_back() -> None:
+    """As on every other page: the octets, less what was typed hidden, also in what is taken away."""
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery)
+        async with running(settings=allowing(server)) as (browser, told):
+            form = await asked(browser, server)
+            filled = {"csrf": form.field("csrf"), "form": form.field("form"), **SAID}
+            looked = await browser.post("/form", filled)
+            said = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
+            done = await browser.post("/send", said)
+            _, _, beside = done.text.partition("<summary>Dialogue")
+            assert "What was said" in beside
+            assert "What would be said" in beside
+            assert "0/poll" in beside
+            files = re.findall(r'href="(/dialogue/[^"]+)"', beside)
+            away = [(await browser.ask(each)).text for each in files]
+            assert [each[:1] for each in away] == ["<", "{"]
+            assert all("0/poll" in each for each in away)
+            history = (await browser.ask("/history")).text
+            for text in (beside, *away, history, *told):
+                assert "friend" not in text
+        nursery.cancel_scope.cancel()
+
+
 async def test_what_no_form_can_hold_is_said_beside_the_questions() -> None:
     async with trio.open_nursery() as nursery:
         server = await serve(nursery)
