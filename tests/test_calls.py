@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).parents[1]
 MOST = {"gopher": (270, 38), "http": (305, 43), "ftp": (625, 45), "nntp": (430, 41)}
 
 
-def test_a_warm_fetch_makes_no_more_calls_in_no_more_files() -> None:
+def test_a_warm_fetch_makes_no_more_calls_in_no_more_files_and_no_circles() -> None:
     script = [sys.executable, "-m", "tests.benchmarks.calls"]
     done = subprocess.run(script, cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=HANG)
     counts = json.loads(done.stdout.splitlines()[-1])
@@ -28,3 +28,4 @@ def test_a_warm_fetch_makes_no_more_calls_in_no_more_files() -> None:
     for kind, (calls, files) in MOST.items():
         assert counts[kind]["calls"] <= calls, done.stdout
         assert counts[kind]["files"] <= files, done.stdout
+        assert counts[kind]["left"] == 0, done.stdout

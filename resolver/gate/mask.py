@@ -8,7 +8,7 @@ person's own and are never touched.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 _HIDDEN = "****"
 _WITHOUT = rb"\1\2" + _HIDDEN.encode()
@@ -85,33 +85,33 @@ _LONGEST_LINE = 65_536  # octets that are kept back at most: a head has no longe
 
 
 class Reported:
-    """What comes, as it is told: without secrets and what we are given as such, the octets kept back that may
-    be the beginning of one."""
+    """What comes, as it may be told: without secrets and what we are given as such, the octets kept back that
+    may be the beginning of one. It gives what to tell, and knows nobody who hears it: a connection is not to
+    be part of a circle, which only the collector finds."""
 
-    def __init__(self, secrets: Secrets, report: Callable[[bytes], None]) -> None:
+    def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
-        self._report = report
         self._kept = b""
         self._before = b"\n"  # the last octet that was told
 
-    def feed(self, octets: bytes) -> None:
+    def feed(self, octets: bytes) -> bytes:
         octets = self._kept + octets
         cut = min(self._secrets.sure(octets), _ungiven(self._before + octets) - 1)
         self._kept = octets[cut:]
-        if cut:
-            self._tell(octets[:cut])
+        return self._told(octets[:cut])
 
-    def flush(self) -> None:
+    def flush(self) -> bytes:
         """Nothing that belongs to it can follow."""
         octets, self._kept = self._kept, b""
-        if octets:
-            self._tell(octets)
+        return self._told(octets)
 
-    def _tell(self, octets: bytes) -> None:
+    def _told(self, octets: bytes) -> bytes:
         """A field begins behind a line end."""
+        if not octets:
+            return octets
         told = _VALUE.sub(_WITHOUT, self._before + octets)[1:]
         self._before = octets[-1:]
-        self._report(told)
+        return told
 
 
 def _ungiven(octets: bytes) -> int:

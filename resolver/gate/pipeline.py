@@ -85,7 +85,7 @@ class Slot:
 
     def __init__(self, pipeline: Pipeline, settings: StreamSettings) -> None:
         self._pipeline = pipeline
-        self._stream = SlotStream(pipeline.stream, settings, pipeline, self)
+        self._settings = settings
         self.generation: int | None = None
         self.abandoned = False
         self.ended = False
@@ -93,7 +93,8 @@ class Slot:
 
     @property
     def stream(self) -> SlotStream:
-        return self._stream
+        """Not kept here, for it knows its slot: what holds one another only the collector finds."""
+        return SlotStream(self._pipeline.stream, self._settings, self._pipeline, self)
 
     @property
     def state(self) -> PipelineState:

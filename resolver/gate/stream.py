@@ -66,7 +66,7 @@ class Stream:
         self.received = self._unshared = self._waits = self._waiting = 0
         self._waited, self._has_only_data = 0.0, False
         self._secrets: Secrets = Secrets() if first is None else first._secrets
-        self._reported = Reported(self._secrets, self._report_received)
+        self._reported = Reported(self._secrets)
         self._pace = None if settings.least is None else AnswerPace(settings.least)
         settings.mask.watch(self._secrets)
 
@@ -108,7 +108,8 @@ class Stream:
     def serve(self, settings: StreamSettings) -> None:
         """Go on for another URL of the same place."""
         if settings is not self._settings:
-            self._reported.flush()
+            if self._settings.report is not None:
+                self._report_kept()
             self._settings = settings
             settings.mask.watch(self._secrets)
 
@@ -129,7 +130,7 @@ class Stream:
         if self._pace is not None:
             self._pace.begin()
         if self._settings.report is not None:
-            self._reported.flush()
+            self._report_kept()
             shown = self._settings.mask.hide(b"".join(line.shown for line in lines))
             self._settings.report(Sent(self._settings.url, shown))
 
@@ -160,10 +161,7 @@ class Stream:
         else:
             octets = bytes(ROOM.view[: await self._receive()])
         if self._settings.report is not None:
-            if octets:
-                self._reported.feed(octets)
-            else:
-                self._reported.flush()
+            self._report_received(self._reported.feed(octets) if octets else self._reported.flush())
         return octets
 
     async def _receive(self) -> int:
@@ -187,9 +185,13 @@ class Stream:
 
     def _report_received(self, octets: bytes) -> None:
         """What answers a secret may repeat it, and is told without (S17)."""
-        if self._settings.report is not None:
+        if octets and self._settings.report is not None:
             hidden = self._settings.mask.hide(octets)
             self._settings.report(Received(self._settings.url, hidden, self._has_only_data))
+
+    def _report_kept(self) -> None:
+        """Nothing that belongs to it can follow."""
+        self._report_received(self._reported.flush())
 
     async def move(self, sink: Sink, count: int | None) -> int:
         before, end = self.received, None if count is None else self.received + count
@@ -275,7 +277,7 @@ class Stream:
             return
         try:
             if self._settings.report is not None:
-                self._reported.flush()  # to those who may raise what they like
+                self._report_kept()  # to those who may raise what they like
                 self._settings.report(Closed(self._settings.url, self._at_end, self._has_only_data))
         finally:
             self._close()

@@ -4,11 +4,14 @@ Counted and not timed, so that it says the same on every machine: one session fe
 kind again and again from the mock servers, in a process of their own. Told is the warm fetch that needed
 least of them: where a server is late, more is waited for, and each wait is some calls of its own. A generator
 or a coroutine that is taken up again counts as called again. A table, then one line of JSON; with the name of
-a kind (`python -m tests.benchmarks.calls gopher`) where its calls go.
+a kind (`python -m tests.benchmarks.calls gopher`) where its calls go. Told is also how many objects the
+fetches left in circles, which only the garbage collector finds: it takes time, and what it has not found
+yet is in the way of what is new.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -37,11 +40,12 @@ KINDS = {"gopher": "/0line", "http": "/about.txt", "ftp": "/pub/a.txt", "nntp": 
 
 
 class Count(NamedTuple):
-    """One warm fetch of `size` octets."""
+    """One warm fetch of `size` octets, and what all of them left in circles."""
 
     size: int
     calls: int
     files: int
+    left: int
     functions: list[tuple[str, int]]
 
 
@@ -59,18 +63,19 @@ async def serve() -> None:
 
 
 def counted(url: str, policy: resolver.Policy) -> Count:
-    size, each = trio.run(calls_of, url, policy)
+    size, left, each = trio.run(calls_of, url, policy)
     least = min(each, key=Counter.total)
     functions = sorted((f"{place_of(code)} {code.co_qualname}", calls) for code, calls in least.items())
-    return Count(size, least.total(), len({code.co_filename for code in least}), functions)
+    return Count(size, least.total(), len({code.co_filename for code in least}), left, functions)
 
 
 def place_of(code: CodeType) -> str:
     return f"{Path(code.co_filename).relative_to(CHECKOUT)}:{code.co_firstlineno}"
 
 
-async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, list[Counter[CodeType]]]:
-    """Each function of ours, and how often it was called, for each of the fetches of `url`."""
+async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, int, list[Counter[CodeType]]]:
+    """The octets of `url`, how many objects the fetches left in circles, and for each of them each
+    function of ours, and how often it was called."""
     each: list[Counter[CodeType]] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -80,12 +85,16 @@ async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, list[Counter
     async with resolver.Resolver(policy=policy) as session:
         for _ in range(WARM):
             response = await session.fetch(url)
+        gc.collect()
+        gc.disable()
         for _ in range(COUNTED):
             each.append(Counter())
             sys.setprofile(note)
             await session.fetch(url)
             sys.setprofile(None)
-    return len(response.content), each
+        left = gc.collect()
+        gc.enable()
+    return len(response.content), left, each
 
 
 def main(*wanted: str) -> None:
@@ -106,7 +115,8 @@ def report(counts: dict[str, Count], *wanted: str) -> None:
         print(f"{count.calls:6} calls {count.files:4} files  {kind}, {count.size} octets")
         if kind in wanted:
             print("".join(f"  {calls:6}  {name}\n" for name, calls in count.functions), end="")
-    print(json.dumps({kind: {"calls": count.calls, "files": count.files} for kind, count in counts.items()}))
+    told = {kind: {"calls": c.calls, "files": c.files, "left": c.left} for kind, c in counts.items()}
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -19,12 +19,9 @@ def secrets_of(*secrets: bytes) -> Secrets:
 
 def told(secrets: Secrets, pieces: list[bytes]) -> list[bytes]:
     """What a listener is told of these pieces, and of an end behind them."""
-    heard: list[bytes] = []
-    reading = Reported(secrets, lambda octets: heard.append(secrets.hide(octets)))
-    for piece in pieces:
-        reading.feed(piece)
-    reading.flush()
-    return heard
+    reading = Reported(secrets)
+    heard = [*map(reading.feed, pieces), reading.flush()]
+    return [secrets.hide(octets) for octets in heard if octets]
 
 
 @pytest.mark.parametrize("first", range(len(SAID)))
