@@ -161,14 +161,14 @@ class Window:
 
     async def _fetched(self, request: Request, text: str, from_id: str, way: Way) -> Answer:
         asked = query_of(request)
-        kept = self._session.listing(text, way) if _ANOTHER_PAGE & asked.keys() else None
+        kept = self._session.listings.find((text, way)) if _ANOTHER_PAGE & asked.keys() else None
         if kept is not None:
             return self._told(request, kept, text, from_id, way)
         found = await while_wanted(request.receive, partial(self._reading.fetch, text, way))
         if found is None:
             return Answer(status_code=408)  # nobody reads it
         if isinstance(found.reply, Response) and found.reply.entries is not None:
-            self._session.keep_listing(text, way, found.reply)
+            self._session.listings.keep((text, way), found.reply)
         said = self._said.panel(found.exchange, planned(self._reading.plan(text, way)))
         return self._told(request, found.reply, text, from_id, way, said)
 
@@ -191,9 +191,11 @@ class Window:
                 reply, text, redact(text), self._answers.place(text, mark, from_id), parent=above
             )
             return self._answers.page(failed, text, mark, panel=said)
-        page_id = self._session.mark(Mark(Referrer(reply.url, reply.peer)))
+        found_in = Referrer(reply.url, reply.peer)
+        page_id = self._session.mark(Mark(found_in))
         query = read_query(query_of(request).items(), self._size)
-        page = page_of(reply, url, query, self._answers.place(text, page_id, from_id), self._keep)
+        place, judge = self._answers.place(text, page_id, from_id), self._reading.judging(found_in)
+        page = page_of(reply, url, query, place, self._keep, judge)
         self._session.visit(Opened(redact(text), page.title))
         href = partial(addresses.found, from_id=page_id)
         return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)

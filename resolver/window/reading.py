@@ -3,13 +3,15 @@ waits for the page."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import trio
 
+from protocols.contract import Entry
 from protocols.errors import InvalidUrl, ResolveError
-from protocols.location import Url
+from protocols.location import Referrer, Url
 from protocols.values import NamedTuple
 from resolver.environment import proxies_here
 from resolver.news_server import find_setting
@@ -22,12 +24,17 @@ from resolver.settings import Settings
 from resolver.url import parse
 from resolver.window.dialogue.exchange import Exchange
 from resolver.window.dialogue.recordings import recorded
+from resolver.window.pages.listing import Judge
 from resolver.window.session import Way
 
 #: Fetches at a time: what a person looks at, and a few that load.
 AT_ONCE = 6
 
 _Found = TypeVar("_Found")
+
+#: A URL at a place, whose path has but letters and what stands between them: no rule of these schemes reads
+#: more of it than the place, and of what type the item is.
+_PLAIN = re.compile(r"((?:gopher|ftp|https?)://[^/?#]+/[A-Za-z0-9]?)[A-Za-z0-9/._-]{0,200}")
 
 
 class Read(NamedTuple):
@@ -83,6 +90,22 @@ class Reading:
             environment=proxies_here(),
             proxy=self._settings.get("proxy"),
         )
+
+    def judging(self, found_in: Referrer) -> Judge:
+        """What may be opened of the entries of a page: as for a person who looked at each of them. Where one
+        was judged, another one in the same place is not parsed again to be judged alike."""
+        way, plain = Way("chosen", found_in), dict[str, Verdict]()
+
+        def judge(entry: Entry) -> Verdict:
+            text = entry.url or ""
+            alike = _PLAIN.fullmatch(text)
+            if alike is None:
+                return self.verdict(text, way)
+            if alike[1] not in plain:
+                plain[alike[1]] = self.verdict(text, way)
+            return plain[alike[1]]
+
+        return judge
 
     async def fetch(self, text: str | Url, way: Way) -> Read:
         """All of it, or what went wrong; and the dialogue."""

@@ -11,15 +11,12 @@ from collections import OrderedDict
 
 from protocols.location import Origin, Referrer
 from protocols.values import NamedTuple
-from resolver.retrieval.response import Response
+from resolver.window.listings import Listings
 from resolver.window.pages.own import Opened
 
 _MOST_MARKS = 4_096
 _MOST_DOCUMENTS = 64
 _MOST_OCTETS = 67_108_864
-_MOST_LISTINGS = 3
-#: What an entry of a listing takes, about: its texts and its URL.
-_OCTETS_OF_ENTRY = 600
 _MOST_HISTORY = 1_000
 _ID_OCTETS = 16
 
@@ -55,8 +52,8 @@ class Session:
     def __init__(self) -> None:
         self._marks: OrderedDict[str, Mark] = OrderedDict()
         self._documents: OrderedDict[str, Document] = OrderedDict()
-        self._listings: OrderedDict[tuple[str, Way], Response] = OrderedDict()
         self._octets = 0
+        self.listings = Listings()
         self.history: list[Opened] = []
 
     def mark(self, mark: Mark) -> str:
@@ -87,17 +84,6 @@ class Session:
         """The newest is last; the same one again is once there."""
         self.history = [*(each for each in self.history if each.url != opened.url), opened][-_MOST_HISTORY:]
 
-    def keep_listing(self, url: str, way: Way, listing: Response) -> None:
-        """For its other pages, sorted or filtered; the newest ones, as far as there is room."""
-        self._listings.pop((url, way), None)
-        self._listings[url, way] = listing
-        listings = self._listings
-        while len(listings) > _MOST_LISTINGS or sum(map(_weight, listings.values())) > _MOST_OCTETS:
-            listings.popitem(last=False)
-
-    def listing(self, url: str, way: Way) -> Response | None:
-        return self._listings.get((url, way))
-
     def way_to(self, url: str, from_id: str) -> Way:
         """How a URL came here that an address of ours names. What says of no page was chosen by the person,
         elsewhere; a page that is forgotten may have been anybody's."""
@@ -105,10 +91,6 @@ class Session:
             return Way("chosen")
         mark = self._marks.get(from_id, Mark(None))
         return mark.way if mark.opens == url else Way("derived", mark.found)
-
-
-def _weight(listing: Response) -> int:
-    return len(listing.content) + _OCTETS_OF_ENTRY * len(listing.entries or ())
 
 
 def new_id() -> str:

@@ -2,7 +2,8 @@
 
 `python -m tests.benchmarks.served gopher SIZE TOGETHER`: to whatever selector so many octets; where TOGETHER
 is more than 1, to one, and then to nobody before so many have asked, who are all there at once, and so on.
-`file PATH`: the file, to every http request. The port goes to standard output.
+`menu`: menus of as many items as their selector says. `file PATH`: the file, to every http request. The
+port goes to standard output.
 """
 
 from __future__ import annotations
@@ -55,6 +56,25 @@ def serve_gopher(size: int, together: int) -> None:
                 wanted = 1 if wanted > 1 else together
 
 
+def serve_menu() -> None:
+    """Until killed; each menu is made once."""
+    listener = _listen()
+    made: dict[int, bytes] = {}
+    while True:
+        connection, _ = listener.accept()
+        with suppress(OSError), connection:
+            items = int(connection.recv(4096))
+            connection.sendall(made.get(items) or made.setdefault(items, _menu(items)))
+
+
+def _menu(items: int) -> bytes:
+    lines = (
+        f"0Document {n:,} of this menu\t/documents/of/some/length/{n:07}.txt\tgopher.example.org\t70\r\n"
+        for n in range(1, items + 1)
+    )
+    return "".join([*lines, ".\r\n"]).encode()
+
+
 def serve_file(path: Path) -> None:
     """With sendfile(2), a thread a connection, until killed."""
     listener = _listen()
@@ -88,5 +108,7 @@ def served(*words: object) -> Iterator[int]:
 if __name__ == "__main__":
     if sys.argv[1] == "gopher":
         serve_gopher(int(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1] == "menu":
+        serve_menu()
     else:
         serve_file(Path(sys.argv[2]))

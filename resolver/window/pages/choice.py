@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from protocols.contract import Entry
 from protocols.location import Kind, Url
-from resolver.policy.verdict import Verdict
 from resolver.retrieval.response import Response, decode_text
 from resolver.window.pages.article import article_page
 from resolver.window.pages.attributes import attributes_page
@@ -14,6 +12,7 @@ from resolver.window.pages.crumbs import crumbs_of, parent_of
 from resolver.window.pages.directory import directory_page
 from resolver.window.pages.document import content_of, document_page
 from resolver.window.pages.group import group_page
+from resolver.window.pages.listing import Judge
 from resolver.window.pages.mail import mail_page
 from resolver.window.pages.menu import menu_page
 from resolver.window.pages.mime import Part
@@ -38,7 +37,7 @@ def page_of(
     query: Query,
     place: Place,
     keep: Keep,
-    judge: Callable[[Entry], Verdict] | None = None,
+    judge: Judge | None = None,
 ) -> Page:
     """The page of a reply. `keep` is asked for what the page has from the content port; `judge` says of an
     entry of a menu whether it may be followed from here."""
@@ -56,9 +55,7 @@ def page_of(
     return document_page(response, query, place, lambda shown: _kept(response, name, shown, keep), name)
 
 
-def _listing(
-    response: Response, url: Url, query: Query, place: Place, judge: Callable[[Entry], Verdict] | None
-) -> Page:
+def _listing(response: Response, url: Url, query: Query, place: Place, judge: Judge | None) -> Page:
     entries, extra = response.entries or (), response.extra or {}
     title = response.title or _heading(url)
     if response.kind is Kind.GROUP:
@@ -87,9 +84,16 @@ def _listing(
             search=url.text,
             findings=response.findings,
             description="" if "hits" in extra else decode_text(response.content, response.charset),
+            judge=judge,
         )
     return directory_page(
-        entries, query, place, title=title, findings=response.findings, known=_of_listing(response)
+        entries,
+        query,
+        place,
+        title=title,
+        findings=response.findings,
+        known=_of_listing(response),
+        judge=judge,
     )
 
 

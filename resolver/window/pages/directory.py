@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue, Kind
 from protocols.values import NamedTuple
-from resolver.window.pages.listing import MANY, Shown, arranged, fields_of, groups_of
+from resolver.window.pages.listing import Groups, Judge, Numbered, Shown, arranged, fields_of, forbidden
 from resolver.window.pages.page import Page, Place, Query
 from resolver.window.pages.words import KINDS, Fact, counted, date_of, size_of, text_of
 
@@ -45,18 +46,18 @@ def directory_page(
     title: str | None = None,
     findings: Iterable[Finding] = (),
     known: Iterable[Fact] = (),
+    judge: Judge | None = None,
 ) -> Page:
-    """The part of a listing that `query` asks for."""
+    """The part of a listing that `query` asks for. `judge` says of an entry whether it may be followed from
+    here."""
     shown = arranged(entries, query, place)
-    rows = [row_of(number, entry, place) for number, entry in shown.entries]
     values = {
         "heading": title or place.url,
         "count": count_of(shown, query),
         "found": tuple(findings),
         "known": tuple(known),
-        "groups": groups_of(rows),
-        "many": len(rows) > MANY,
-        "bare": all(row.size == row.date == "–" for row in rows),
+        "groups": Groups(partial(_rows, shown.entries, place, judge), len(shown.entries)),
+        "bare": all(size_of(entry) == date_of(entry) == "–" for _, entry in shown.entries),
         "heads": _heads(place, query),
         "filter": query.filter,
         "filter_fields": fields_of(place, query, but="q"),
@@ -78,21 +79,27 @@ def count_of(shown: Shown, query: Query) -> str:
     return f"{first:,} to {last:,} of {shown.matched:,}{among}"
 
 
-def row_of(number: int, entry: Entry, place: Place) -> Row:
+def _rows(entries: Iterable[Numbered], place: Place, judge: Judge | None) -> Iterator[Row]:
+    return (row_of(number, entry, place, judge) for number, entry in entries)
+
+
+def row_of(number: int, entry: Entry, place: Place, judge: Judge | None = None) -> Row:
     """An entry that leads nowhere says why, where that is known."""
-    is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE) and entry.url is not None
+    cannot = forbidden(entry, judge)
+    url = None if cannot else entry.url
+    is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)
     return Row(
         number=number,
         kind=KINDS[entry.kind],
         icon=entry.kind.value,
         name=entry.name,
-        href=None if entry.url is None else place.href(entry.url),
+        href=None if url is None else place.href(url),
         leads_to=text_of(entry.extra, "link") if entry.kind is Kind.LINK else "",
         title=entry.title or "",
-        note=_note(entry.extra),
+        note=f"cannot be opened: {cannot}" if cannot else _note(entry.extra),
         size=size_of(entry),
         date=date_of(entry),
-        saved=(entry.url or "") if is_file else "",
+        saved=(url or "") if is_file else "",
     )
 
 

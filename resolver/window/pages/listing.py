@@ -4,11 +4,12 @@ a plain text without regard to case: a pattern could keep everybody waiting."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from protocols.contract import Entry
 from protocols.values import NamedTuple
+from resolver.policy.verdict import Verdict
 from resolver.window.pages.page import Place, Query
 from resolver.window.pages.words import text_of
 
@@ -20,6 +21,9 @@ _UNITS = "KMGTPE"
 _ROUNDED = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGTPE]?)", re.IGNORECASE)
 
 Numbered = tuple[int, Entry]
+
+#: What the policy says of following an entry from its page.
+Judge = Callable[[Entry], Verdict]
 
 
 class Paging(NamedTuple):
@@ -84,11 +88,34 @@ def fields_of(place: Place, query: Query, *, but: str = "page") -> tuple[tuple[s
     return tuple((name, text) for name, text in said.items() if text and name != but)
 
 
-def groups_of(rows: Sequence[object]) -> list[Sequence[object]]:
-    """Rows of a page in lists."""
-    if len(rows) <= MANY:
-        return [rows] if rows else []
-    return [rows[start : start + GROUP] for start in range(0, len(rows), GROUP)]
+class Groups:
+    """Rows of a page in lists, each row made when the page gets there: the first ones are sent, and seen,
+    before the last ones are looked at. `made` begins anew each time; `count` is of the entries."""
+
+    def __init__(self, made: Callable[[], Iterator[object]], count: int) -> None:
+        self._made = made
+        self._count = count
+        self.many = count > MANY
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def __iter__(self) -> Iterator[Iterable[object]]:
+        rows = self._made()
+        if self._count and not self.many:
+            yield rows
+        while group := tuple(islice(rows, GROUP)):
+            yield group
+
+
+def forbidden(entry: Entry, judge: Judge | None) -> str:
+    """Why an entry may not be followed from its page, and by which rule; empty where nothing speaks against
+    it, or nobody asks."""
+    verdict = None if judge is None or entry.url is None else judge(entry)
+    if verdict is None or verdict.action != "refuse":
+        return ""
+    first = verdict.decisions[0]
+    return f"{first.detail} ({first.rule})"
 
 
 def _filtered(numbered: Iterable[Numbered], wanted: str) -> Iterable[Numbered]:

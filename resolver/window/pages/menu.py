@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from protocols.contract import Entry, Finding
 from protocols.location import Kind
 from protocols.values import NamedTuple
 from resolver.policy.schemes import rules_of
-from resolver.policy.verdict import Verdict
 from resolver.window.pages.attributes import views_of
-from resolver.window.pages.listing import MANY, arranged, fields_of, groups_of
+from resolver.window.pages.listing import Groups, Judge, Numbered, arranged, fields_of, forbidden
 from resolver.window.pages.page import Page, Place, Query
 from resolver.window.pages.words import KINDS, Fact, line_of, text_of
 
@@ -87,7 +87,7 @@ def menu_page(
     *,
     findings: Iterable[Finding] = (),
     title: str | None = None,
-    judge: Callable[[Entry], Verdict] | None = None,
+    judge: Judge | None = None,
     search: str = "",
     words: str = "",
 ) -> Page:
@@ -95,7 +95,6 @@ def menu_page(
     here; without it that is found out when it is. A menu that a search gave has the URL that is asked for
     other words, and the words."""
     shown = arranged(entries, query._replace(sort=""), place)
-    items = list(_joined(_item(number, entry, place, judge) for number, entry in shown.entries))
     values = {
         "heading": title or place.url,
         "count": f"{shown.start + 1:,} to {shown.start + len(shown.entries):,} of {shown.matched:,}"
@@ -104,8 +103,7 @@ def menu_page(
         "found": tuple(findings),
         "search": search,
         "words": words,
-        "groups": groups_of(items),
-        "many": len(items) > MANY,
+        "groups": Groups(partial(_items, shown.entries, place, judge), len(shown.entries)),
         "filters": shown.total > _FEW or bool(query.filter),
         "filter": query.filter,
         "filter_fields": fields_of(place, query, but="q"),
@@ -120,6 +118,10 @@ def _empty(search: str, words: str) -> str:
     if not search:
         return "The menu is empty."
     return "Nothing was found." if words else "Write what to search for."
+
+
+def _items(entries: Iterable[Numbered], place: Place, judge: Judge | None) -> Iterator[Item]:
+    return _joined(_item(number, entry, place, judge) for number, entry in entries)
 
 
 def _joined(items: Iterable[Item]) -> Iterator[Item]:
@@ -142,7 +144,7 @@ def _seen(item: Item) -> Item:
     return item._replace(drawn=_DRAWN.search(item.prose) is not None)
 
 
-def _item(number: int, entry: Entry, place: Place, judge: Callable[[Entry], Verdict] | None) -> Item:
+def _item(number: int, entry: Entry, place: Place, judge: Judge | None) -> Item:
     if entry.kind is Kind.INFO:
         return Item(number, "", "", "", prose=entry.name)
     character = text_of(entry.extra, "type")
@@ -156,9 +158,8 @@ def _item(number: int, entry: Entry, place: Place, judge: Callable[[Entry], Verd
     if entry.url is None:
         return item._replace(cannot=text_of(entry.extra, "unusable"))
     advised = entry.kind is Kind.SERVICE  # nobody follows it from here, whatever it is
-    if judge is not None and not advised and (verdict := judge(entry)).action == "refuse":
-        first = verdict.decisions[0]
-        return item._replace(cannot=f"{first.detail} ({first.rule})")
+    if not advised and (cannot := forbidden(entry, judge)):
+        return item._replace(cannot=cannot)
     return _usable(item, entry, entry.url, place)
 
 

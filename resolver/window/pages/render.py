@@ -79,6 +79,8 @@ def static_file(name: str) -> str:
 def _shown(value: object) -> object:
     """A value as a page has it: what is not text is a number, or markup of ours."""
     if isinstance(value, str) and not isinstance(value, Markup):
+        if value.isascii() and value.isprintable():
+            return value  # as most is
         return _UNSEEN.sub(_named, escape_controls(value))
     return "" if value is None else value
 

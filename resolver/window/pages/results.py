@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from protocols.contract import Entry, Finding
 from protocols.values import NamedTuple
-from resolver.window.pages.listing import arranged
+from resolver.window.pages.listing import Judge, arranged, forbidden
 from resolver.window.pages.page import Page, Place, Query
 from resolver.window.pages.words import counted, date_of, text_of
 
@@ -15,7 +15,8 @@ BEST = 1000
 
 
 class Hit(NamedTuple):
-    """One hit; `types` are the forms it comes in besides the first, each with its address."""
+    """One hit; `types` are the forms it comes in besides the first, each with its address; `cannot` says why
+    it leads nowhere."""
 
     number: int
     headline: str
@@ -25,6 +26,7 @@ class Hit(NamedTuple):
     date: str
     first_type: str
     types: tuple[tuple[str, str], ...]
+    cannot: str = ""
 
 
 def results_page(
@@ -37,6 +39,7 @@ def results_page(
     search: str = "",
     findings: Iterable[Finding] = (),
     description: str = "",
+    judge: Judge | None = None,
 ) -> Page:
     """The hits of a search for `words`; `search` is the URL that other words are asked of, `description` what
     a database says of itself."""
@@ -47,7 +50,7 @@ def results_page(
         "search": search,
         "count": counted(shown.total, "hit", "hits") if words else "",
         "found": tuple(findings),
-        "hits": [_hit(number, entry, place) for number, entry in shown.entries],
+        "hits": [_hit(number, entry, place, judge) for number, entry in shown.entries],
         "best": BEST,
         "description": description,
         "paging": shown.paging,
@@ -55,7 +58,7 @@ def results_page(
     return Page("results.html", place.url, 200, values)
 
 
-def _hit(number: int, entry: Entry, place: Place) -> Hit:
+def _hit(number: int, entry: Entry, place: Place, judge: Judge | None) -> Hit:
     extra = entry.extra or {}
     score = extra.get("score")
     types = extra.get("types")
@@ -64,15 +67,17 @@ def _hit(number: int, entry: Entry, place: Place) -> Hit:
     size = "" if entry.size is None else f"{entry.size:,} octets"
     if isinstance(lines, int) and lines and not size:
         size = f"{lines:,} lines"
+    cannot = forbidden(entry, judge)
     return Hit(
         number,
         entry.name,
-        None if entry.url is None else place.href(entry.url),
+        None if cannot or entry.url is None else place.href(entry.url),
         max(0, min(score, BEST)) if isinstance(score, int) and not isinstance(score, bool) else None,
         size,
         "" if entry.modified is None else date_of(entry)[:10],
         names[0] if names else text_of(extra, "media_type"),
-        tuple(_others(names, entry, place)),
+        () if cannot else tuple(_others(names, entry, place)),
+        cannot,
     )
 
 

@@ -224,3 +224,17 @@ async def test_other_clients_have_a_way_of_their_own() -> None:
         assert (refused.status, "S04" in refused.text) == (403, True)
         assert len(peer.heard) == 1
         assert secret not in "".join(told)
+
+
+async def test_a_link_that_may_not_be_opened_says_so_in_the_menu() -> None:
+    """As for who looks at it first: what they could decide to open stays a link."""
+    menu = (
+        "0Mail\tx\th.example\t25\n0Other\tx\th.example\t25\n0Fine\tx\th.example\t70\n"
+        "0Inside\tx\t127.0.0.1\t70\n1Control\tx\x01y\th.example\t70\n"
+    )
+    async with gopher(menu) as peer, running() as (browser, _):
+        page = (await browser.open(await browser.look(peer.url))).text
+        assert page.count("cannot be opened: <bdi>port 25 ") == 2
+        names = ("Mail", "Other", "Fine", "Inside", "Control")
+        assert [f"<bdi>{name}</bdi></a>" in page for name in names] == [False, False, True, True, True]
+        assert len(peer.heard) == 1

@@ -1,0 +1,96 @@
+"""What is kept of long listings: as much as their pages show, and no more than there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from resolver import Entry, Kind, Response
+from resolver.window.listings import Listings
+from resolver.window.pages.directory import directory_page
+from resolver.window.pages.group import group_page
+from resolver.window.pages.menu import menu_page
+from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.results import results_page
+from tests.resolver.window.pages.facts import articles, entry, item, response
+from tests.resolver.window.pages.skeleton import place, rendered
+
+Paged = Callable[[Sequence[Entry], Query, Place], Page]
+
+
+def listing(entries: Sequence[Entry], content: bytes = b"content") -> Response:
+    return replace(response("x", content=content, kind=Kind.DIRECTORY), entries=tuple(entries))
+
+
+def kept(entries: Sequence[Entry]) -> Response:
+    found = Listings()
+    found.keep("x", listing(entries))
+    again = found.find("x")
+    assert again is not None
+    return again
+
+
+HIT = entry("hit", Kind.DOCUMENT, score=7, lines=4, types=["TEXT", "GIF"], other_types=["wais://h.example/x"])
+
+
+@pytest.mark.parametrize(
+    ("one", "page"),
+    [
+        ([item("a", kind, "1", tag=tag) for kind in Kind for tag in ("", "+", "?")], menu_page),
+        ([entry("a", kind, name="x") for kind in Kind], directory_page),
+        ([HIT], partial(results_page, title="x", words="x")),
+        (articles("a"), group_page),
+    ],
+)
+def test_the_pages_of_a_long_listing_are_those_of_what_was_fetched(one: list[Entry], page: Paged) -> None:
+    entries = [replace(each, raw=b"octets", size=number) for number, each in enumerate(one * 1_001)]
+    slim = kept(entries)
+    assert slim.content == b""
+    for query in (Query(page=2), Query(sort="date"), Query(filter="a")):
+        assert rendered(page(slim.entries or (), query, place())) == rendered(page(entries, query, place()))
+
+
+def test_a_short_listing_is_kept_as_it_came() -> None:
+    assert kept([HIT]).entries == (HIT,)
+    assert kept([HIT]).content == b"content"
+
+
+def test_what_many_entries_say_alike_is_kept_once() -> None:
+    entries = kept(_plain(2_000)).entries
+    assert entries is not None
+    assert len({id(each.extra) for each in entries}) == 1
+
+
+def _plain(count: int) -> list[Entry]:
+    return [
+        Entry(name=f"n{n}", url=f"gopher://h.example/0{n}", extra={"type": "0", "selector": str(n)})
+        for n in range(count)
+    ]
+
+
+def test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it() -> None:
+    found = Listings()
+    long = listing(_plain(100_000))
+    for key in "abc":
+        found.keep(key, long)
+    assert found.find("c") is not None
+    assert found.find("a") is None
+
+
+def test_three_listings_are_kept() -> None:
+    found = Listings()
+    for key in "abcd":
+        found.keep(key, listing([HIT]))
+    assert [key for key in "abcd" if found.find(key) is not None] == ["b", "c", "d"]
+    found.keep("b", listing([HIT]))
+    found.keep("e", listing([HIT]))
+    assert [key for key in "abcde" if found.find(key) is not None] == ["b", "d", "e"]
+
+
+def test_what_is_too_long_is_not_kept() -> None:
+    found = Listings()
+    found.keep("x", listing([HIT], content=bytes(70_000_000)))
+    assert found.find("x") is None
