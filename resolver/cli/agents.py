@@ -22,6 +22,7 @@ from resolver.cli.options import rows
 from resolver.cli.output import put
 from resolver.cli.permissions import policy_of
 from resolver.cli.values import UsageError
+from resolver.cli.writing import OutputFault
 from resolver.version import VERSION
 
 if TYPE_CHECKING:
@@ -146,6 +147,6 @@ class _Serving:
             await put(octets)
         except BrokenPipeError:
             self._stop(READER_GONE)
-        except streams.OutputFault as error:
+        except OutputFault as error:
             streams.complain(error.message)
             self._stop(error.exit_code)

@@ -11,6 +11,7 @@ from types import TracebackType
 import trio
 
 from protocols.errors import LocalError
+from resolver.cli.outflow import Outflow
 from resolver.disk.faults import writing_fault
 
 
@@ -38,20 +39,24 @@ def _takes_all(found: os.stat_result) -> bool:
 
 
 class Device:
-    """An async context manager: open for writing, which waits for somebody who reads a pipe. Everything that
-    may wait is done in a worker thread, which a signal need not wait for."""
+    """An async context manager: open for writing, which waits for somebody who reads a pipe, in a worker
+    thread, for a signal need not wait for him."""
 
     def __init__(self, path: str) -> None:
         self.name = path
         self._fd = -1
+        self._outflow: Outflow | None = None
 
     async def __aenter__(self) -> Device:
         self._fd = await trio.to_thread.run_sync(self._open, abandon_on_cancel=True)
+        self._outflow = Outflow(self._fd)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        assert self._outflow is not None
+        self._outflow.close()
         fd, self._fd = self._fd, -1
         os.close(fd)
 
@@ -71,12 +76,8 @@ class Device:
 
     async def put(self, octets: bytes) -> None:
         """Raises `LocalError`, also where nobody reads a pipe any more."""
-        await trio.to_thread.run_sync(self._write, octets, abandon_on_cancel=True)
-
-    def _write(self, octets: bytes) -> None:
-        left = memoryview(octets)
+        assert self._outflow is not None, "put inside"
         try:
-            while left:
-                left = left[os.write(self._fd, left) :]
+            await self._outflow.put(octets)
         except OSError as error:
             raise writing_fault(error, self.name) from error

@@ -10,7 +10,7 @@ from protocols.errors import ProtocolError
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.asking import agree, answers_to
-from resolver.cli.output import Output
+from resolver.cli.output import Output, StandardOutput
 from resolver.cli.targets import Target
 from resolver.policy import judge
 from resolver.retrieval.form import form_at
@@ -29,10 +29,11 @@ async def fill_in(session: Resolver, url: HostUrl, target: Target, command: Comm
     except ValueError as error:
         raise ProtocolError(f"the form cannot be filled in: {error}") from error
     await agree(f"{url.host} port {url.effective_port}", answers)
-    output = Output(hashed=False, checksum=None, raw=session.policy.allow_raw)
-    async with session.stream(filled, origin=target.origin, referrer=target.referrer) as reply:
-        await output.take(reply)
-        return reply.findings
+    with StandardOutput() as outlet:
+        output = Output(hashed=False, checksum=None, raw=session.policy.allow_raw, outlet=outlet)
+        async with session.stream(filled, origin=target.origin, referrer=target.referrer) as reply:
+            await output.take(reply)
+            return reply.findings
 
 
 def _check(url: Url, session: Resolver, target: Target) -> None:

@@ -32,6 +32,7 @@ from resolver.cli.summary import Tally
 from resolver.cli.targets import Target, status_of
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
+from resolver.cli.writing import OutputFault
 from resolver.events import OnEvent
 from resolver.ledger import LedgerFault, current
 from resolver.policy import at_once
@@ -331,7 +332,7 @@ class _Run:
             else:
                 self._tally.done(number, saved)
             self._statuses.add(0)
-        except (streams.OutputFault, LedgerFault) as error:
+        except (OutputFault, LedgerFault) as error:
             self._tally.failed(number, error)
             self._end_with(error)
         except ResolveError as error:

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Protocol
 
-import trio
-
 from protocols.contract import Finding, Validators
 from protocols.errors import ChecksumMismatch, Refused, ResolveError
 from resolver.cli import below, streams
+from resolver.cli.outflow import Outflow
+from resolver.cli.writing import output_faults
 from resolver.retrieval.response import Saved, is_textual, looks_like_text
 from resolver.retrieval.retry import OVERLAP, Retrier
 from resolver.retrieval.stores import octets_to_keep
@@ -39,30 +39,42 @@ class Outlet(Protocol):
 
 
 class StandardOutput:
-    """An `Outlet`."""
+    """An `Outlet`, and a context manager."""
 
     name = "standard output"
+
+    def __init__(self) -> None:
+        self._outflow: Outflow | None = None
+
+    def __enter__(self) -> StandardOutput:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._outflow is not None:
+            self._outflow.close()
 
     @property
     def is_terminal(self) -> bool:
         return streams.output_is_terminal()
 
     async def put(self, octets: bytes) -> None:
-        await put(octets)
+        """Behind all that is held. Raises `BrokenPipeError` and `OutputFault`."""
+        if self._outflow is None:
+            self._outflow = Outflow(streams.output_descriptor())
+        with below.nothing() if streams.output_is_terminal() else nullcontext(), output_faults():
+            await self._outflow.put(streams.behind_all(octets))
 
 
 class Output:
-    """See `resolver.retrieval.stores.Store`. Octets go to the `outlet`, standard output by default; they are
-    counted, and hashed where a digest is wanted. A body that is shown as it came can be gone on with by
-    another try; a listing, and what a terminal gets, cannot.
+    """See `resolver.retrieval.stores.Store`. Octets go to the `outlet`; they are counted, and hashed where a
+    digest is wanted. A body that is shown as it came can be gone on with by another try; a listing, and what
+    a terminal gets, cannot.
     """
 
     final = True
 
-    def __init__(
-        self, *, hashed: bool, checksum: Checksum | None, raw: bool, outlet: Outlet | None = None
-    ) -> None:
-        self._outlet = StandardOutput() if outlet is None else outlet
+    def __init__(self, *, hashed: bool, checksum: Checksum | None, raw: bool, outlet: Outlet) -> None:
+        self._outlet = outlet
         self.known = Validators()
         self.position = 0
         self._raw = raw
@@ -133,8 +145,8 @@ class Output:
 
 async def put(octets: bytes) -> None:
     """Octets to standard output, whose reader may be slow: a signal need not wait for it."""
-    with below.nothing() if streams.output_is_terminal() else nullcontext():
-        await trio.to_thread.run_sync(streams.write_through, octets, abandon_on_cancel=True)
+    with StandardOutput() as output:
+        await output.put(octets)
 
 
 class Lines:
@@ -143,6 +155,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._held = bytearray()
+        self._output = StandardOutput()
 
     async def add(self, octets: bytes, *, more: bool) -> None:
         """`more`: others can be had without waiting for the peer."""
@@ -154,13 +167,14 @@ class Lines:
         octets = bytes(self._held)
         self._held.clear()
         if octets:
-            await put(octets)
+            await self._output.put(octets)
 
     async def __aenter__(self) -> Lines:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._push()
+        with self._output:
+            await self._push()
 
 
 async def _show_refusal(reply: StreamingResponse) -> None:

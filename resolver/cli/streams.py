@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 
 from protocols.errors import LocalError
 from resolver.cli import below
+from resolver.cli.writing import OutputFault, output_faults, write_all
 from resolver.terminal import escape_line
 
 TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
@@ -34,10 +35,6 @@ _MOST_HELD = 8_192  # as much as Python's own buffer has
 _PAGE = 100  # columns of a page of text where nobody says otherwise
 
 _held = bytearray()  # meant for standard output, and not yet there
-
-
-class OutputFault(LocalError):
-    """Standard output takes no more, so nothing that follows could be shown either."""
 
 
 def complain(*lines: str) -> None:
@@ -106,8 +103,7 @@ def json_line(record: dict[str, JsonValue]) -> str:
 def write_output(octets: bytes) -> None:
     """Octets to standard output as they are; a pipe or a file gets many at a time. `BrokenPipeError` when its
     reader has gone."""
-    if sys.stdout is None:
-        raise _closed()
+    output_descriptor()
     _held.extend(octets)
     if len(_held) >= _MOST_HELD or _at_once():
         flush()
@@ -118,11 +114,11 @@ def _at_once() -> bool:
     return output_is_terminal() or getattr(sys.stdout, "write_through", False)
 
 
-def write_through(octets: bytes) -> None:
-    """Octets to standard output now, behind all others: for bodies, whose reader may be slow (call it in a
-    worker thread)."""
-    flush()
-    _push(octets)
+def behind_all(octets: bytes) -> bytes:
+    """Octets behind those that are held, for whoever writes them now."""
+    octets = bytes(_held) + octets if _held else octets
+    _held.clear()
+    return octets
 
 
 def flush() -> None:
@@ -141,22 +137,18 @@ def abandon_output() -> None:
 def _push(octets: bytes) -> None:
     # Not through a buffer of Python's: a thread that waits for a reader keeps its lock, and the program
     # that leaves the thread behind could not end.
-    if sys.stdout is None:
-        raise _closed()
+    fd = output_descriptor()
     if output_is_terminal():
         below.clear()
-    left = memoryview(octets)
-    try:
-        while left:
-            left = left[os.write(sys.stdout.fileno(), left) :]
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputFault(f"cannot write to standard output: {error.strerror or error}") from error
+    with output_faults():
+        write_all(fd, octets)
 
 
-def _closed() -> OutputFault:
-    return OutputFault("cannot write to standard output: it is closed")
+def output_descriptor() -> int:
+    """Raises `OutputFault` where it is closed."""
+    if sys.stdout is None:
+        raise OutputFault("cannot write to standard output: it is closed")
+    return sys.stdout.fileno()
 
 
 def output_is_terminal() -> bool:

@@ -19,7 +19,7 @@ from resolver.cli.advice import advise
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines
 from resolver.cli.listing import show
-from resolver.cli.output import Outlet, Output, put
+from resolver.cli.output import Outlet, Output, StandardOutput, put
 from resolver.cli.targets import Target
 from resolver.clock import Clock
 from resolver.retrieval.description import described
@@ -214,15 +214,14 @@ async def cat(session: Resolver, target: Target, command: Command) -> Saved | No
     """The body to standard output; what is a listing, as its lines; the target of a link."""
     if command.found.during is not None or command.found.until is not None:
         advise(target.parsed(command), command)
-    saved = await _pour(session, target, command, _note)
+    with StandardOutput() as output:
+        saved = await _pour(session, target, command, _note, output)
     if command.json:
         await _note(outcome.done(saved, target.parsed(command).scheme))
     return saved
 
 
-async def _pour(
-    session: Resolver, target: Target, command: Command, tell: Record, outlet: Outlet | None = None
-) -> Saved:
+async def _pour(session: Resolver, target: Target, command: Command, tell: Record, outlet: Outlet) -> Saved:
     """The object to where it cannot be taken back from. `tell` is told of a failure."""
     started = trio.current_time()
     raw = session.policy.allow_raw

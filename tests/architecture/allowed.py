@@ -199,6 +199,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "resolver.cli.console",
         "fcntl.ioctl os.O_NONBLOCK os.tcgetpgrp os.ttyname sys.byteorder trio.lowlevel.wait_writable",
     ),
+    ("resolver.cli.outflow", "trio.lowlevel.wait_writable"),
+    ("resolver.cli.writing", "os.O_NONBLOCK os.devnull os.dup select.POLLOUT select.poll stat.S_ISFIFO"),
     ("resolver.cli.sitting", "trio.Event trio.sleep_forever"),
     ("resolver.cli.secrets", "keyring trio.run_process"),
     (

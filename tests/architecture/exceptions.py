@@ -51,6 +51,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
     doors.only_the_disk_opens_files: {
         "resolver.cli.streams": "standard streams, LIST, password and trace files of the command line",
         "resolver.cli.console": "the terminal that a person sits at, opened anew",
+        "resolver.cli.writing": "the pipe that standard output or -O is, opened anew",
         "resolver.cli.devices": "a device or a pipe that -O names",
         "resolver.adapters.fsspec.filesystem": "directories that fsspec's get copies into",
         "resolver.news_server": "the system's setting of a news server",
