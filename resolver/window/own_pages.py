@@ -101,7 +101,8 @@ class OwnPages:
         return see("/bookmarks")
 
     async def _show_transfers(self, request: Request) -> Answer:
-        return self._answers.page(transfers_page(self._answers.place("", ""), self._transfers.all))
+        place, transfers = self._answers.place("", ""), self._transfers
+        return self._answers.page(transfers_page(place, transfers.all, transfers.change))
 
     async def _steer(self, request: Request) -> Answer:
         form = answered_form(request)

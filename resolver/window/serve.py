@@ -26,6 +26,7 @@ from resolver.window.application import Window
 from resolver.window.content import Content
 from resolver.window.dialogue.recordings import hear_here
 from resolver.window.entrance import CHECKS, FORM_LASTS, Application, Check, Entrance, House
+from resolver.window.events import Events
 from resolver.window.keys import Keys
 from resolver.window.listening import LOOPBACK, bound, port_of
 from resolver.window.own_pages import Known, OwnPages
@@ -88,7 +89,8 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
         known = wishes.known._replace(
             settings=[*wishes.known.settings, Fact("gateway for other clients", house.gateway)]
         )
-        own = OwnPages(answers, session, transfers, known, _schemes()).routes
+        events = Events(transfers, answers)
+        own = [*events.routes, *OwnPages(answers, session, transfers, known, _schemes()).routes]
         window = Window(house, session, reading, server.content, wishes.size, answers, own)
         entrance = Entrance(
             window.router,
@@ -111,6 +113,7 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
                 yield server
             finally:
                 stop.set()
+                events.end()
         hands.cancel_scope.cancel()  # what is not whole is gone on with another time
 
 

@@ -6,6 +6,7 @@ gets its name once it is whole, and none is ever put in the place of another.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 
 import trio
@@ -20,20 +21,44 @@ from resolver.window.session import Way
 #: Saves at a time; what more is asked for waits. And how many are remembered.
 _AT_ONCE = 4
 _MOST = 1_000
+#: Seconds over which it is told how fast one comes.
+_MOMENT = 1.0
+_UNDER_WAY = ("waiting", "running")
 
 
 class _Job:
-    """One of them: `scope` is what ends it while it runs."""
+    """One of them: `scope` is what ends it while it runs. `changed` gives the number of a change, which is
+    told by that."""
 
-    def __init__(self, shown: Transfer, url: str, way: Way) -> None:
-        self.shown = shown
+    def __init__(self, shown: Transfer, url: str, way: Way, changed: Callable[[], int]) -> None:
+        self._shown = shown
+        self._changed = changed
+        self.change = changed()
         self.url = url
         self.way = way
-        self.scope = trio.CancelScope()
-        self.next = "paused"
+        self.begin()
+
+    def begin(self) -> None:
+        """Anew, or for the first time."""
+        self.scope, self.next = trio.CancelScope(), "paused"
+        self._since: tuple[float, int] | None = None
+
+    @property
+    def shown(self) -> Transfer:
+        return self._shown
+
+    @shown.setter
+    def shown(self, shown: Transfer) -> None:
+        self._shown, self.change = shown, self._changed()
 
     def hear(self, event: Progress) -> None:
-        self.shown = self.shown._replace(received=event.received, expected=event.expected)
+        now, rate = trio.current_time(), self.shown.rate
+        if self._since is None:
+            self._since = now, event.received
+        elif now - self._since[0] >= _MOMENT:
+            rate = max(0, event.received - self._since[1]) / (now - self._since[0])
+            self._since = now, event.received
+        self.shown = self.shown._replace(received=event.received, expected=event.expected, rate=rate)
 
 
 _CURRENT: ContextVar[_Job | None] = ContextVar("_CURRENT", default=None)
@@ -55,18 +80,43 @@ class Transfers:
         self._turns = trio.CapacityLimiter(_AT_ONCE)
         self._jobs: dict[int, _Job] = {}
         self._last = 0
+        self.change = 0
+        self._news = trio.Event()
 
     @property
     def all(self) -> list[Transfer]:
         """The newest first."""
         return [job.shown for job in reversed(self._jobs.values())]
 
+    @property
+    def are_under_way(self) -> bool:
+        return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
+
+    def since(self, change: int) -> list[Transfer]:
+        """What has changed since that one, the oldest first; `change` is the last of all."""
+        return [job.shown for job in self._jobs.values() if job.change > change]
+
+    @property
+    def news(self) -> trio.Event:
+        """Set by the next change, or by `wake`."""
+        return self._news
+
+    def wake(self) -> None:
+        """Who waits for news has to look."""
+        self._news.set()
+        self._news = trio.Event()
+
+    def _changed(self) -> int:
+        self.change += 1
+        self.wake()
+        return self.change
+
     def begin(self, url: str, name: str, way: Way) -> None:
         """Save it under a name that is free."""
         if len(self._jobs) >= _MOST:
             self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
         self._last += 1
-        job = _Job(Transfer(self._last, name, redact(url), "waiting", 0), url, way)
+        job = _Job(Transfer(self._last, name, redact(url), "waiting", 0), url, way, self._changed)
         self._jobs[self._last] = job
         self._hands.start_soon(self._run, job)
 
@@ -81,13 +131,13 @@ class Transfers:
         """Go on with what was paused, or has failed."""
         job = self._jobs.get(number)
         if job is not None and job.shown.state in ("paused", "failed"):
-            job.scope, job.next = trio.CancelScope(), "paused"
+            job.begin()
             job.shown = job.shown._replace(state="waiting", error="")
             self._hands.start_soon(self._run, job)
 
     def _end(self, number: int | None, state: str) -> None:
         for each, job in self._jobs.items():
-            if number in (None, each) and job.shown.state in ("waiting", "running"):
+            if number in (None, each) and job.shown.state in _UNDER_WAY:
                 job.next = state
                 job.scope.cancel()
 

@@ -164,15 +164,17 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.entrance", "trio.move_on_after"),
     ("resolver.window.reading", "trio.CapacityLimiter trio.Nursery trio.current_time trio.open_nursery"),
     (
-        "resolver.window.answers resolver.window.application resolver.window.gateway "
+        "resolver.window.answers resolver.window.application resolver.window.events resolver.window.gateway "
         "resolver.window.own_pages resolver.window.questions resolver.window.said resolver.window.streamed",
         "starlette",
     ),
     ("resolver.window.bookmarks", "json"),
     (
         "resolver.window.transfers",
-        "contextvars.ContextVar trio.CancelScope trio.CapacityLimiter trio.Nursery",
+        "contextvars.ContextVar trio.CancelScope trio.CapacityLimiter trio.Event trio.Nursery "
+        "trio.current_time",
     ),
+    ("resolver.window.events", "json trio.current_time trio.move_on_after trio.sleep"),
     ("resolver.cli.serving", "webbrowser.open"),
     (
         "resolver.window.serve",

@@ -101,11 +101,13 @@ def bookmarks_page(place: Place, kept: Sequence[Opened], address: str = "", comp
     return Page("bookmarks.html", "Bookmarks", 200, values)
 
 
-def transfers_page(place: Place, transfers: Sequence[Transfer]) -> Page:
-    """The page asks again every few seconds as long as something runs, where no script does."""
+def transfers_page(place: Place, transfers: Sequence[Transfer], change: int = 0) -> Page:
+    """The page asks again every few seconds as long as something runs, where no script does; a script is told
+    what comes behind `change`."""
     values = {
-        "transfers": [_transfer(each, place) for each in transfers],
+        "transfers": [transfer_shown(each, place) for each in transfers],
         "runs": any(each.state in ("waiting", "running") for each in transfers),
+        "change": change,
     }
     return Page("transfers.html", "Transfers", 200, values)
 
@@ -135,7 +137,8 @@ def _lines(opened: Iterable[Opened], place: Place) -> list[Listed]:
     ]
 
 
-def _transfer(one: Transfer, place: Place) -> Shown:
+def transfer_shown(one: Transfer, place: Place) -> Shown:
+    """Its row."""
     of = "" if one.expected is None else f" of {one.expected:,}"
     percent = None
     if one.expected and one.state != "done":

@@ -76,12 +76,17 @@ def static_file(name: str) -> str:
     return f"{text}\n{environment().get_template('exchange.css').render()}"
 
 
+def seen(text: str) -> str:
+    """A stranger's text as people see all of it: what would move or hide is written as an escape."""
+    if text.isascii() and text.isprintable():
+        return text  # as most is
+    return _UNSEEN.sub(_named, escape_controls(text))
+
+
 def _shown(value: object) -> object:
     """A value as a page has it: what is not text is a number, or markup of ours."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        if value.isascii() and value.isprintable():
-            return value  # as most is
-        return _UNSEEN.sub(_named, escape_controls(value))
+        return seen(value)
     return "" if value is None else value
 
 

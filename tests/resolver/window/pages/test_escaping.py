@@ -73,7 +73,20 @@ def test_the_sheet_is_whole_and_names_nothing_elsewhere() -> None:
 
 
 #: Said for those who read pages by their names, tests among them.
-UNSTYLED = {"exchange-page", "buttons", "count", "rate", "state", "quote-1", "kept", "plain", "ask", "empty"}
+UNSTYLED = {
+    "exchange-page",
+    "file",
+    "proofs",
+    "buttons",
+    "count",
+    "rate",
+    "state",
+    "quote-1",
+    "kept",
+    "plain",
+    "ask",
+    "empty",
+}
 
 
 def _classes(path: Path) -> list[str]:

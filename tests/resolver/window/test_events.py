@@ -1,0 +1,287 @@
+"""Transfers as they are told to a page: what comes, who may hear it, and when a stream ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from starlette.routing import Router
+
+from resolver.retrieval.session import Resolver
+from resolver.window.answers import Answers
+from resolver.window.entrance import MOST_REQUESTS
+from resolver.window.events import MOST, Events, _row
+from resolver.window.keys import Keys
+from resolver.window.listening import LOOPBACK
+from resolver.window.pages.own import Transfer
+from resolver.window.session import Way
+from resolver.window.transfers import Transfers, hear_transfer
+from tests.hang import HANG
+from tests.resolver.window.client import OWN, Browser, running
+from tests.resolver.window.pages.skeleton import place
+
+_SIZE = 20
+_BY_SCRIPT = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
+
+
+class Slow:
+    """A server of http that sends half of a file, and the rest when it is told to."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.rest = trio.Event()
+        self.asked = 0
+
+    def url(self, name: str) -> str:
+        return f"http://{LOOPBACK}:{self.port}/{name}"
+
+    async def answer(self, stream: trio.SocketStream) -> None:
+        self.asked += 1
+        await stream.receive_some()
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {_SIZE}\r\nConnection: close\r\n\r\n"
+        try:
+            await stream.send_all(head.encode() + b"x" * (_SIZE // 2))
+            await self.rest.wait()
+            await stream.send_all(b"x" * (_SIZE // 2))
+        except trio.BrokenResourceError:
+            pass
+        finally:
+            await stream.aclose()
+
+
+@asynccontextmanager
+async def slow() -> AsyncIterator[Slow]:
+    server = Slow()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
+            server.port = listener.socket.getsockname()[1]
+            nursery.start_soon(trio.serve_listeners, server.answer, [listener])
+            yield server
+            nursery.cancel_scope.cancel()
+
+
+async def save(browser: Browser, url: str) -> None:
+    looked = await browser.look(url)
+    form = {"csrf": browser.server.house.keys.csrf("/save"), "url": url, "from": looked.field("from")}
+    assert (await browser.post("/save", form)).status == 303
+
+
+class Heard:
+    """A stream as a browser hears it."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._rest = b""
+        self.head = b""
+        self.change = 0
+        self.octets = b""
+
+    async def begin(self, browser: Browser, since: int = 0, last: str = "") -> None:
+        said = {"Host": browser.server.house.place, **OWN, "Cookie": browser.cookie, "Last-Event-ID": last}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in said.items() if value)
+        await self._stream.send_all(f"GET /transfers/events?since={since} HTTP/1.1\r\n{lines}\r\n".encode())
+        self.head = await self._until(b"\r\n\r\n")
+
+    async def _until(self, end: bytes) -> bytes:
+        while end not in self._rest:
+            if not (data := await self._stream.receive_some()):
+                raise EOFError
+            self._rest += data
+        found, _, self._rest = self._rest.partition(end)
+        self.octets += found + end
+        return found
+
+    async def rows(self) -> list[dict[str, Any]]:
+        """Those of the next message."""
+        while True:
+            text = (await self._until(b"\n\n")).decode()
+            lines = [line.strip("\r") for line in text.split("\n")]
+            said = dict(line.split(": ", 1) for line in lines if line.startswith(("id: ", "data: ")))
+            if said:
+                self.change = int(said["id"])
+                found: list[dict[str, Any]] = json.loads(said["data"])
+                return found
+
+    async def until(self, state: str) -> dict[str, Any]:
+        """The first row of that state."""
+        while True:
+            for row in await self.rows():
+                if row["state"] == state:
+                    return row
+
+    async def end(self) -> None:
+        """A chunk of no length is the end (RFC 9112 7.1)."""
+        await self._until(b"\r\n0\r\n\r\n")
+
+
+@asynccontextmanager
+async def hearing(browser: Browser, since: int = 0, last: str = "") -> AsyncIterator[Heard]:
+    async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
+        heard = Heard(stream)
+        await heard.begin(browser, since, last)
+        yield heard
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def test_how_far_a_transfer_is_comes_as_it_happens(here: Path) -> None:
+    async with slow() as server, running() as (browser, told):
+        await save(browser, server.url("a.txt"))
+        async with hearing(browser) as heard:
+            assert b"HTTP/1.1 200" in heard.head
+            assert b"content-type: text/event-stream" in heard.head.lower()
+            assert b"cache-control: no-store" in heard.head.lower()
+            while (row := await heard.until("running"))["percent"] is None:
+                pass
+            assert (row["percent"], row["amount"]) == (50, "10 of 20 octets")
+            assert row["buttons"] == [["pause", "pause"], ["stop", "stop"]]
+            server.rest.set()
+            row = await heard.until("done")
+            assert (row["name"], row["error"], row["buttons"]) == ("a.txt", "", [])
+            assert "length" in row["proofs"]
+            await heard.end()
+        assert (here / "a.txt").read_bytes() == b"x" * _SIZE
+        again = await browser.ask("/transfers/events", {"Last-Event-ID": str(heard.change)})
+        assert (again.status, again.body) == (204, b"")
+        told_anew = await browser.ask("/transfers/events")
+        assert (told_anew.status, b'"done"' in told_anew.body) == (200, True)
+        assert told == []
+
+
+async def test_where_nothing_is_under_way_there_is_nothing_to_hear() -> None:
+    async with running() as (browser, _):
+        for target in (
+            "/transfers/events",
+            "/transfers/events?since=-1",
+            "/transfers/events?since=" + "9" * 99,
+        ):
+            assert (await browser.ask(target)).status == 204
+        assert "data-events" not in (await browser.ask("/transfers")).text
+
+
+async def test_the_page_says_from_where_on_to_hear(here: Path) -> None:
+    """And without script it is asked for again by itself, as long as something is under way."""
+    async with slow() as server, running() as (browser, _):
+        await save(browser, server.url("a.txt"))
+        page = (await browser.ask("/transfers")).text
+        assert 'data-events="/transfers/events"' in page
+        assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in page
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-site", **_BY_SCRIPT}, 403),
+        ({"Sec-Fetch-Site": "cross-site", **_BY_SCRIPT}, 403),
+        ({"Cookie": ""}, 403),
+        ({"Host": "evil.example"}, 421),
+    ],
+)
+async def test_nobody_else_hears_anything(headers: dict[str, str], status: int, here: Path) -> None:
+    async with slow() as server, running() as (browser, told):
+        await save(browser, server.url("a.txt"))
+        answer = await browser.ask("/transfers/events", headers)
+        assert (answer.status, b"a.txt" in answer.body) == (status, False)
+        assert answer.header("access-control-allow-origin") is None
+        assert "/transfers/events" in told[-1]
+        form = {"csrf": browser.server.house.keys.csrf("/transfers/events")}
+        assert (await browser.post("/transfers/events", form)).status == 405
+
+
+async def test_a_stream_holds_no_secret(here: Path) -> None:
+    async with slow() as server, running() as (browser, told):
+        url = server.url("a.txt").replace("http://", "http://sam:friend@")
+        looked = await browser.look(url)
+        assert looked.status == 200
+        keys = browser.server.house.keys
+        form = {"csrf": keys.csrf("/save"), "url": url, "from": looked.field("from")}
+        await browser.post("/save", form)
+        async with hearing(browser) as heard:
+            server.rest.set()
+            await heard.until("done")
+            await heard.end()
+            page = (await browser.ask("/transfers")).text
+            for text in (heard.octets.decode(), page, *told):
+                assert "friend" not in text
+                assert all(
+                    secret not in text for secret in (keys.gateway, keys.cookie.split("=")[1].split(";")[0])
+                )
+
+
+async def test_what_a_stranger_calls_a_file_is_text() -> None:
+    row = _row(Transfer(1, "a\u202egpj\u2028\x1b.exe", "http://h/", "failed", 0, error="\u202e\n"), place(""))
+    assert row["name"] == "a\\u202egpj\\u2028\\x1b.exe"
+    assert "\u202e" not in str(row["error"])
+
+
+async def test_of_many_streams_the_oldest_ends(here: Path) -> None:
+    """Else they would hold all of a browser's connections to us."""
+    async with slow() as server, running() as (browser, _):
+        await save(browser, server.url("a.txt"))
+        async with AsyncExitStack() as stack:
+            streams = [await stack.enter_async_context(hearing(browser)) for _ in range(MOST + 2)]
+            for heard in streams[:2]:
+                await heard.end()
+            server.rest.set()
+            for heard in streams[2:]:
+                await heard.until("done")
+                await heard.end()
+
+
+async def test_what_happens_while_something_is_sent_is_told_too(here: Path) -> None:
+    """Also when it is the last thing that happens."""
+    sent = b""
+    async with slow() as server, Resolver(on_event=hear_transfer) as resolver, trio.open_nursery() as nursery:
+        transfers = Transfers(resolver, nursery)
+        events = Router(Events(transfers, Answers(Keys(1, trio.current_time))).routes)
+        transfers.begin(server.url("a.txt"), "a.txt", Way("user"))
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            nonlocal sent
+            sent += message.get("body", b"")
+            if b"running" in sent:
+                server.rest.set()
+                while transfers.are_under_way:
+                    await transfers.news.wait()
+
+        async def receive() -> dict[str, Any]:
+            await trio.sleep_forever()
+            raise AssertionError
+
+        asked = {"type": "http", "method": "GET", "headers": [], "query_string": b""}
+        await events({**asked, "path": "/transfers/events"}, receive, send)
+    assert b'"done"' in sent
+
+
+async def test_a_stream_that_is_left_makes_room(here: Path) -> None:
+    async with slow() as server, running() as (browser, _):
+        await save(browser, server.url("a.txt"))
+        for _ in range(MOST_REQUESTS + 1):
+            async with hearing(browser):
+                pass
+        with trio.fail_after(HANG):
+            while (await browser.ask("/")).status != 200:
+                pass
+
+
+async def test_streams_end_with_the_server(here: Path) -> None:
+    async with slow() as server, await trio.open_tcp_stream(LOOPBACK, server.port) as _:
+        async with running() as (browser, told):
+            await save(browser, server.url("a.txt"))
+            stream = await trio.open_tcp_stream(LOOPBACK, browser.server.house.port)
+            heard = Heard(stream)
+            await heard.begin(browser)
+            await heard.until("running")
+        await heard.end()
+        await stream.aclose()
+        assert told == []

@@ -1,0 +1,125 @@
+"""The page of transfers, as it is seen while they come: with script, and without."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.hang import HANG
+from tests.window.browser import Look, Viewer, barriers, overflow
+from tests.window.served import Opened, served
+from tests.window.steps import enter, open_
+
+
+class Slow(ThreadingHTTPServer):
+    """Shows a page, and then sends half of the same thing; the rest when it is told to."""
+
+    def __init__(self) -> None:
+        self.rest = threading.Event()
+        self.asked = 0
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.asked += 1
+                self.send_response(200)
+                self.send_header("Content-Length", "20")
+                self.send_header("Connection", "close")
+                self.end_headers()
+                self.wfile.write(b"x" * 10)
+                self.wfile.flush()
+                if server.asked > 1:
+                    server.rest.wait(HANG)
+                self.wfile.write(b"x" * 10)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nobody reads it."""
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/a.bin"
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    server = Slow()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.rest.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def window(chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+    """One of the test's own: files are saved where it was started."""
+    monkeypatch.chdir(tmp_path)
+    with served() as opened:
+        yield opened
+
+
+def saved(page: Page, window: Opened, slow: Slow) -> None:
+    enter(page, window)
+    open_(page, slow.url)
+    page.get_by_role("button", name="save", exact=True).click()
+    page.wait_for_url("**/transfers")
+
+
+def test_it_moves_without_being_read_again(
+    viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path
+) -> None:
+    page = viewer.page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    saved(page, window, slow)
+    row = page.locator(".transfer").first
+    bar = row.get_by_role("progressbar")
+    expect(bar).to_have_attribute("value", "50")
+    page.evaluate("window.kept = 1")
+    assert barriers(page) == []
+    slow.rest.set()
+    expect(row).to_have_attribute("data-state", "done")
+    expect(row).to_contain_text("sha256:")
+    expect(row.get_by_role("button")).to_have_count(0)
+    expect(page.get_by_role("button", name="Pause all")).to_have_count(0)
+    expect(page.get_by_role("status")).to_have_text("a.bin: done")
+    assert page.evaluate("window.kept") == 1
+    assert barriers(page) == []
+    page.set_viewport_size({"width": 320, "height": 900})
+    assert overflow(page) <= 0
+    assert complaints == []
+    assert (tmp_path / "a.bin").read_bytes() == b"x" * 20
+
+
+def test_it_is_paused_and_gone_on_with(viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path) -> None:
+    """By the buttons that the script makes."""
+    page = viewer.page()
+    saved(page, window, slow)
+    row = page.locator(".transfer").first
+    row.get_by_role("button", name=re.compile("^pause")).click()
+    expect(row).to_have_attribute("data-state", "paused")
+    slow.rest.set()
+    row.get_by_role("button", name=re.compile("^go on")).click()
+    expect(row).to_have_attribute("data-state", "done")
+
+
+def test_without_script_it_is_read_again_by_itself(
+    viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path
+) -> None:
+    page = viewer.page(Look(script=False))
+    saved(page, window, slow)
+    row = page.locator(".transfer").first
+    expect(row).to_have_attribute("data-state", "running")
+    slow.rest.set()
+    expect(row).to_have_attribute("data-state", "done")
+    expect(page.locator("meta[http-equiv=refresh]")).to_have_count(0)
