@@ -60,6 +60,8 @@ class Scheme(NamedTuple):
     scheme with trees, that names the same thing. `stands_for` gives that of the URL that a URL is no more
     than a link to, None for one that names something itself; `InvalidUrl` for a link that is never offered.
     `counted` are components whose ends are told by their lengths: no octet in them could end a command.
+    `kept_as` says what an archive has of an object: the `exchange` as it was on the wire, the octets of the
+    `data` connection, or the `body`; `archived_as` is the word that archives have for the protocol.
     `refine` puts the value of an option into a URL of this scheme: `search`, `view`, …. `needs` is an extra
     without which the scheme's URLs are parsed and not resolved.
     """
@@ -88,5 +90,7 @@ class Scheme(NamedTuple):
     walked_as: Callable[[Any], str | None] | None = None
     stands_for: Callable[[Any], str | None] | None = None
     counted: tuple[str, ...] = ()
+    kept_as: Literal["exchange", "data", "body"] = "body"
+    archived_as: str | None = None
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING
     needs: Extra | None = None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from resolver.hosts import Host
     from resolver.policy import Policy
     from resolver.retrieval.retry import RetryPolicy
+    from resolver.warc.recorder import Recorder
 
 #: Fields of http requests, as a mapping or in pairs; text goes out in UTF-8.
 HeaderFields: TypeAlias = (
@@ -65,6 +66,9 @@ class NetworkSettings(TypedDict, total=False):
 
     rate: int | None
     """Octets a second that all transfers together take at most over TCP, each its share."""
+
+    recorder: Recorder | None
+    """Keeps all that is fetched, and what was said for it, in an archive (WARC)."""
 
     hosts: Mapping[str, Host] | None
     """By `host:port` or `host`: what holds there alone, before all else, after a redirect, too."""

@@ -29,6 +29,8 @@ FTP = Scheme(
     listed=True,
     beside=with_name,
     tree=Tree(names_of, as_directory, stays=True),
+    kept_as="data",
+    archived_as="ftp",
     converse="protocols.ftp.dialogue:retrieve",
     refine={"type": with_typecode},
 )

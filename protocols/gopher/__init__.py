@@ -33,6 +33,7 @@ GOPHER = Scheme(
     stands_for=_stands_for,
     parse=parse,
     build=build,
+    archived_as="gopher",
     converse="protocols.gopher.dialogue:converse",
     refine={"search": with_search, "view": with_view},
 )

@@ -29,6 +29,7 @@ HTTP = Scheme(
     told_apart_by=("search",),
     beside=with_name,
     tree=Tree(names_of, as_directory),
+    kept_as="exchange",
     converse="protocols.http.dialogue:retrieve",
 )
 HTTPS = HTTP._replace(name="https", default_port=443, tls="always", relayed=False)

@@ -25,6 +25,7 @@ from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.options import LISTED
 from resolver.cli.permissions import policy_of
 from resolver.cli.progress import display_of
+from resolver.cli.recording import recorder_of
 from resolver.cli.records import telling, told_to
 from resolver.cli.secrets import Secrets, password_of_key
 from resolver.cli.sections import hosts_of, mirrors_of
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from resolver.cli.lists import Fetched
     from resolver.cli.trees import Trees
     from resolver.ledger.book import Entry, Ledger
+    from resolver.warc.recorder import Recorder
 
 _STOPPED = {130: "interrupted", 143: "terminated"}
 _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -174,18 +176,24 @@ class _Run:
     async def _work_through(self) -> None:
         try:
             password = await password_of_key(self._command.found.cert)
-            async with ledger_of(self._command) as ledger, self._session(password) as session:
-                await (
-                    self._walk(session, ledger)
-                    if self._trees
-                    else self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
-                )
+            with recorder_of(self._command) as recorder:
+                async with (
+                    ledger_of(self._command) as ledger,
+                    self._session(password, recorder) as session,
+                ):
+                    await self._fetch_all(session, ledger)
         except LocalError as error:  # a file of the person's own, and not of one URL
             if not self._command.silent:
                 streams.complain(error.message)
             self._statuses.add(error.exit_code)
 
-    def _session(self, certfile_password: bytes | None) -> Resolver:
+    async def _fetch_all(self, session: Resolver, ledger: Ledger | None) -> None:
+        if self._trees:
+            await self._walk(session, ledger)
+        else:
+            await self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
+
+    def _session(self, certfile_password: bytes | None, recorder: Recorder | None) -> Resolver:
         command = self._command
         return Resolver(
             policy=self._policy,
@@ -209,6 +217,7 @@ class _Run:
             segments_per_host=command.found.per_host,
             patience=_retry_policy(command),
             sync=command.found.sync,
+            recorder=recorder,
         )
 
     def _hosts(self, lane_of: Callable[[Task[None]], Hashable] | None = None) -> Hosts[Task[None]]:

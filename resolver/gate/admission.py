@@ -19,6 +19,7 @@ from resolver.gate.pins import Pins
 from resolver.gate.pipeline import Pipelines
 from resolver.gate.pool import Pool
 from resolver.gate.rate import Bucket
+from resolver.gate.tap import Tap
 from resolver.gate.trust import Trust
 from resolver.hosts import NOTHING, Host, Hosts
 from resolver.loops import Loop, running
@@ -88,7 +89,7 @@ def key_of(url: Url, origin: Origin) -> PlaceKey | None:
 class Shared:
     """What the retrievals of one run have in common. `credentials` gives those for a place, and is None where
     there are none; `variables` are what the environment and the caller say of proxies, `logins` who we are to
-    those, `hosts` is what holds for single ones, `bucket` the rate of all."""
+    those, `hosts` is what holds for single ones, `bucket` the rate of all. `taps`: what is said is kept."""
 
     policy: Policy
     limits: Limits
@@ -107,6 +108,7 @@ class Shared:
     places: Places = field(default_factory=Places)
     hosts: Hosts | None = None
     bucket: Bucket | None = None
+    taps: bool = False
 
 
 class Admission:
@@ -117,7 +119,8 @@ class Admission:
     answer led to this one. With `in_clear` the person was told before that a password goes to this place
     without TLS; `reported_in_clear` says that it happened now. `mask` hides what may not be shown of what
     this retrieval reports, and `shown` is the URL as it may be. `way` is that through a proxy, None where it
-    goes direct. `host` is what holds for the place alone, `limits` those that hold there.
+    goes direct. `host` is what holds for the place alone, `limits` those that hold there. `tap` keeps what is
+    said on its connections, and is set before there are any.
     """
 
     def __init__(
@@ -156,6 +159,7 @@ class Admission:
         self._is_hop = outer is not None
         self._in_clear = in_clear
         self.reported_in_clear = False
+        self.tap: Tap | None = None if outer is None else outer.tap
         self.mask: Mask = mask if mask is not None else Mask() if outer is None else outer.mask
         self.shown = url.shown
         if self.mask.watched:  # a peer led here

@@ -37,6 +37,11 @@ class Connector:
         self._settings: StreamSettings | None = None
         self._for_data = False
         bucket = self._shared.bucket
+        self.stream_type = Stream
+        if self._shared.taps:
+            from resolver.gate.tapped import TappedStream  # few runs keep what is said
+
+            self.stream_type = TappedStream
         #: By which all connections of this URL take their octets.
         self.throttle = None if bucket is None else Throttle(bucket, running())
 
@@ -92,7 +97,7 @@ class Connector:
             sock, address = await attempts.connect(addresses, port)
         except NetworkError as error:
             raise self.settings.contact.judged(error) from error.__cause__
-        stream = Stream(sock, address, self.settings, first=self.first)
+        stream = self.stream_type(sock, address, self.settings, first=self.first)
         try:
             if tls:
                 await stream.handshake()
@@ -192,6 +197,7 @@ class Connector:
             throttle=self.throttle,
             bounds=self.bounds,
             loop=admission.loop,
+            tap=admission.tap,
         )
 
 

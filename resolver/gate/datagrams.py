@@ -21,6 +21,7 @@ from resolver.disk.faults import reason
 from resolver.events import Received, Sent
 from resolver.gate.connecting import family_of
 from resolver.gate.stream_settings import StreamSettings
+from resolver.gate.tap import Link
 from resolver.gate.zones import address_of, socket_address
 
 #: The most a UDP datagram can hold, headers included.
@@ -47,6 +48,12 @@ class Datagrams:
         self._sock = _open_socket(self.addresses)
         self._buffer = bytearray(_LARGEST)
         self._pace = AnswerPace(settings.least)
+        self._tell_tap()
+
+    def _tell_tap(self) -> None:
+        if self._settings.tap is not None:
+            link = Link(self._settings.host, self.peer, self._port, "udp", "query")
+            self._settings.tap.connected(self, link)
 
     @property
     def port(self) -> int:
@@ -83,6 +90,8 @@ class Datagrams:
     def _report_sent(self, packet: Line) -> None:
         if self._settings.report is not None:
             self._settings.report(Sent(self._settings.url, packet.shown))
+        if self._settings.tap is not None:
+            self._settings.tap.sent(self, packet.shown, masked=packet.octets != packet.shown)
 
     async def receive(self, deadline: float) -> Datagram | None:
         since = self._loop.current_time()
@@ -104,6 +113,8 @@ class Datagrams:
     def _came(self, octets: bytes, address: str, port: int) -> Datagram:
         if self._settings.report is not None:
             self._settings.report(Received(self._settings.url, octets))
+        if self._settings.tap is not None:
+            self._settings.tap.received(self, octets)
         return Datagram(octets, canonical(address), port)
 
     def switch_to(self, address: str) -> None:

@@ -92,7 +92,9 @@ class Network:
             logins=Logins(),
             hosts=Hosts(hosts).with_limits(self.policy.bound) if hosts else None,
             bucket=None if rate is None else Bucket(rate),
+            taps=settings.get("recorder") is not None,
         )
+        self.recorder = settings.get("recorder")
         self.limits = self._shared.limits
         self.gateways = self._shared.gateways
 

@@ -90,7 +90,7 @@ class ProxyConnector(Connector):
             sock, address = await attempts.connect(await self.fitting(proxy.host, proxy.port), proxy.port)
         except NetworkError as error:
             raise self.settings.contact.judged(error) from error.__cause__
-        stream = Stream(sock, address, self._settings_there, first=self.first)
+        stream = self.stream_type(sock, address, self._settings_there, first=self.first)
         if proxy.secured:
             await self._veil(stream)
         return stream

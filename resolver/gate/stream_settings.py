@@ -13,6 +13,7 @@ from resolver.events import Event, OnEvent
 from resolver.gate.contact import Contact
 from resolver.gate.mask import Mask
 from resolver.gate.rate import Throttle
+from resolver.gate.tap import Tap
 from resolver.gate.trust import Trust
 from resolver.loops import Loop, running
 
@@ -57,7 +58,8 @@ class StreamSettings:
     `check_certificate` is awaited with what the peer showed where no authority vouches for it, before
     anything is said inside TLS; None where one has to. `least` octets a second are to come of an answer that
     has begun. `mask` is told of the secrets that go out, and `contact` of what comes; `throttle` says when
-    more may be taken, and `bounds` how long may be waited besides, None where nobody minds."""
+    more may be taken, and `bounds` how long may be waited besides, None where nobody minds. `tap` keeps what
+    is said and what comes, where there is one."""
 
     url: str
     host: str
@@ -76,6 +78,7 @@ class StreamSettings:
     loop: Loop = field(default_factory=running)
     throttle: Throttle | None = None
     bounds: Bounds | None = None
+    tap: Tap | None = None
 
     @property
     def context(self) -> ssl.SSLContext:

@@ -22,6 +22,7 @@ from resolver.gate.mask import Mask
 from resolver.gate.pipeline import Pipeline, Slot
 from resolver.gate.rate import Throttle
 from resolver.gate.stream import Stream
+from resolver.gate.tap import Tap
 from resolver.gate.timer import Timer
 from resolver.loops import running
 from resolver.policy import check_data_port
@@ -65,6 +66,10 @@ class UrlGate:
         import secrets  # few dialogues leave anything to chance
 
         return secrets.token_bytes(count)
+
+    def tap(self, tap: Tap) -> None:
+        """It keeps what is said from now on, before there is a connection."""
+        self._admission.tap = tap
 
     @property
     def reported_in_clear(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from protocols.contract import Alternative, Finding, Limits, Moved, Reply, Url
 from protocols.conversation import hold
@@ -33,6 +33,9 @@ from resolver.retrieval.hops import next_request
 from resolver.retrieval.limits import LimitedBody, Most, located
 from resolver.retrieval.streaming import StreamingResponse
 from resolver.tracebacks import outermost
+
+if TYPE_CHECKING:
+    from resolver.retrieval.recorded import Recording
 
 #: What no other way could mend: a limit of the caller's, this machine, octets that have begun to come.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
@@ -97,6 +100,11 @@ class Retrieval:
         self._hide = self._mask.hide_in_text
         self._most = most
         self._opened: AbstractAsyncContextManager[Reply] | None = None
+        self._recording: Recording | None = None
+        if network.recorder is not None:
+            from resolver.retrieval.recorded import Recording  # few runs keep what is said
+
+            self._recording = Recording(network.recorder, self._mask, attempt)
         self._body: LimitedBody | None = None
 
     async def __aenter__(self) -> StreamingResponse:
@@ -125,11 +133,16 @@ class Retrieval:
                 else:
                     url_gate, reply = await self._open_here(alternative, clock)
                 if reply.moved is None:
+                    if self._recording is not None and reply.failure and not request.options.refusals:
+                        with clock.bound():
+                            await self._recording.refuse(reply, reply.failure, self._limits.body)
                     return await self._bounded(url_gate, reply, clock)
                 await self._close()
+                self._end_record(None)
                 self._branch(reply.moved, url_gate)
                 alternative = self._try_next()
             except ResolveError as error:
+                self._end_record(error, clock)
                 alternative = self._fall_back(self._located(error, request, earlier))
 
     async def _open_here(
@@ -137,7 +150,8 @@ class Retrieval:
     ) -> tuple[UrlGate, Reply]:
         """What else there is at the place where the alternatives were named."""
         url_gate = self._points[-1].url_gate
-        return url_gate, await self._enter(hold(dialogue(), url_gate), clock, url_gate.limits)
+        opened = hold(self._recorded(url_gate, dialogue()), url_gate)
+        return url_gate, await self._enter(opened, clock, url_gate.limits)
 
     async def _open_request(self, clock: Clock) -> tuple[UrlGate, Reply]:
         request = self._request
@@ -152,11 +166,21 @@ class Retrieval:
             raise no_handler(request.url)
         reported = self._warn(url_gate, 0) if url_gate.findings else 0
         dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
-        opened = hold(cast("Dialogue[object]", dialogue), url_gate)
+        opened = hold(self._recorded(url_gate, cast("Dialogue[object]", dialogue)), url_gate)
         reply = await self._enter(opened, clock, url_gate.limits)
         if url_gate.findings:
             self._warn(url_gate, reported)
         return url_gate, reply
+
+    def _recorded(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
+        """The dialogue, of which all is kept where somebody wants that."""
+        if self._recording is None:
+            return dialogue
+        return self._recording.begin(self._request, url_gate, self._earlier, dialogue)
+
+    def _end_record(self, error: BaseException | None, clock: Clock | None = None) -> None:
+        if self._recording is not None:
+            self._recording.end(error, late=clock is not None and clock.is_over)
 
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
         """As far as the reply. Who wants a least rate of a body also wants it to begin: a peer that says
@@ -182,6 +206,8 @@ class Retrieval:
         limits, options = self._limits, request.options
         if request is not self._requested:
             limits = self._network.limits_of(request.url)
+        if self._recording is not None:
+            options = self._recording.options(options)
         most = self._most(limits)
         admission = self._network.judged(
             request.url,
@@ -258,6 +284,8 @@ class Retrieval:
             raise LimitExceeded(
                 "body", f"{reply.size} octets are announced, the limit is {most} (--max-size)"
             )
+        if self._recording is not None:
+            reply = self._recording.body_of(reply)
         url = self._shown if self._earlier else self._request.url.shown
         reply.findings[:0] = self._failures
         report = None if self._listener is None else self._progress(reply, url)
@@ -314,6 +342,7 @@ class Retrieval:
         except ResolveError as failure:
             raise outermost(located(failure, self._shown, self._hide)) from failure.__cause__
         finally:
+            self._end_record(error, self._clock)
             if self._listener is not None:
                 failed = error if isinstance(error, Exception) else None
                 self._listener(Finished(self._requested.url.shown, failed, transfer=self._requested.transfer))

@@ -34,10 +34,10 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         loops
         clock codings events hosts http2 iri public_suffix registry settings terminal tracebacks version
         extraction portal prompts screen trace url
-        gateways log reference warc
+        gateways log reference
         policy
         batch disk environment news_server tunnels
-        cookies gate ledger plan
+        cookies gate ledger plan warc
         retrieval
         http_transport lists once representation tree
         blocking

@@ -1,0 +1,41 @@
+"""The archive of a run (`--warc`): made, or gone on with, before anything is fetched; closed at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from protocols.errors import NotConfigured
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.url import redact
+
+if TYPE_CHECKING:
+    from resolver.warc.recorder import Recorder
+
+
+@contextmanager
+def recorder_of(command: Command) -> Iterator[Recorder | None]:
+    """None where nothing is kept. Raises `LocalError`, and `NotConfigured` without the extra."""
+    path = command.found.warc
+    if path is None:
+        yield None
+        return
+    try:
+        from resolver.warc.recorder import Recorder  # few keep what is said, and it is an extra
+    except ImportError as error:
+        raise NotConfigured("--warc needs an extra: pip install 'url-resolver[warc]'") from error
+    with Recorder(path, policy=command.found.policy, command=_words(command)) as recorder:
+        if recorder.cut and not command.quiet:
+            streams.complain(f"{path}: {recorder.cut} octets of a run that was cut off were taken away")
+        yield recorder
+
+
+def _words(command: Command) -> str:
+    """What the run was told to do, without what may be secret: the verb and the URLs."""
+    urls = [redact(url) for url in command.urls]
+    lists = [f"-i {redact(each)}" for each in command.lists]
+    recursive = ["-r"] if command.walks else []
+    words = ["resolve", command.verb, *recursive, "--warc", command.found.warc, *lists, *urls]
+    return " ".join(word.replace("\r", " ").replace("\n", " ") for word in words)

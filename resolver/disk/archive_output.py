@@ -1,0 +1,79 @@
+"""An archive that is written: made or gone on with, held against another writer, only ever longer, but for
+what a run that was cut off left behind its last whole record."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from protocols.errors import LocalError
+from resolver.disk.archive_file import ArchiveFile
+from resolver.disk.faults import writing_fault
+from resolver.disk.lock import lock
+
+
+class ArchiveOutput:
+    """Raises `LocalError`. `size` is how long it is."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        try:
+            self._fd = os.open(path, flags, 0o666)
+        except OSError as error:
+            raise writing_fault(error, path) from error
+        try:
+            found = os.fstat(self._fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise LocalError(f"{path!r} is no regular file, and an archive is one")
+            if not lock(self._fd):
+                raise LocalError(f"the archive {path!r} is locked: another run is at work with it")
+        except OSError as error:
+            os.close(self._fd)
+            raise writing_fault(error, path) from error
+        except LocalError:
+            os.close(self._fd)
+            raise
+        self.size = os.lseek(self._fd, 0, os.SEEK_END)
+        self._held = bytearray()
+
+    @property
+    def source(self) -> ArchiveFile:
+        """To read what is there."""
+        return ArchiveFile(self.path, self._fd)
+
+    def cut(self, size: int) -> None:
+        """It ends there."""
+        try:
+            os.ftruncate(self._fd, size)
+            os.lseek(self._fd, size, os.SEEK_SET)
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
+        self.size = size
+
+    def write(self, octets: bytes) -> None:
+        """Behind what is there, by the next `flush` at the latest."""
+        self._held += octets
+        if len(self._held) >= 1_048_576:
+            self.flush()
+
+    def flush(self) -> None:
+        """All of it is the system's now."""
+        held, self._held = memoryview(bytes(self._held)), bytearray()
+        try:
+            while held:
+                count = os.write(self._fd, held)
+                self.size, held = self.size + count, held[count:]
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
+
+    def sync(self) -> None:
+        """All of it is on the disk."""
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise writing_fault(error, self.path) from error
+
+    def close(self) -> None:
+        """The lock goes with it."""
+        os.close(self._fd)

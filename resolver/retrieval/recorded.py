@@ -1,0 +1,124 @@
+"""What is kept of a retrieval in an archive: each hop as a capture of its own, body and all."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from protocols.contract import Body, Options, Reply, Sink, Url
+from protocols.errors import ResolveError
+from protocols.step import Dialogue
+from protocols.values import replace
+from resolver.gate import Mask, UrlGate
+from resolver.retrieval.hops import Request
+from resolver.url import build
+from resolver.warc.group import Subject
+
+if TYPE_CHECKING:
+    from resolver.warc.capture import Capture
+    from resolver.warc.recorder import Recorder
+
+#: What no URL may have as it is (RFC 3986 2).
+_NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
+
+
+class Recording:
+    """The captures of one try: at most one at a time is under way."""
+
+    def __init__(self, recorder: Recorder, mask: Mask, attempt: int) -> None:
+        self._recorder = recorder
+        self._mask = mask
+        self._attempt = attempt
+        self._capture: Capture | None = None
+
+    def begin(
+        self, request: Request, url_gate: UrlGate, earlier: tuple[Url, ...], dialogue: Dialogue[object]
+    ) -> Dialogue[object]:
+        """The dialogue, of which all is kept from now on."""
+        row = url_gate.row
+        assert row is not None, "a dialogue is of a scheme"
+        url = request.url
+        via = earlier[-1].shown if earlier else None if request.referrer is None else request.referrer.url
+        subject = Subject(
+            target=target_of(url, has_user=row.userinfo),
+            shown=self._mask.hide_in_text(url.shown),
+            origin=request.origin,
+            attempt=self._attempt,
+            via=None if via is None else self._mask.hide_in_text(via),
+            hop="R" if earlier else "" if via is None else "L",
+            kept_as=row.kept_as,
+            protocol=row.archived_as,
+            wants=request.options.want,
+        )
+        self._capture = self._recorder.begin(subject, self._mask.hide)
+        url_gate.tap(self._capture)
+        return self._capture.watched(dialogue)
+
+    @staticmethod
+    def options(options: Options) -> Options:
+        """What is asked for is asked for so that all of it can be kept as it comes: by nobody else's side, in
+        no frames, and with the body of a refusal."""
+        return replace(options, refusals=True, http2=None, prompt=False)
+
+    def body_of(self, reply: Reply) -> Reply:
+        """The same, with a body of which each octet that is read is kept."""
+        return reply if self._capture is None else reply.with_body(RecordedBody(reply.body, self._capture))
+
+    async def refuse(self, reply: Reply, error: ResolveError, most: int) -> NoReturn:
+        """Raise the error that an answer stands for, when what the peer says to it was kept, too: at most so
+        many octets, and as far as it comes."""
+        count = 0
+        with suppress(ResolveError):
+            async for octets in reply.body:
+                count += len(octets)
+                if count > most:
+                    break
+        raise error
+
+    def end(self, error: BaseException | None, *, late: bool = False) -> None:
+        """The hop is over, and all of it written. Raises `LocalError` where the disk takes no more."""
+        capture, self._capture = self._capture, None
+        if capture is not None:
+            capture.end(error, late=late)
+
+
+def target_of(url: Url, *, has_user: bool) -> str:
+    """The URL as records have it: whose, but not who, and never a password."""
+    absent: dict[str, Any] = {
+        name: None
+        for name in ("password", "fragment", "zone", *(() if has_user else ("user",)))
+        if getattr(url, name, None) is not None
+    }
+    return _NEVER.sub(_escaped, build(replace(url, **absent)) if absent else url.text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(f"%{octet:02X}" for octet in found[0].encode("utf-8", "surrogateescape"))
+
+
+class RecordedBody:
+    """A body of which each octet is kept as it is read; it is never moved past that in bulk."""
+
+    def __init__(self, body: Body, capture: Capture) -> None:
+        self._body = body
+        self._capture = capture
+
+    def __aiter__(self) -> RecordedBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            octets = await anext(self._body)
+        except StopAsyncIteration:
+            self._capture.body_ended()
+            raise
+        self._capture.given(octets)
+        return octets
+
+    async def drain(self, sink: Sink) -> int:
+        count = 0
+        async for octets in self:
+            sink.write(octets)
+            count += len(octets)
+        return count

@@ -1,0 +1,123 @@
+"""One request and its answer in http, as they were on the wire: two records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator
+from hashlib import sha1, sha256
+
+from protocols.location import JsonValue
+from protocols.values import NamedTuple
+from resolver.warc.group import Object
+from resolver.warc.keeper import Kept
+from resolver.warc.message import MOST_HEAD, Answer, Unchunked, find_answer, mask_answer, masked_fields
+from resolver.warc.writing import Block, digest_text
+
+_REQUEST = re.compile(rb"[A-Z]+ [^\r\n]* HTTP/1\.[01]\r\n")
+RESPONSE = "application/http;msgtype=response"
+
+
+def is_request(octets: bytes) -> bool:
+    """Does one begin with these octets, other than one for a tunnel?"""
+    return _REQUEST.match(octets) is not None and not octets.startswith(b"CONNECT ")
+
+
+class Facts(NamedTuple):
+    """What an exchange comes to. `said` are octets that are in no record; `body` the members of its event."""
+
+    object: Object | None
+    request: Block | None
+    is_head: bool
+    is_whole: bool
+    version: str | None
+    said: list[tuple[str, bytes]]
+    body: dict[str, JsonValue]
+    masked: list[str]
+    expected: int | None
+
+
+class Exchange:
+    """What was asked on a connection; what came is in `came`."""
+
+    def __init__(self, way: Hashable, spool: Callable[[], Kept], came: Kept) -> None:
+        self.way = way
+        self.asked = spool()
+        self._came = came
+
+    def close(self) -> None:
+        self.asked.close()
+
+    def finished(self, hide: Callable[[bytes], bytes], *, is_whole: bool) -> Facts:
+        """The records; `is_whole` says of an answer that does not tell its length that all of it came."""
+        request = self.asked.first(MOST_HEAD)
+        is_head = request.startswith(b"HEAD ")
+        masked = [f"request:{name}" for name in masked_fields(request)]
+        answer = find_answer(self._came.first(MOST_HEAD))
+        said: list[tuple[str, bytes]] = []
+        if answer is None:
+            octets = self._came.first(MOST_HEAD)
+            said = [("send", request), *([("receive", octets)] if octets else [])]
+            return Facts(None, None, is_head, False, None, said, {}, masked, None)
+        secretly = any("auth" in name or "cookie" in name for name in masked)
+        head, names = mask_answer(answer.head, asked_secretly=bool(secretly or masked), hide=hide)
+        masked += [f"response:{name}" for name in names]
+        if answer.interim:
+            said.append(("receive", self._came.first(answer.interim)))
+        if is_head:
+            said = [("send", request), *said, ("receive", head)]
+            return Facts(None, None, True, True, answer.version, said, {}, masked, None)
+        kept, whole, expected = self._object(answer, head, is_whole=is_whole)
+        body: dict[str, JsonValue] = {
+            "count": kept.block.size - len(head),
+            "block": [len(head), kept.block.size],
+            "framing": "chunks" if answer.coded else "none" if answer.length is None else "length",
+            "ended": "reset" if not whole else "terminator" if answer.coded else "length",
+        }
+        if whole and not answer.coded and answer.length is None:
+            body["ended"] = "close"
+        asked = Block(self.asked.size, self.asked.pieces)
+        return Facts(kept, asked, False, whole, answer.version, said, body, masked, expected)
+
+    def _object(self, answer: Answer, head: bytes, *, is_whole: bool) -> tuple[Object, bool, int | None]:
+        begin = answer.interim + len(answer.head)
+        size = self._came.size - begin
+        length = answer.length
+        if length is not None:
+            size = min(size, length)  # what comes behind its end is none of it
+        raw, payload, octets, unchunked = sha1(usedforsecurity=False), sha256(), 0, None
+        if answer.coded:
+            unchunked = Unchunked(answer.head)
+        for piece in _first(self._came.pieces(begin), size):
+            raw.update(piece)
+            made = piece if unchunked is None else unchunked.take(piece)
+            payload.update(made)
+            octets += len(made)
+        whole = is_whole if length is None else size >= length
+        if unchunked is not None:
+            whole = unchunked.is_whole
+
+        def pieces() -> Iterator[bytes]:
+            yield head
+            yield from _first(self._came.pieces(begin), size)
+
+        kept = Object(
+            type="response",
+            content_type=RESPONSE,
+            block=Block(len(head) + size, pieces),
+            head=head,
+            payload_digest=None if answer.coded else digest_text(raw.digest()),
+            sha256=payload.hexdigest(),
+            size=octets,
+            truncated=None,
+            status=answer.status,
+            media_type=answer.media_type,
+        )
+        return kept, whole, None if whole else length
+
+
+def _first(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for piece in pieces:
+        if size <= 0:
+            return
+        yield piece[:size]
+        size -= len(piece)

@@ -1,0 +1,134 @@
+"""Requests and answers of http as archives have them: the octets of the wire, without what is secret.
+
+Fields are never left out, and nothing of them is changed but the values of those that are secret, or that
+have a password in a URL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import h11
+
+from protocols.values import NamedTuple
+
+#: Octets of heads that are looked at, interim ones and all.
+MOST_HEAD = 262_144
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1[0-9][0-9](?![0-9])")
+_STATUS = re.compile(rb"HTTP/(1\.[01]) ([0-9]{3})(?:[ \r\n]|\Z)")
+_LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
+_CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+_TYPE = re.compile(rb"\r?\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
+#: Its name, what is behind the colon, and the lines that it is folded into.
+_FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
+_MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
+_IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]*://[^\s/?#:@]*:)[^\s/?#@]*@")
+_HIDDEN = b"****"
+#: What gives us a secret, or proves one.
+_GIVEN = frozenset({b"set-cookie", b"set-cookie2", b"authentication-info"})
+_BODILESS = frozenset({204, 304})
+
+
+class Answer(NamedTuple):
+    """Where the heads of an answer are in what came: octets of interim ones, and those of its own."""
+
+    interim: int
+    head: bytes
+
+    @property
+    def status(self) -> int | None:
+        found = _STATUS.match(self.head)
+        return None if found is None else int(found[2])
+
+    @property
+    def version(self) -> str | None:
+        """As archives call it."""
+        found = _STATUS.match(self.head)
+        return None if found is None else f"http/{found[1].decode('ascii')}"
+
+    @property
+    def coded(self) -> bool:
+        """Does its body come in a transfer coding?"""
+        return _CODED.search(self.head) is not None
+
+    @property
+    def length(self) -> int | None:
+        """Octets of its body, where it says so."""
+        if self.status in _BODILESS:
+            return 0
+        found = None if self.coded else _LENGTH.search(self.head)
+        return None if found is None else int(found[1])
+
+    @property
+    def media_type(self) -> str | None:
+        found = _TYPE.search(self.head)
+        return None if found is None else found[1].decode("latin-1").strip().lower() or None
+
+
+def find_answer(octets: bytes) -> Answer | None:
+    """In the first octets that came; None where there is no whole head."""
+    begin = 0
+    while (end := _HEAD_END.search(octets, begin)) is not None:
+        if not _INTERIM.match(octets, begin):
+            return Answer(begin, octets[begin : end.end()])
+        begin = end.end()
+    return None
+
+
+def masked_fields(request: bytes) -> list[str]:
+    """Names of fields whose values are not shown in a request, in lower case."""
+    head = request.partition(b"\r\n\r\n")[0]
+    return [found[1].decode("latin-1").lower() for found in _MASKED.finditer(head)]
+
+
+def mask_answer(
+    head: bytes, *, asked_secretly: bool, hide: Callable[[bytes], bytes]
+) -> tuple[bytes, list[str]]:
+    """The head without secrets, and the names of the fields that are masked."""
+    names: list[str] = []
+
+    def masked(found: re.Match[bytes]) -> bytes:
+        name, value = found[1].lower(), found[3]
+        if asked_secretly and name in _GIVEN:
+            shown = _HIDDEN
+        else:
+            shown = hide(_IN_URL.sub(rb"\1" + _HIDDEN + b"@", value))
+        if shown != value:
+            names.append(name.decode("latin-1"))
+        return found[1] + found[2] + shown
+
+    first, end, fields = head.partition(b"\n")
+    return first + end + _FIELD.sub(masked, fields), names
+
+
+class Unchunked:
+    """A body without its transfer coding, as far as it is one."""
+
+    def __init__(self, head: bytes) -> None:
+        self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD)
+        self._machine.send(h11.Request(method="GET", target="/", headers=[("Host", "archive.invalid")]))
+        self._machine.send(h11.EndOfMessage())
+        self.is_whole = self._is_over = False
+        self.take(head)
+
+    def take(self, octets: bytes) -> bytes:
+        """What these make; nothing behind its end, or where it is none."""
+        made: list[bytes] = []
+        while not self._is_over:
+            try:
+                self._machine.receive_data(octets)
+                octets = b""
+                while isinstance(
+                    event := self._machine.next_event(), h11.Data | h11.Response | h11.InformationalResponse
+                ):
+                    if isinstance(event, h11.Data):
+                        made.append(bytes(event.data))
+            except h11.RemoteProtocolError:
+                self._is_over = True
+                break
+            self.is_whole = self._is_over = isinstance(event, h11.EndOfMessage)
+            break
+        return b"".join(made)

@@ -1,0 +1,210 @@
+"""`--warc FILE`: what is fetched is kept as archives keep it, with what was said for it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from resolver.warc.head import Head
+from resolver.warc.records import Record, read_records
+from tests.cli.command import resolve
+from tests.hang import HANG
+from tests.resolver.warc.archives import Kept, Octets
+
+
+class Found(NamedTuple):
+    """One record as it was read by our own reader."""
+
+    head: Head
+    block: bytes
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The dialogue in a metadata record."""
+        lines = [line for line in self.block.decode().split("\r\n") if line.startswith("dialogue: ")]
+        return [json.loads(line.partition(" ")[2]) for line in lines]
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        return [each for each in self.events if each["event"] == event]
+
+
+def records(path: Path) -> list[Found]:
+    found = []
+    for each in read_records(Octets(path.read_bytes()), Kept):
+        assert isinstance(each, Record), each
+        assert not each.shares
+        found.append(Found(each.head, bytes(each.reader.block)))
+    return found
+
+
+def check(path: Path) -> None:
+    """By two programs: ours, which knows more, and the one that everybody has."""
+    ours = resolve("warc", "check", str(path))
+    assert (ours.status, ours.out) == (0, b""), ours.out
+    theirs = [sys.executable, "-m", "warcio.cli", "check", "-v", str(path)]
+    done = subprocess.run(theirs, capture_output=True, text=True, timeout=HANG, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "no digest to check" not in done.stdout.replace("payload digest: no digest", "")
+
+
+def kept(at: dict[str, str], folder: Path, *words: str, status: int = 0) -> list[Found]:
+    done = resolve(words[0], "-q", "--warc", "a.warc.gz", *(word.format_map(at) for word in words[1:]))
+    assert done.status == status, done.told
+    check(folder / "a.warc.gz")
+    return records(folder / "a.warc.gz")
+
+
+def test_an_exchange_of_http_is_kept_octet_for_octet(at: dict[str, str], folder: Path) -> None:
+    info, response, request, metadata = kept(at, folder, "cat", "{http}/about.txt")
+    assert info.head.type == "warcinfo"
+    assert b"software: url-resolver/" in info.block
+    assert (response.head.type, request.head.type, metadata.head.type) == ("response", "request", "metadata")
+    assert response.block.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert response.block.partition(b"\r\n\r\n")[2] == b"A text of two lines.\nThe second one.\n"
+    assert request.block.startswith(b"GET /about.txt HTTP/1.1\r\nHost: 127.0.0.1")
+    assert response.head.target == f"{at['http']}/about.txt"
+    assert response.head.first("WARC-IP-Address") == "127.0.0.1"
+    assert response.head.first("WARC-Protocol") == "http/1.1"
+    for each in (request, metadata):
+        assert each.head.first("WARC-Concurrent-To") == response.head.id
+        assert each.head.first("WARC-Date") == response.head.first("WARC-Date")
+    assert all(each.head.first("WARC-Warcinfo-ID") == info.head.id for each in (response, request, metadata))
+    begin, *_, end = metadata.events
+    assert (begin["event"], begin["format"], begin["t"]) == ("begin", 1, 0)
+    assert (end["event"], end["outcome"], end["status"], end["size"]) == ("end", "done", 200, 37)
+    (body,) = metadata.of("body")
+    assert body["block"] == [len(response.block) - 37, len(response.block)]
+    assert not metadata.of("send") + metadata.of("receive")
+
+
+def test_each_hop_is_kept_and_says_what_led_to_it(at: dict[str, str], folder: Path) -> None:
+    found = kept(at, folder, "cat", "{http}/moved")
+    hops = [each for each in found if each.head.type == "response"]
+    assert [each.block[9:12] for each in hops] == [b"302", b"200"]
+    last = found[-1].block.split(b"\r\n")
+    assert last[:2] == [f"via: {at['http']}/moved".encode(), b"hopsFromSeed: R"]
+
+
+def test_what_is_said_to_a_refusal_is_kept(at: dict[str, str], folder: Path) -> None:
+    found = kept(at, folder, "cat", "{http}/none", status=8)
+    assert found[1].block.startswith(b"HTTP/1.1 404 ")
+    assert found[1].block.partition(b"\r\n\r\n")[2]
+    assert found[3].events[-1]["status"] == 404
+
+
+def test_chunks_and_codings_stay(at: dict[str, str], folder: Path) -> None:
+    found = kept(at, folder, "cat", "{http}/gzip")
+    assert gzip.decompress(found[1].block.partition(b"\r\n\r\n")[2])
+    assert found[1].head.first("WARC-Payload-Digest") is not None
+
+
+def test_a_menu_of_gopher_is_its_lines(at: dict[str, str], folder: Path) -> None:
+    _info, resource, metadata = kept(at, folder, "cat", "{gopher}/1/sub")
+    assert resource.head.media_type == "application/gopher-menu"
+    assert b"\t" in resource.block
+    assert not resource.block.endswith(b"\r\n.\r\n")
+    (body,) = metadata.of("body")
+    assert body["block"] == [0, len(resource.block)]
+    assert [each["octets"] for each in metadata.of("send")] == ["/sub\r\n"]
+    assert not metadata.of("receive")
+
+
+@pytest.mark.parametrize(
+    ("url", "media_type"),
+    [
+        ("{ftp}/pub/a.txt", "text/plain"),
+        ("{ftp}/pub/a.txt;type=a", "text/plain"),
+        ("{ftp}/pub/", "text/x-ftp-nlst"),
+        ("{gopher}/00/about", "text/plain"),
+        ("{nntp}/comp.misc/1235", "message/rfc822"),
+        ("{file}/about.txt", "text/plain"),
+    ],
+)
+def test_an_object_is_kept_and_what_was_said_for_it(
+    url: str, media_type: str, at: dict[str, str], folder: Path
+) -> None:
+    _info, resource, metadata = kept(at, folder, "cat", url)
+    assert (resource.head.type, resource.head.media_type) == ("resource", media_type)
+    assert resource.block
+    assert metadata.events[-1]["outcome"] == "done"
+    assert metadata.events[-1]["size"] == len(resource.block)
+
+
+def test_of_a_refusal_there_is_what_was_said(at: dict[str, str], folder: Path) -> None:
+    _info, metadata = kept(at, folder, "cat", "{ftp}/pub/none", status=8)
+    end = metadata.events[-1]
+    assert (end["outcome"], end["error"]["code"], end["error"]["reply"]) == ("failed", "NotFound", "550")
+
+
+def test_of_facts_there_is_no_object(at: dict[str, str], folder: Path) -> None:
+    _info, metadata = kept(at, folder, "info", "{http}/about.txt")
+    assert metadata.events[-1]["outcome"] == "info"
+    assert [each["octets"][:5] for each in metadata.of("send")] == ["HEAD "]
+    assert len(metadata.of("receive")) == 1
+
+
+def test_no_password_is_kept(at: dict[str, str], folder: Path) -> None:
+    member = at["ftp"].replace("//", "//alice:wonderland@", 1)
+    site = at["http"].replace("//", "//alice:wonderland@", 1)
+    words = ["cat", "-q", "--warc", "a.warc", "--allow-password", "-H", "X-Token: wonderland-too"]
+    resolve(*words, f"{member}/pub/a.txt", f"{site}/about.txt", f"{at['ftp']}/pub/a.txt")
+    octets = (folder / "a.warc").read_bytes()
+    assert b"wonderland" not in octets
+    assert b"YWxpY2U6d29uZGVybGFuZA" not in octets  # the same in base64
+    assert b"anonymous@" not in octets
+    assert b"PASS ****" in octets
+    check(folder / "a.warc")
+
+
+def test_a_short_answer_says_why(at: dict[str, str], folder: Path) -> None:
+    found = kept(at, folder, "cat", "--tries", "1", "{short}/", status=10)
+    assert found[1].head.first("WARC-Truncated") == "disconnect"
+    assert found[1].block.endswith(b"\r\n\r\nabc")
+    assert (found[3].events[-1]["outcome"], found[3].events[-1]["expected"]) == ("truncated", 10)
+
+
+def test_another_run_goes_on_behind_the_last_whole_record(at: dict[str, str], folder: Path) -> None:
+    first = kept(at, folder, "cat", "{http}/about.txt")
+    path = folder / "a.warc.gz"
+    octets = path.read_bytes()
+    path.write_bytes(octets[:-9])
+    words = ["cat", "--warc", "a.warc.gz", f"{at['http']}/about.txt"]
+    done = resolve(*words)
+    assert "octets of a run that was cut off" in done.told
+    again = records(path)
+    assert [each.head.id for each in again[:3]] == [each.head.id for each in first[:3]]
+    types = [each.head.type for each in again]
+    assert types == ["warcinfo", "response", "request", "warcinfo", "response", "request", "metadata"]
+    check(path)
+
+
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
+def test_what_another_program_began_is_left_alone(name: str, at: dict[str, str], folder: Path) -> None:
+    (folder / name).write_bytes(b"what a person wrote\n")
+    assert resolve("cat", "--warc", name, f"{at['http']}/about.txt").status == 3
+    assert (folder / name).read_bytes() == b"what a person wrote\n"
+
+
+def test_damage_is_not_taken_for_a_cut(at: dict[str, str], folder: Path) -> None:
+    kept(at, folder, "cat", "{http}/about.txt")
+    path = folder / "a.warc.gz"
+    octets = bytearray(path.read_bytes())
+    octets[40] ^= 0xFF
+    path.write_bytes(octets)
+    done = resolve("cat", "--warc", "a.warc.gz", f"{at['http']}/about.txt")
+    assert done.status == 3
+    assert "resolve warc check" in done.told
+    assert path.read_bytes() == octets
+
+
+def test_a_name_says_whether_it_is_packed(at: dict[str, str], folder: Path) -> None:
+    assert resolve("cat", "--warc", "a.zip", f"{at['http']}/about.txt").status == 2
+    assert resolve("cat", "-q", "--warc", "a.warc", f"{at['http']}/about.txt").status == 0
+    assert (folder / "a.warc").read_bytes().startswith(b"WARC/1.1\r\n")
+    check(folder / "a.warc")
