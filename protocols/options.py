@@ -204,7 +204,8 @@ class Options:
     `memory` is what dialogues of one run have in common, each key bounded by who made it.
 
     `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
-    them, None for what the scheme thinks fit. `login_in_clear` lets a news password go to another machine
+    them, None for what the scheme thinks fit; `before` bounds the numbers of a group's: only lower ones are.
+    `login_in_clear` lets a news password go to another machine
     without TLS, which else is not done: what a caller says with `--tls never`. `keep` says that further
     retrievals will follow: FTP then asks where it is, to find the way back for the next one.
 
@@ -251,6 +252,7 @@ class Options:
     clock: Callable[[], datetime] | None = field(default=None, repr=False)
     memory: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
     entries: int | None = None
+    before: int | None = None
     login_in_clear: bool = False
     keep: bool = False
     raw: bool = False

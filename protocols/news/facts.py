@@ -16,21 +16,27 @@ _LISTING = "text/plain"
 
 
 class Listed(NamedTuple):
-    """What of a group is listed: `first` is the lowest number."""
+    """What of a group is listed: `first` is the lowest number, `last` the highest."""
 
     selected: Selected
     first: int
+    last: int
+
+    @property
+    def is_empty(self) -> bool:
+        return self.selected.is_empty or self.last < self.first
 
     @property
     def is_cut(self) -> bool:
-        """Are there articles that are not listed?"""
-        return not self.selected.is_empty and self.first > self.selected.low
+        """Are there older articles that are not listed?"""
+        return not self.is_empty and self.first > self.selected.low
 
 
-def newest(selected: Selected, most: int) -> Listed:
-    """The newest `most` numbers, or all for 0."""
-    everything = not most or selected.high - selected.low + 1 <= most
-    return Listed(selected, selected.low if everything else selected.high - most + 1)
+def newest(selected: Selected, most: int, before: int | None = None) -> Listed:
+    """The newest `most` numbers, or all for 0, of those lower than `before`."""
+    last = selected.high if before is None else min(selected.high, before - 1)
+    everything = not most or last - selected.low + 1 <= most
+    return Listed(selected, selected.low if everything else last - most + 1, last)
 
 
 def of_article(url: NewsUrl | NntpUrl, head: Head, message_id: bytes | None) -> Reply:
@@ -65,7 +71,7 @@ def of_group(url: NewsUrl | NntpUrl, listed: Listed, limits: Limits) -> Reply:
     findings: list[Finding] = []
     if listed.is_cut:
         detail = (
-            f"only the newest: numbers {listed.first} to {selected.high}, and the group begins at"
+            f"only the newest: numbers {listed.first} to {listed.last}, and the group begins at"
             f" {selected.low} (--entries 0 lists all)"
         )
         findings.append(Finding("nntp:cut", "warn", detail))
@@ -77,7 +83,7 @@ def of_group(url: NewsUrl | NntpUrl, listed: Listed, limits: Limits) -> Reply:
             "count": selected.count,
             "low": selected.low,
             "high": selected.high,
-            "first": None if selected.is_empty else listed.first,
+            "first": None if listed.is_empty else listed.first,
             "cut": listed.is_cut,
         },
         listing=OverviewReader(group, article_urls(url), limits.line, findings),

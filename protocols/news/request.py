@@ -59,8 +59,8 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
         return partial(_count_groups, url, limits) if facts else partial(_list_groups, url, limits, block)
     most = ENTRIES if options.entries is None else options.entries
     if facts:
-        return partial(_select, url, most, limits)
-    return partial(_list_articles, url, most, limits, block)
+        return partial(_select, url, most, options.before, limits)
+    return partial(_list_articles, url, most, options.before, limits, block)
 
 
 def _need(session: Session, ideal: Response) -> Dialogue[Response]:
@@ -126,31 +126,38 @@ def _hear_selected(session: Session, group: bytes) -> Dialogue[Selected]:
 # -- the articles of a group
 
 
-def _select(url: NewsUrl | NntpUrl, most: int, limits: Limits, session: Session) -> Dialogue[Found]:
+def _select(
+    url: NewsUrl | NntpUrl, most: int, before: int | None, limits: Limits, session: Session
+) -> Dialogue[Found]:
     group = url.group or b""
     yield from session.say_last(Command(Verb.GROUP, group))
-    listed = newest((yield from _hear_selected(session, group)), most)
+    listed = newest((yield from _hear_selected(session, group)), most, before)
     return Found(of_group(url, listed, limits))
 
 
 def _list_articles(
-    url: NewsUrl | NntpUrl, most: int, limits: Limits, block: type[Block], session: Session
+    url: NewsUrl | NntpUrl,
+    most: int,
+    before: int | None,
+    limits: Limits,
+    block: type[Block],
+    session: Session,
 ) -> Dialogue[Found]:
     group = url.group or b""
     yield from session.say(Command(Verb.GROUP, group))
-    listed = newest((yield from _hear_selected(session, group)), most)
+    listed = newest((yield from _hear_selected(session, group)), most, before)
     reply = of_group(url, listed, limits)
-    if listed.selected.is_empty:
+    if listed.is_empty:
         return Found(reply)
     yield Note(
         "the answer tells the numbers, of which the newest are asked for; none: no more is sent;"
         f" {WORTH} or more: CAPABILITIES, and COMPRESS DEFLATE where it is offered;"
         " OVER unknown: XOVER; that too: LISTGROUP, and HEAD for each"
     )
-    if min(listed.selected.count, listed.selected.high - listed.first + 1) >= WORTH:
+    if min(listed.selected.count, listed.last - listed.first + 1) >= WORTH:
         yield from compress(session, url.user)
     while (verb := session.state.overview) is not None:
-        command = Command(verb, encode_range(listed.first, listed.selected.high))
+        command = Command(verb, encode_range(listed.first, listed.last))
         response = yield from session.request(command, Response(224, block=True))
         if response.code in _UNKNOWN:
             session.state.overview = Verb.XOVER if verb is Verb.OVER else None
@@ -186,14 +193,13 @@ def _hear_numbers(session: Session, group: bytes, listed: Listed) -> Dialogue[It
     command = Command(Verb.LISTGROUP, group)
     response = yield from session.request(command, Response(211, block=True))
     if response.block:
-        most = listed.selected.high - listed.first + 1
-        reader = read_numbers(listed.first, most, session.state.limits.line)
+        reader = read_numbers(listed.first, listed.last, session.state.limits.line)
         nothing: Iterable[int] = ()
         return iter((yield from hear(reader, "the numbers of the articles", nothing)))
     check_precondition(session, command, response)
     if response.code not in _UNKNOWN:
         raise refusal(command, response)
-    return iter(range(listed.first, listed.selected.high + 1))
+    return iter(range(listed.first, listed.last + 1))
 
 
 def _give_heads(session: Session, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
@@ -234,19 +240,19 @@ def _hear_head(session: Session, number: int) -> Dialogue[bytes]:
     return b""
 
 
-def read_numbers(first: int, most: int, line_limit: int) -> Reader[Iterable[int]]:
-    """A reader for the block of LISTGROUP: the last `most` of the numbers from `first` on, ascending. Old
+def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]]:
+    """A reader for the block of LISTGROUP: the numbers from `first` to `last`, the latest, ascending. Old
     servers ignore a range, so none is asked for. Raises `LimitExceeded` (lines) above 64 MiB."""
 
     def reader(buffer: Buffer) -> Generator[None, None, Iterable[int]]:
         block, lines = Block(), Lines(line_limit)
-        last: deque[int] = deque(maxlen=most)
+        found: deque[int] = deque(maxlen=last - first + 1)
         while not block.ended:
             content = yield from block.read(buffer)
-            last.extend(number for number in _numbers(lines.feed(content)) if number >= first)
+            found.extend(number for number in _numbers(lines.feed(content)) if first <= number <= last)
             if block.received > SKIP_LIMIT:
                 raise LimitExceeded("lines", f"a list of numbers is longer than {SKIP_LIMIT} octets")
-        return sorted(set(last))
+        return sorted(set(found))
 
     return reader
 

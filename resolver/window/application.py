@@ -161,14 +161,17 @@ class Window:
 
     async def _fetched(self, request: Request, text: str, from_id: str, way: Way) -> Answer:
         asked = query_of(request)
-        kept = self._session.listings.find((text, way)) if _ANOTHER_PAGE & asked.keys() else None
+        before = read_query(asked.items()).before
+        key = text, way, before
+        kept = self._session.listings.find(key) if _ANOTHER_PAGE & asked.keys() else None
         if kept is not None:
             return self._told(request, kept, text, from_id, way)
-        found = await while_wanted(request.receive, partial(self._reading.fetch, text, way))
+        work = partial(self._reading.fetch, text, way, before)
+        found = await while_wanted(request.receive, work)
         if found is None:
             return Answer(status_code=408)  # nobody reads it
         if isinstance(found.reply, Response) and found.reply.entries is not None:
-            self._session.listings.keep((text, way), found.reply)
+            self._session.listings.keep(key, found.reply)
         said = self._said.panel(found.exchange, planned(self._reading.plan(text, way)))
         return self._told(request, found.reply, text, from_id, way, said)
 

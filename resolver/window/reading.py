@@ -12,7 +12,8 @@ import trio
 from protocols.contract import Entry
 from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import Referrer, Url
-from protocols.values import NamedTuple
+from protocols.options import Options
+from protocols.values import NamedTuple, replace
 from resolver.environment import proxies_here
 from resolver.news_server import find_setting
 from resolver.plan import Plan, explain
@@ -107,16 +108,26 @@ class Reading:
 
         return judge
 
-    async def fetch(self, text: str | Url, way: Way) -> Read:
-        """All of it, or what went wrong; and the dialogue."""
+    async def fetch(self, text: str | Url, way: Way, before: int = 0) -> Read:
+        """All of it, or what went wrong; and the dialogue. Of a news group with `before` the articles of
+        lower numbers, by a connection of its own."""
         async with self._turns:
             with recorded(trio.current_time) as recording:
                 reply: Response | ResolveError
                 try:
-                    reply = await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+                    reply = await (self._older(text, way, before) if before else self._fetch(text, way))
                 except ResolveError as error:
                     reply = error
         return Read(reply, recording.exchange())
+
+    async def _older(self, text: str | Url, way: Way, before: int) -> Response:
+        settings = self._settings.copy()
+        settings["options"] = replace(settings.get("options") or Options(), before=before)
+        async with Resolver(**settings) as resolver:
+            return await resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+
+    async def _fetch(self, text: str | Url, way: Way) -> Response:
+        return await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
 
 
 async def while_wanted(

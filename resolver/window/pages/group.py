@@ -49,10 +49,9 @@ def group_page(
     *,
     extra: Mapping[str, JsonValue] | None = None,
     findings: Iterable[Finding] = (),
-    older: str | None = None,
 ) -> Page:
-    """The part of a group that `query` asks for. `extra` is what the reply said of the group, `older` the
-    address where articles before these are."""
+    """The part of a group that `query` asks for. `extra` is what the reply said of the group: whether there
+    are articles before these, too."""
     shown = arranged(entries, query._replace(sort="", page=1, size=max(1, len(entries))), place)
     found = threads([entry for _, entry in shown.entries])
     rows = [numbered for thread in found for numbered in enumerate(thread)]
@@ -61,15 +60,16 @@ def group_page(
     start = (page - 1) * query.size
     values = {
         "heading": text_of(extra, "name") or place.url,
-        "count": _count(extra, shown),
+        "count": _count(extra, shown, query.before),
         "found": tuple(findings),
         "threads": list(_threads(rows[start : start + query.size], place)),
         "missing": _missing(entries),
-        "older": older,
+        "older": _older(extra, place),
+        "newer": place.again(Query(size=query.size)) if query.before else None,
         "filter": query.filter,
         "filter_fields": fields_of(place, query._replace(sort=""), but="q"),
         "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
-        "empty": "No article has that." if query.filter else "The group has no articles.",
+        "empty": _empty(query),
         "paging": paging_of(place, query._replace(sort=""), page, pages),
     }
     return Page("group.html", place.url, 200, values)
@@ -111,12 +111,28 @@ def author_of(text: str) -> str:
     return text.strip() or "(nobody)"
 
 
-def _count(extra: Mapping[str, JsonValue] | None, shown: Shown) -> str:
+def _empty(query: Query) -> str:
+    if query.filter:
+        return "No article has that."
+    return "None of these numbers has an article." if query.before else "The group has no articles."
+
+
+def _older(extra: Mapping[str, JsonValue] | None, place: Place) -> str | None:
+    """Where the articles before the first that was asked for are."""
+    said = extra or {}
+    first = said.get("first")
+    return place.again(Query(before=first)) if isinstance(first, int) and said.get("cut") is True else None
+
+
+def _count(extra: Mapping[str, JsonValue] | None, shown: Shown, before: int) -> str:
     among = f", of which {shown.matched:,} match" if shown.matched != shown.total else ""
+    articles = counted(shown.total, "article", "articles")
+    if before:
+        return f"{articles} before number {before}{among}"
     count = (extra or {}).get("count")
     if isinstance(count, int) and count > shown.total:
-        return f"The newest {counted(shown.total, 'article', 'articles')} of about {count:,}"
-    return counted(shown.total, "article", "articles") + among
+        return f"The newest {articles} of about {count:,}{among}"
+    return articles + among
 
 
 def _missing(entries: Sequence[Entry]) -> str:

@@ -84,7 +84,14 @@ def paging_of(place: Place, query: Query, page: int, pages: int) -> Paging:
 
 def fields_of(place: Place, query: Query, *, but: str = "page") -> tuple[tuple[str, str], ...]:
     """What a form has to say again, besides the one thing that it asks."""
-    said = {"from": place.from_id, "view": query.view, "q": query.filter, "sort": query.sort}
+    before = str(query.before or "")
+    said = {
+        "from": place.from_id,
+        "view": query.view,
+        "q": query.filter,
+        "sort": query.sort,
+        "before": before,
+    }
     return tuple((name, text) for name, text in said.items() if text and name != but)
 
 

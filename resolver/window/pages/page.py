@@ -15,6 +15,10 @@ PAGE_SIZE = 500
 LARGEST_PAGE = 10_000
 
 
+#: Digits of an article's number (RFC 3977 3.6 has fewer), and of a page's.
+_MOST_DIGITS = 16
+
+
 class Page(NamedTuple):
     """`title` is that of the tab, `status` that of the answer (RFC 9110 15), `values` what the template is
     told besides what every page is (`Frame`)."""
@@ -46,27 +50,31 @@ class Frame(NamedTuple):
 
 class Query(NamedTuple):
     """What a person asked of a page besides its URL: `page` of a listing from 1 on, its order, what its names
-    should hold, and the view of a document."""
+    should hold, the view of a document; of a news group, the articles before that number (0: the newest)."""
 
     page: int = 1
     sort: str = ""
     filter: str = ""
     view: str = ""
     size: int = PAGE_SIZE
+    before: int = 0
 
 
 def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> Query:
     """Of the fields of an address; what makes no sense is as if it were not there."""
     said = dict(pairs)
-    number = said.get("page", "")
-    page = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 1
     return Query(
-        max(1, page),
+        max(1, _number(said.get("page", ""))),
         said.get("sort", ""),
         said.get("q", ""),
         said.get("view", ""),
         max(1, min(size, LARGEST_PAGE)),
+        _number(said.get("before", "")),
     )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else 0
 
 
 class Place(NamedTuple):
@@ -87,6 +95,7 @@ class Place(NamedTuple):
             "q": said.filter,
             "sort": said.sort,
             "page": str(said.page) if said.page > 1 else "",
+            "before": str(said.before or ""),
         }
         asked = "&".join(
             f"{name}={quote(text, safe='', errors='replace')}" for name, text in fields.items() if text

@@ -326,6 +326,37 @@ def test_how_many_are_listed(most: int | None, command: bytes) -> None:
     assert found.extra["cut"] == (b"-50000" in command and not command.startswith(b"OVER 1-"))
 
 
+@pytest.mark.parametrize(
+    ("most", "before", "command", "cut"),
+    [
+        (None, 40_001, b"OVER 30001-40000\r\n", True),
+        (30, 31, b"OVER 1-30\r\n", False),
+        (30, 32, b"OVER 2-31\r\n", True),
+        (0, 7, b"OVER 1-6\r\n", False),
+        (30, 99_999, b"OVER 49971-50000\r\n", True),
+        (30, 1, b"GROUP a.b\r\n", False),
+    ],
+)
+def test_the_older_ones_are_listed(most: int | None, before: int, command: bytes, cut: bool) -> None:
+    """Below the first number of the group there is nothing to ask for."""
+    answers = HELLO + b"211 9 1 50000 a.b\r\n"
+    answers += b"224 x\r\n.\r\n" if command.startswith(b"OVER") else b""
+    player = Talk("nntp://h/a.b", answers, options=Options(entries=most, before=before))
+    found = player.play()
+    assert player.sent[-1] == command
+    assert found.extra is not None
+    assert found.extra["cut"] is cut
+
+
+def test_of_a_server_without_overviews_the_older_ones_are_those_numbers() -> None:
+    numbers = b"".join(b"%d\r\n" % number for number in range(1, 10))
+    answers = HELLO + b"211 9 1 9 a.b\r\n500 ?\r\n500 ?\r\n211 numbers\r\n" + numbers + b".\r\n"
+    answers += b"221 1 <m@x> head\r\nSubject: x\r\n.\r\n" * 2
+    player = Talk("nntp://h/a.b", answers, options=Options(entries=2, before=6))
+    player.play()
+    assert player.sent[-1] == b"HEAD 4\r\nHEAD 5\r\n"
+
+
 def test_heads_are_asked_for_a_window_at_a_time() -> None:
     count = WINDOW + 2
     numbers = b"".join(b"%d\r\n" % number for number in range(1, count + 1))

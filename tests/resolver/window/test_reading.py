@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
+import trio
+
+from fixtures.nntp.server import serve
 from protocols.location import Referrer
-from resolver import Entry, Policy, Resolver
+from resolver import Entry, Options, Policy, Resolver
+from resolver.settings import Settings
 from resolver.window.reading import Reading
 from resolver.window.session import Way
+from tests.hang import HANG
+from tests.resolver.window.client import Answer, running
 
 PLANS = Path(__file__).parents[3] / "fixtures" / "plans.jsonl"
 FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
@@ -41,3 +49,32 @@ async def test_a_link_is_judged_alike_whatever_was_judged_before() -> None:
             assert found == {url: reading.verdict(url, way) for url in asked}
     assert len(asked) > 500
     assert {verdict.action for verdict in found.values()} == {"allow", "refuse"}
+
+
+async def test_the_older_articles_of_a_group_are_a_link_away() -> None:
+    policy = Policy(allow_address=frozenset({"127.0.0.0/8"}))
+    settings = Settings(policy=policy, options=Options(entries=2))
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            server = await serve(nursery)
+            async with running(settings=settings) as (browser, _):
+                page = await browser.open(await browser.look(server.url("comp.misc")))
+                assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [True, True, False]
+                older = linked(page, "older articles")
+                assert "before=1235" in older
+                page = await browser.ask(older)
+                assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [False, False, True]
+                assert "1 article before number 1235" in page.text
+                again = len(server.heard)
+                filtered = await browser.ask(f"{older}&q=nothing")
+                assert "No article has that" in filtered.text
+                assert len(server.heard) == again
+                page = await browser.ask(linked(page, "the newest"))
+                assert "Grüße" in page.text
+            nursery.cancel_scope.cancel()
+
+
+def linked(page: Answer, words: str) -> str:
+    found = re.search(f'<a href="([^"]*)">{words}</a>', page.text)
+    assert found is not None
+    return unescape(found[1])

@@ -214,7 +214,10 @@ PAGES: Mapping[str, Callable[[str], Page]] = {
         "KEPT",
     ),
     "group": lambda text: group_page(
-        articles(text), Query(filter=text), place(text), extra={"name": text, "count": 9000}, older="/u/older"
+        articles(text),
+        Query(filter=text, before=12),
+        place(text),
+        extra={"name": text, "count": 9000, "cut": True, "first": 9},
     ),
     "article": lambda text: article_page(article(text), Query(), place(text), _contents, thread="/u/group"),
     "article, source": lambda text: article_page(
