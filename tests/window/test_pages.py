@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -131,3 +133,27 @@ def test_it_is_used_with_the_keyboard_alone(viewer: Viewer, window: Opened, plac
     page.keyboard.press("Enter")
     expect(page).not_to_have_url(here)
     expect(page.get_by_role("main")).to_contain_text("about")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["menu", "article", "results"])
+def test_it_can_be_printed(
+    kind: str, scheme: Literal["light", "dark"], viewer: Viewer, window: Opened, places: Places
+) -> None:
+    """Dark on white, whatever the screen has; without what only a screen can use; with the dialogue if it was
+    opened."""
+    url, words = KINDS[kind]
+    page = viewer.page(Look(700, scheme))
+    enter(page, window)
+    open_(page, url.format_map(places))
+    page.emulate_media(media="print", color_scheme=scheme)
+    expect(page.get_by_role("main")).to_contain_text(words)
+    assert barriers(page) == []
+    assert overflow(page) <= 0
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    expect(page.get_by_role("button")).to_have_count(0)
+    expect(page.locator("aside")).to_be_hidden()
+    page.emulate_media(media="screen")
+    page.locator("aside summary").first.click()
+    page.emulate_media(media="print")
+    expect(page.locator("aside svg").first).to_be_visible()
