@@ -35,6 +35,15 @@ class Tree(NamedTuple):
     stays: bool = False
 
 
+class KeptListing(NamedTuple):
+    """What an archive has of a listing that is made of answers, so that it can be read again: the answers to
+    some `commands`, the last one, the packets of the last one, or the names of a directory here."""
+
+    how: Literal["answers", "last", "packets", "names"]
+    media_type: str
+    commands: tuple[str, ...] = ()
+
+
 class Scheme(NamedTuple):
     """One row of what we can do: what the protocol is, and no word of what is allowed.
 
@@ -61,7 +70,8 @@ class Scheme(NamedTuple):
     than a link to, None for one that names something itself; `InvalidUrl` for a link that is never offered.
     `counted` are components whose ends are told by their lengths: no octet in them could end a command.
     `kept_as` says what an archive has of an object: the `exchange` as it was on the wire, the octets of the
-    `data` connection, or the `body`; `archived_as` is the word that archives have for the protocol.
+    `data` connection, or the `body`; `listing_kept` what it has of a listing, where that is none of these;
+    `archived_as` is the word that archives have for the protocol.
     `refine` puts the value of an option into a URL of this scheme: `search`, `view`, …. `needs` is an extra
     without which the scheme's URLs are parsed and not resolved.
     """
@@ -91,6 +101,7 @@ class Scheme(NamedTuple):
     stands_for: Callable[[Any], str | None] | None = None
     counted: tuple[str, ...] = ()
     kept_as: Literal["exchange", "data", "body"] = "body"
+    listing_kept: KeptListing | None = None
     archived_as: str | None = None
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING
     needs: Extra | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protocols.file.url import FileUrl, as_directory, build, names_of, parse, with_name
-from protocols.scheme import Scheme, Tree
+from protocols.scheme import KeptListing, Scheme, Tree
 
 __all__ = ["FILE", "FileUrl"]
 
@@ -16,6 +16,7 @@ FILE = Scheme(
     build=build,
     transport=None,
     resumes=True,
+    listing_kept=KeptListing("names", "application/x-file-listing+jsonl"),
     named_by=("segments",),
     listed=True,
     beside=with_name,

@@ -20,10 +20,16 @@ from protocols.news.url import (
     parse_news,
     parse_nntp,
 )
-from protocols.scheme import Scheme, Tree
+from protocols.scheme import KeptListing, Scheme, Tree
 
 __all__ = ["NEWS", "NNTP", "NNTPS", "SNEWS", "NewsUrl", "NntpUrl"]
 
+
+_LISTING = KeptListing(
+    "answers",
+    "application/x-nntp-answers",
+    commands=("GROUP", "LISTGROUP", "OVER", "XOVER", "HEAD", "LIST"),
+)
 
 NEWS = Scheme(
     name="news",
@@ -35,6 +41,7 @@ NEWS = Scheme(
     named_by=("message_id", "group"),
     listed=True,
     walked_as=by_number,
+    listing_kept=_LISTING,
     parse=parse_news,
     build=build_news,
     converse="protocols.news.dialogue:converse",
@@ -48,6 +55,7 @@ NNTP = Scheme(
     named_by=("article", "group"),
     listed=True,
     tree=Tree(names_of, as_group),
+    listing_kept=_LISTING,
     parse=parse_nntp,
     build=build_nntp,
     converse="protocols.news.dialogue:converse",

@@ -9,7 +9,7 @@ Octets: `packet` (one datagram), `ardp` (one request and its reply) with `candid
 from __future__ import annotations
 
 from protocols.prospero.url import ProsperoUrl, as_directory, build, names_of, parse
-from protocols.scheme import Scheme, Tree
+from protocols.scheme import KeptListing, Scheme, Tree
 
 __all__ = ["PROSPERO", "ProsperoUrl"]
 
@@ -21,6 +21,7 @@ PROSPERO = Scheme(
     parse=parse,
     build=build,
     transport="udp",
+    listing_kept=KeptListing("packets", "text/x-prospero-answer"),
     named_by=("hsoname",),
     tree=Tree(names_of, as_directory),
     converse="protocols.prospero.dialogue:converse",

@@ -7,7 +7,7 @@ Octets to values: `element`, `message`, `apdu`, `record`, `diagnostic`. What is 
 
 from __future__ import annotations
 
-from protocols.scheme import Scheme
+from protocols.scheme import KeptListing, Scheme
 from protocols.wais.refinement import with_search
 from protocols.wais.url import WaisUrl, build, parse
 
@@ -21,6 +21,7 @@ WAIS = Scheme(
     parse=parse,
     build=build,
     resumes=True,
+    listing_kept=KeptListing("last", "application/x-wais-messages"),
     named_by=("wpath", "search", "database"),
     converse="protocols.wais.dialogue:converse",
     refine={"search": with_search},

@@ -48,6 +48,7 @@ class Recording:
             via=None if via is None else self._mask.hide_in_text(via),
             hop="R" if earlier else "" if via is None else "L",
             kept_as=row.kept_as,
+            listing_kept=row.listing_kept,
             protocol=row.archived_as,
             wants=request.options.want,
         )

@@ -15,11 +15,22 @@ from protocols.location import JsonValue
 from protocols.reply import Reply
 from protocols.step import AwaitData, Begin, Dialogue, Hear, Pass, Passed, Step
 from protocols.wire import Buffer, Reader, Rest
+from resolver.warc.answers import Answers
 from resolver.warc.dialogue import Dialogue as Events
 from resolver.warc.dialogue import Happened
 from resolver.warc.exchange import Exchange, is_request
-from resolver.warc.group import Group, Object, Subject, end_of, metadata_of, resource_of, truncation_of
+from resolver.warc.group import (
+    Group,
+    Object,
+    Subject,
+    end_of,
+    metadata_of,
+    resource_of,
+    truncation_of,
+    type_of,
+)
 from resolver.warc.keeper import Keeper
+from resolver.warc.way import Way
 from resolver.warc.writing import Block
 
 if TYPE_CHECKING:
@@ -28,21 +39,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PASSWORD = re.compile(rb"(?m)^(PASS|ACCT) [^\r\n]+")
-
-
-class _Way:
-    """A connection: its number, what came on it and belongs to nothing yet, and how much of the object."""
-
-    def __init__(self, number: int, link: Link) -> None:
-        self.number = number
-        self.link = link
-        self.pending = bytearray()
-        self.last = b""
-        self.has_only_data = False
-        self.opened: Happened | None = None
-        self.body: Happened | None = None
-        self.count = 0
-        self.ended = "stopped"
 
 
 class Capture:
@@ -55,6 +51,9 @@ class Capture:
         self._reply: Reply | None = None
         self._block = keeper.spool()
         self._exchange: Exchange | None = None
+        kept = subject.listing_kept
+        self._answers = None if kept is None else Answers(kept, keeper.spool())
+        self._is_framed = kept is not None and kept.how == "last"
         self._passing: str | None = None
         self._framed = False
         self._command = b""
@@ -66,8 +65,8 @@ class Capture:
 
     def _begin(self) -> None:
         self._events = Events(self._keeper.now(), self._hide)
-        self._ways: dict[Hashable, _Way] = {}
-        self._main: _Way | None = None
+        self._ways: dict[Hashable, Way] = {}
+        self._main: Way | None = None
         subject = self._subject
         begin: dict[str, JsonValue] = {"format": 1, "url": subject.shown, "origin": subject.origin}
         if subject.attempt > 1:
@@ -83,8 +82,8 @@ class Capture:
         self._known[way] = link
         self._take(way, link)
 
-    def _take(self, key: Hashable, link: Link) -> _Way:
-        way = self._ways[key] = _Way(len(self._ways) + 1, link)
+    def _take(self, key: Hashable, link: Link) -> Way:
+        way = self._ways[key] = Way(len(self._ways) + 1, link)
         self._main = way
         way.opened = self._add(
             way.number,
@@ -100,7 +99,7 @@ class Capture:
         )
         return way
 
-    def _way(self, key: Hashable) -> _Way:
+    def _way(self, key: Hashable) -> Way:
         """One that stood before this began is taken up again."""
         found = self._ways.get(key)
         return self._take(key, self._known[key]._replace(reused=True)) if found is None else found
@@ -144,6 +143,8 @@ class Capture:
                 return
         if self._subject.kept_as == "data" and _PASSWORD.search(shown):  # that of anonymous, too
             shown, masked = _PASSWORD.sub(rb"\1 ****", shown), True
+        if self._answers is not None:
+            self._answers.sent(shown)
         joins = found.link.transport == "tcp"
         self._events.say(self._keeper.now(), found.number, "send", shown, joins=joins, masked=masked)
 
@@ -171,7 +172,7 @@ class Capture:
         how = "orderly"
         self._add(found.number, "close", {"by": "peer" if by_peer else "us", "how": how})
 
-    def _count(self, way: _Way, octets: int) -> None:
+    def _count(self, way: Way, octets: int) -> None:
         if way.body is None:
             way.body = self._add(way.number, "body", {})
         way.count += octets
@@ -211,9 +212,13 @@ class Capture:
                     way.last, way.pending = bytes(way.pending), bytearray()
             case Begin(reply=reply):
                 self._reply = reply
+                if self._is_framed and self._main is not None and self._subject.wants != "facts":
+                    self._main.turn_into_body(self._events)
         return step
 
     def _after(self, step: Step, answer: object) -> None:
+        if self._answers is not None:
+            self._answers.done(step, answer)
         if not isinstance(step, Pass):
             return
         self._passing = None
@@ -234,12 +239,14 @@ class Capture:
 
         return heeding
 
-    def _heard(self, way: _Way, left: int) -> None:
+    def _heard(self, way: Way, left: int) -> None:
         """All that came there but the last octets was heard."""
         heard = bytes(way.pending[: len(way.pending) - left])
         if not heard:
             return
         del way.pending[: len(heard)]
+        if self._answers is not None:
+            self._answers.heard(heard)
         if self._reply is not None and self._subject.kept_as == "body":
             self._count(way, len(heard))
         else:
@@ -269,9 +276,9 @@ class Capture:
             elif not _is_nothing(error):
                 self._end_object(error, late=late)
         finally:
-            self._block.close()
-            if self._exchange is not None:
-                self._exchange.close()
+            for spool in (self._block, self._exchange, self._answers):
+                if spool is not None:
+                    spool.close()
 
     def _end_exchange(self, error: BaseException | None, *, late: bool = False) -> None:
         """Records of an http exchange; what follows on the same URL is one of its own."""
@@ -314,10 +321,14 @@ class Capture:
             self._keep(way, self._subject.protocol, end_of(outcome, error, reply, None), None, None)
             return
         truncated = None if self._is_whole and error is None else truncation_of(error, late=late)
-        block = Block(size, self._block.pieces)
         assert reply is not None
-        kept = resource_of(self._subject, reply, block, self._command, truncated)
-        self._finish_bodies(error, size)
+        if self._answers is not None and reply.listing is not None and reply.records is None:
+            media_type, block = self._answers.finish()
+        else:
+            media_type = type_of(self._subject, reply, self._command)
+            block = Block(size, self._block.pieces)
+        kept = resource_of(media_type, block, truncated)
+        self._finish_bodies(error, None if block.size != size else size)
         end = end_of(_outcome(truncated), error, reply, kept)
         self._keep(way, self._subject.protocol, end, kept, None)
 
@@ -326,7 +337,6 @@ class Capture:
         bodies = [way for way in self._ways.values() if way.body is not None]
         verified = set() if self._reply is None else self._reply.verified
         for way in bodies:
-            assert way.body is not None
             ended = way.ended
             if error is not None:
                 ended = "reset"
@@ -336,12 +346,16 @@ class Capture:
                 ended = "close_notify"
             changed = self._framed and (way.count != size or "terminator" in verified)
             framing = "length" if ended == "length" else "dots" if changed else "none"
+            if self._is_framed:
+                framing = "messages"
+            elif self._subject.kept_as == "body" and not self._framed and ended == "terminator":
+                framing = "dots"
             whole: JsonValue = [0, size] if len(bodies) == 1 and size is not None else None
-            way.body.members.update(count=way.count, block=whole, framing=framing, ended=ended)
+            way.describe(framing, ended, whole)
 
     def _keep(
         self,
-        way: _Way | None,
+        way: Way | None,
         protocol: str | None,
         end: dict[str, JsonValue],
         kept: Object | None,

@@ -64,6 +64,11 @@ class Dialogue:
         happened = Happened(self._since(now), way, event, members, bytearray(octets))
         self._keep(happened, _EACH + len(octets))
 
+    def last_heard(self, way: int) -> Happened | None:
+        """What was received there, where nothing happened since."""
+        last = self._events[-1] if self._events else None
+        return last if last is not None and (last.way, last.event) == (way, "receive") else None
+
     def _keep(self, happened: Happened, size: int) -> None:
         if self._has_room(size):
             self._events.append(happened)

@@ -8,6 +8,7 @@ from hashlib import sha1, sha256
 
 from protocols.location import JsonValue
 from protocols.values import NamedTuple
+from resolver.warc.answers import first_octets
 from resolver.warc.group import Object
 from resolver.warc.keeper import Kept
 from resolver.warc.message import MOST_HEAD, Answer, Unchunked, find_answer, mask_answer, masked_fields
@@ -87,7 +88,7 @@ class Exchange:
         raw, payload, octets, unchunked = sha1(usedforsecurity=False), sha256(), 0, None
         if answer.coded:
             unchunked = Unchunked(answer.head)
-        for piece in _first(self._came.pieces(begin), size):
+        for piece in first_octets(self._came.pieces(begin), size):
             raw.update(piece)
             made = piece if unchunked is None else unchunked.take(piece)
             payload.update(made)
@@ -98,7 +99,7 @@ class Exchange:
 
         def pieces() -> Iterator[bytes]:
             yield head
-            yield from _first(self._came.pieces(begin), size)
+            yield from first_octets(self._came.pieces(begin), size)
 
         kept = Object(
             type="response",
@@ -113,11 +114,3 @@ class Exchange:
             media_type=answer.media_type,
         )
         return kept, whole, None if whole else length
-
-
-def _first(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
-    for piece in pieces:
-        if size <= 0:
-            return
-        yield piece[:size]
-        size -= len(piece)

@@ -15,6 +15,7 @@ from resolver.warc.writing import Block, digest_text
 if TYPE_CHECKING:
     from protocols.options import Wanted
     from protocols.reply import Reply
+    from protocols.scheme import KeptListing
     from resolver.warc.dialogue import Dialogue
 
 #: Python's own, whatever this machine thinks.
@@ -33,6 +34,7 @@ class Subject(NamedTuple):
     via: str | None
     hop: Literal["", "R", "L"]
     kept_as: Literal["exchange", "data", "body"]
+    listing_kept: KeptListing | None
     protocol: str | None
     wants: Wanted
 
@@ -66,17 +68,12 @@ class Group(NamedTuple):
     metadata: bytes
 
 
-def resource_of(
-    subject: Subject, reply: Reply, block: Block, command: bytes, truncated: str | None
-) -> Object:
+def resource_of(media_type: str, block: Block, truncated: str | None) -> Object:
     """The octets of an object that did not come by http."""
     raw, payload = sha1(usedforsecurity=False), sha256()
     for piece in block.pieces():
         raw.update(piece)
         payload.update(piece)
-    media_type = reply.media_type or _ANY
-    if subject.kept_as == "data":
-        media_type = _type_of_data(subject, reply, command)
     return Object(
         type="resource",
         content_type=media_type,
@@ -91,8 +88,11 @@ def resource_of(
     )
 
 
-def _type_of_data(subject: Subject, reply: Reply, command: bytes) -> str:
-    """A listing is what it was asked for by; a file is what its name says, for nobody else does."""
+def type_of(subject: Subject, reply: Reply, command: bytes) -> str:
+    """What an object is. Of what came on a connection for data, a listing is what it was asked for by, and a
+    file what its name says, for nobody else does."""
+    if subject.kept_as != "data":
+        return reply.media_type or _ANY
     if reply.kind is Kind.DIRECTORY:
         return f"text/x-{subject.protocol}-{command.decode('ascii', 'replace').lower()}"
     return _TYPES.guess_type(subject.target.partition(";")[0])[0] or _ANY

@@ -137,7 +137,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.warc.inspection", "h11"),
     ("resolver.warc.listing", "json"),
     ("resolver.warc.stretch", "zlib"),
-    ("resolver.warc.dialogue", "json"),
+    ("resolver.warc.dialogue resolver.warc.answers", "json"),
     ("resolver.warc.exchange", "hashlib.sha1 hashlib.sha256"),
     ("resolver.warc.group", "hashlib.sha1 hashlib.sha256 mimetypes.MimeTypes"),
     ("resolver.warc.message", "h11"),

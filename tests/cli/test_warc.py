@@ -124,6 +124,13 @@ def test_a_menu_of_gopher_is_its_lines(at: dict[str, str], folder: Path) -> None
         ("{gopher}/00/about", "text/plain"),
         ("{nntp}/comp.misc/1235", "message/rfc822"),
         ("{file}/about.txt", "text/plain"),
+        ("{file}/", "application/x-file-listing+jsonl"),
+        ("{nntp}/comp.misc", "application/x-nntp-answers"),
+        ("{news}/", "application/x-nntp-answers"),
+        ("{wais}/demo?ferry", "application/x-wais-messages"),
+        ("{wais}/demo", "application/x-wais-source"),
+        ("{prospero}//example", "text/x-prospero-answer"),
+        ("{prospero}/AFTP/pub/hello.txt", "text/plain"),
     ],
 )
 def test_an_object_is_kept_and_what_was_said_for_it(
@@ -134,6 +141,28 @@ def test_an_object_is_kept_and_what_was_said_for_it(
     assert resource.block
     assert metadata.events[-1]["outcome"] == "done"
     assert metadata.events[-1]["size"] == len(resource.block)
+
+
+def test_answers_of_a_group_are_kept_as_they_came(at: dict[str, str], folder: Path) -> None:
+    _info, resource, _metadata = kept(at, folder, "cat", "{nntp}/comp.misc")
+    assert resource.head.first("Content-Type") == 'application/x-nntp-answers; commands="GROUP OVER"'
+    lines = resource.block.split(b"\r\n")
+    assert (lines[0][:4], lines[1][:4], lines[-2:]) == (b"211 ", b"224 ", [b".", b""])
+
+
+def test_octets_of_a_wais_document_are_counted_and_not_said_again(at: dict[str, str], folder: Path) -> None:
+    _info, resource, metadata = kept(at, folder, "cat", "{wais}/demo?ferry")
+    (body,) = metadata.of("body")
+    assert (body["framing"], body["count"]) == ("messages", len(resource.block))
+    assert len(metadata.of("receive")) == 1
+    assert b"Quay notes" in resource.block
+    assert b"Quay notes" not in metadata.block
+
+
+def test_names_of_a_directory_are_kept_octet_for_octet(at: dict[str, str], folder: Path) -> None:
+    _info, resource, _metadata = kept(at, folder, "cat", "{file}/")
+    names = [json.loads(line)["name"] for line in resource.block.splitlines()]
+    assert names == ["\x1b[31m", "about.txt", "l\r\nies"]
 
 
 def test_of_a_refusal_there_is_what_was_said(at: dict[str, str], folder: Path) -> None:
