@@ -23,10 +23,15 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
         yield None
         return
     try:
-        from resolver.warc.recorder import Recorder  # few keep what is said, and it is an extra
+        from resolver.warc.recorder import SIZE, Recorder  # few keep what is said, and it is an extra
     except ImportError as error:
         raise NotConfigured("--warc needs an extra: pip install 'url-resolver[warc]'") from error
-    with Recorder(path, policy=command.found.policy, command=_words(command)) as recorder:
+    found = command.found
+    size = SIZE if found.warc_size is None else found.warc_size
+    words = _words(command)
+    with Recorder(
+        path, size=size, sync=found.sync == "always", policy=found.policy, command=words
+    ) as recorder:
         if recorder.cut and not command.quiet:
             streams.complain(f"{path}: {recorder.cut} octets of a run that was cut off were taken away")
         yield recorder

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 
 from protocols.errors import LocalError
 from resolver.disk.archive_file import ArchiveFile
@@ -77,3 +79,16 @@ class ArchiveOutput:
     def close(self) -> None:
         """The lock goes with it."""
         os.close(self._fd)
+
+
+def put_beside(path: str, lines: Iterable[bytes]) -> None:
+    """A file of these lines, in the place of what has the name, at once. Raises `LocalError`."""
+    new = f"{path}.{os.urandom(8).hex()}"
+    try:
+        with open(new, "xb") as file:
+            file.writelines(lines)
+        os.replace(new, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(new)
+        raise writing_fault(error, path) from error

@@ -89,8 +89,8 @@ class Exchange:
         if answer.coded:
             unchunked = Unchunked(answer.head)
         for piece in first_octets(self._came.pieces(begin), size):
-            raw.update(piece)
             made = piece if unchunked is None else unchunked.take(piece)
+            raw.update(made)
             payload.update(made)
             octets += len(made)
         whole = is_whole if length is None else size >= length
@@ -107,6 +107,7 @@ class Exchange:
             block=Block(len(head) + size, pieces),
             head=head,
             payload_digest=None if answer.coded else digest_text(raw.digest()),
+            digest=digest_text(raw.digest()),
             sha256=payload.hexdigest(),
             size=octets,
             truncated=None,

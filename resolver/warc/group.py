@@ -41,7 +41,7 @@ class Subject(NamedTuple):
 
 class Object(NamedTuple):
     """What came. `size` and `sha256` are of the payload, `head` is that of an answer of http; `truncated`
-    says why it is not whole."""
+    says why it is not whole. `digest` is the payload's, also where the record does not say it."""
 
     type: Literal["response", "resource"]
     content_type: str
@@ -53,6 +53,7 @@ class Object(NamedTuple):
     truncated: str | None
     status: int | None
     media_type: str | None
+    digest: str
 
 
 class Group(NamedTuple):
@@ -80,6 +81,7 @@ def resource_of(media_type: str, block: Block, truncated: str | None) -> Object:
         block=block,
         head=b"",
         payload_digest=digest_text(raw.digest()),
+        digest=digest_text(raw.digest()),
         sha256=payload.hexdigest(),
         size=block.size,
         truncated=truncated,

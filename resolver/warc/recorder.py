@@ -2,54 +2,77 @@
 
 from __future__ import annotations
 
-import os.path
-from collections.abc import Callable, Iterator
+import os
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Lock
 from types import TracebackType
 from uuid import uuid4
 
-from protocols.errors import LocalError, NotConfigured
-from resolver.disk.archive_output import ArchiveOutput
+from protocols.errors import NotConfigured
 from resolver.disk.spool import Spool
 from resolver.version import VERSION
 from resolver.warc.capture import Capture
-from resolver.warc.group import Group, Subject, fields_block
-from resolver.warc.head import Head
-from resolver.warc.records import Damage, read_records
-from resolver.warc.writing import Block, Fields, Writer
+from resolver.warc.group import Group, Object, Subject, fields_block
+from resolver.warc.index import Row
+from resolver.warc.revisits import Original, Revisits
+from resolver.warc.volume import Volume
+from resolver.warc.writing import Block, Fields
+
+#: Octets from which on a capture begins another file (WARC 1.1, Annex C).
+SIZE = 1_000_000_000
 
 _FORMAT = "WARC File Format 1.1"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
+_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _FIELDS = "application/warc-fields"
-_OURS = b"software: url-resolver/"
+_NAME = re.compile(r"(.*?)(\.warc(?:\.gz)?)", re.DOTALL)
 
 
 class Recorder:
     """Keeps what is fetched in `path`, which ends in `.warc.gz`, or in `.warc` where nothing is to be packed:
-    a new file, or one of ours that is gone on with. It is made before the first URL is fetched and closed
-    after the last, or is a context that does so. `policy` and `command` say in the file how it came to be;
-    what is secret does not belong in them.
+    a new file, or one of ours that is gone on with. From `size` octets on there are others, `NAME-00001` and
+    so on; beside each there is an index, `NAME.cdxj`. It is made before the first URL is fetched and
+    closed after the last, or is a context that does so. `policy` and `command` say in the file how it came to
+    be; what is secret does not belong in them. With `sync` each capture is on the disk before it counts.
 
     Raises `NotConfigured` for another name, `LocalError` where the file is another's, is damaged, is being
     written, or cannot be.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, policy: str = "", command: str = "") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        size: int = SIZE,
+        sync: bool = False,
+        policy: str = "",
+        command: str = "",
+    ) -> None:
         self.path = os.fspath(path)
-        if not self.path.endswith((".warc.gz", ".warc")):
+        found = _NAME.fullmatch(self.path)
+        if found is None or not os.path.basename(found[1]):
             raise NotConfigured(f"{self.path!r}: the name of an archive ends in .warc.gz, or in .warc")
-        self._lock = Lock()
-        self._policy, self._command = policy, command
+        self._stem, self._ending = found[1], found[2]
         self._directory = os.path.dirname(self.path) or "."
-        self.cut = 0
-        self._file = ArchiveOutput(self.path)
+        self._size, self._sync = size, sync
+        self._policy, self._command = policy, command
+        self._lock = Lock()
+        self._revisits = Revisits()
+        self._number = 0
+        while os.path.exists(self._name(self._number + 1)):  # an earlier run came as far as that
+            self._number += 1
+        self._volume = Volume(self._name(self._number))
+        self.cut = self._volume.cut
         try:
-            self._go_on()
-            self._writer = Writer(self._file, packed=self.path.endswith(".gz"))
+            if self._volume.size >= size:
+                self._volume.close()
+                self._number += 1
+                self._volume = Volume(self._name(self._number))
             self._info = self._write_info()
         except BaseException:
-            self._file.close()
+            self._volume.close()
             raise
 
     def __enter__(self) -> Recorder:
@@ -61,9 +84,9 @@ class Recorder:
         self.close()
 
     def close(self) -> None:
-        """Nothing more is kept."""
+        """Nothing more is kept; the index is written."""
         with self._lock:
-            self._file.close()
+            self._volume.close()
 
     def begin(self, subject: Subject, hide: Callable[[bytes], bytes]) -> Capture:
         """What is kept of one hop, from now on."""
@@ -78,29 +101,48 @@ class Recorder:
     def keep(self, group: Group) -> None:
         """All records of a capture, one behind the other. Raises `LocalError`."""
         with self._lock:
-            for type, fields, content_type, block in self._records(group):
-                self._writer.write(type, fields, content_type, block)
-            self._file.flush()
+            if self._volume.size >= self._size:
+                self._turn()
+            first = None if group.object is None else self._keep_object(group, group.object)
+            fields: Fields = [] if first is None else [("WARC-Concurrent-To", first)]
+            if group.request is not None:
+                type = "application/http;msgtype=request"
+                self._volume.write("request", self._fields(group) + fields, type, group.request)
+            metadata = Block.of(group.metadata)
+            self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
+            if self._sync:
+                self._volume.sync()
 
-    def _records(self, group: Group) -> Iterator[tuple[str, Fields, str | None, Block]]:
-        first: str | None = None
-        if (kept := group.object) is not None:
-            fields = self._fields(group)
-            first = fields[0][1]
+    def _keep_object(self, group: Group, kept: Object) -> str:
+        """The ID of its record."""
+        fields = self._fields(group)
+        id, target = fields[0][1], group.subject.target
+        original = self._revisits.find(kept)
+        if original is None:
             if kept.payload_digest is not None:
                 fields.append(("WARC-Payload-Digest", kept.payload_digest))
             if kept.truncated is not None:
                 fields.append(("WARC-Truncated", kept.truncated))
-            yield kept.type, fields, kept.content_type, kept.block
-        concurrent = [] if first is None else [("WARC-Concurrent-To", first)]
-        if group.request is not None:
-            yield (
-                "request",
-                self._fields(group) + concurrent,
-                "application/http;msgtype=request",
-                group.request,
-            )
-        yield "metadata", self._fields(group) + concurrent, _FIELDS, Block.of(group.metadata)
+            offset, length = self._volume.write(kept.type, fields, kept.content_type, kept.block)
+            self._revisits.note(kept, Original(id, target, _date(group.date)))
+        else:
+            fields += original.fields(_PROFILE, kept.digest)
+            fields += [("WARC-Truncated", "length")] if kept.head else []
+            type = kept.content_type if kept.head else None
+            offset, length = self._volume.write("revisit", fields, type, Block.of(kept.head))
+        mime = kept.media_type if original is None else "warc/revisit"
+        self._volume.index(Row(target, group.date, mime, kept.status, kept.digest, length, offset))
+        return id
+
+    def _turn(self) -> None:
+        """The next file."""
+        self._volume.close()
+        self._number += 1
+        self._volume = Volume(self._name(self._number))
+        self._info = self._write_info()
+
+    def _name(self, number: int) -> str:
+        return f"{self._stem}-{number:05d}{self._ending}" if number else self.path
 
     def _fields(self, group: Group) -> Fields:
         fields = [
@@ -127,49 +169,10 @@ class Recorder:
         fields = [
             ("WARC-Record-ID", id),
             ("WARC-Date", _date(self.now())),
-            ("WARC-Filename", os.path.basename(self.path)),
+            ("WARC-Filename", self._volume.name),
         ]
-        self._writer.write("warcinfo", fields, _FIELDS, Block.of(fields_block(lines)))
-        self._file.flush()
+        self._volume.write("warcinfo", fields, _FIELDS, Block.of(fields_block(lines)))
         return id
-
-    def _go_on(self) -> None:
-        """Behind the last whole record of what is there; `cut` is how many octets were behind it."""
-        if not self._file.size:
-            return
-        end, number = 0, 0
-        for found in read_records(self._file.source, _First):
-            if isinstance(found, Damage):
-                if not found.is_cut or (not number and found.offset):
-                    raise LocalError(
-                        f"the archive {self.path!r} is damaged at octet {found.offset}, and is not touched: "
-                        "resolve warc check says more"
-                    )
-                end = found.offset
-                break
-            if not number and not found.reader.is_ours:
-                raise LocalError(f"{self.path!r} is an archive that another program began: name another file")
-            end, number = found.end, number + 1
-        self.cut = self._file.size - end
-        if self.cut:
-            self._file.cut(end)
-
-
-class _First:
-    """The first octets of a block."""
-
-    def __init__(self, head: Head) -> None:
-        self._is_info = head.type == "warcinfo"
-        self._octets = b""
-
-    def take(self, octets: bytes) -> None:
-        if self._is_info and len(self._octets) < 65_536:
-            self._octets += octets
-
-    @property
-    def is_ours(self) -> bool:
-        """Does a program of ours say that it began the file?"""
-        return any(line.startswith(_OURS) for line in self._octets.splitlines())
 
 
 def _date(moment: datetime) -> str:

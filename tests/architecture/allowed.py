@@ -141,7 +141,12 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.warc.exchange", "hashlib.sha1 hashlib.sha256"),
     ("resolver.warc.group", "hashlib.sha1 hashlib.sha256 mimetypes.MimeTypes"),
     ("resolver.warc.message", "h11"),
-    ("resolver.warc.recorder", "os.path.basename os.path.dirname threading.Lock uuid.uuid4"),
+    (
+        "resolver.warc.recorder",
+        "os.path.basename os.path.dirname os.path.exists threading.Lock uuid.uuid4",
+    ),
+    ("resolver.warc.volume", "os.path.basename"),
+    ("resolver.warc.index", "hashlib.sha1 json"),
     ("resolver.warc.writing", "base64.b32encode hashlib.sha1 warcio"),
     ("resolver.disk.spool", "tempfile.SpooledTemporaryFile"),
     ("resolver.gate.tap", "hashlib.sha256"),

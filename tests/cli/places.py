@@ -81,6 +81,7 @@ PEERS: Mapping[str, Says] = {
     ),
     "misnamed": answer("200 OK\r\nContent-Disposition: inline; filename=..\r\nContent-Length: 3", "abc"),
     "short": answer("200 OK\r\nContent-Length: 10", "abc"),
+    "large": answer("200 OK\r\nContent-Length: 600", "x" * 600),
     "nowhere": answer("302 Moved\r\nContent-Length: 0"),
     "no_url": answer("302 Moved\r\nLocation: http://\r\nContent-Length: 0"),
     "to_file": answer("302 Moved\r\nLocation: file:///etc/passwd\r\nContent-Length: 0"),

@@ -237,3 +237,83 @@ def test_a_name_says_whether_it_is_packed(at: dict[str, str], folder: Path) -> N
     assert resolve("cat", "-q", "--warc", "a.warc", f"{at['http']}/about.txt").status == 0
     assert (folder / "a.warc").read_bytes().startswith(b"WARC/1.1\r\n")
     check(folder / "a.warc")
+
+
+def index(path: Path) -> list[tuple[str, dict[str, str]]]:
+    lines = path.read_text("ascii").splitlines()
+    assert lines == sorted(lines)
+    return [(line.split(" ")[0], json.loads(line.split(" ", 2)[2])) for line in lines]
+
+
+def test_the_index_says_where_each_object_is(at: dict[str, str], folder: Path) -> None:
+    kept(at, folder, "cat", "{http}/about.txt", "{gopher}/1/sub", "{ftp}/pub/a.txt")
+    rows = index(folder / "a.cdxj")
+    assert {row["url"] for _, row in rows} == {
+        f"{at['http']}/about.txt",
+        f"{at['gopher']}/1/sub",
+        f"{at['ftp']}/pub/a.txt",
+    }
+    octets = (folder / "a.warc.gz").read_bytes()
+    for _, row in rows:
+        begin = int(row["offset"])
+        member = gzip.decompress(octets[begin : begin + int(row["length"])])
+        assert f"WARC-Target-URI: {row['url']}\r\n".encode() in member
+        assert f"WARC-Payload-Digest: {row['digest']}\r\n".encode() in member
+    (http,) = [row for _, row in rows if row["url"].startswith("http")]
+    assert (http["mime"], http["status"], http["filename"]) == ("text/plain", "200", "a.warc.gz")
+
+
+def test_the_index_of_a_file_that_is_gone_on_with_has_all_of_it(at: dict[str, str], folder: Path) -> None:
+    kept(at, folder, "cat", "{http}/about.txt", "{http}/gzip")
+    before = index(folder / "a.cdxj")
+    (folder / "a.cdxj").write_text("nonsense\n")
+    kept(at, folder, "cat", "{gopher}/1/sub")
+    after = index(folder / "a.cdxj")
+    assert [each for each in after if each in before] == before
+    assert len(after) == len(before) + 1
+
+
+def test_what_is_the_same_again_refers_to_the_first(at: dict[str, str], folder: Path) -> None:
+    (folder / "big.txt").write_bytes(b"x" * 600)
+    (folder / "same.txt").write_bytes(b"x" * 600)
+    (folder / "small.txt").write_bytes(b"x" * 100)
+    base = folder.as_uri()
+    names = ("big.txt", "same.txt", "small.txt", "small.txt")
+    found = kept(at, folder, "cat", *(f"{base}/{name}" for name in names))
+    types = [each.head.type for each in found if each.head.type not in ("metadata", "warcinfo")]
+    assert types == ["resource", "revisit", "resource", "resource"]
+    original, revisit = found[1], found[3]
+    assert revisit.block == b""
+    assert revisit.head.media_type is None
+    for name, value in (
+        ("WARC-Refers-To", original.head.id),
+        ("WARC-Refers-To-Date", original.head.first("WARC-Date")),
+        ("WARC-Refers-To-Target-URI", original.head.target),
+        ("WARC-Payload-Digest", original.head.first("WARC-Payload-Digest")),
+        ("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"),
+    ):
+        assert revisit.head.first(name) == value
+    assert [row.get("mime") for _, row in index(folder / "a.cdxj")].count("warc/revisit") == 1
+
+
+def test_a_revisit_of_http_has_the_head_of_its_answer(at: dict[str, str], folder: Path) -> None:
+    found = kept(at, folder, "cat", "{large}/", "{large}/?again")
+    original, revisit = [each for each in found if each.head.type in ("response", "revisit")]
+    assert (original.head.type, revisit.head.type) == ("response", "revisit")
+    assert original.block.startswith(revisit.block)
+    assert revisit.block.endswith(b"\r\n\r\n")
+    assert revisit.head.first("WARC-Truncated") == "length"
+
+
+def test_from_a_size_on_there_is_another_file(at: dict[str, str], folder: Path) -> None:
+    urls = [f"{at['http']}/about.txt", f"{at['gopher']}/1/sub"]
+    for _ in range(2):
+        assert resolve("cat", "-q", "--warc", "a.warc.gz", "--warc-size", "500", *urls).status == 0
+    names = ["a.warc.gz", "a-00001.warc.gz", "a-00002.warc.gz", "a-00003.warc.gz"]
+    assert sorted(path.name for path in folder.glob("*.warc.gz")) == sorted(names)
+    for name in names:
+        check(folder / name)
+        found = records(folder / name)
+        assert found[0].head.type == "warcinfo"
+        assert found[0].head.first("WARC-Filename") == name
+        assert all(row["filename"] == name for _, row in index(folder / name.replace(".warc.gz", ".cdxj")))

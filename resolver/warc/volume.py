@@ -1,0 +1,106 @@
+"""One file of an archive that is written: made, or gone on with; and the index beside it."""
+
+from __future__ import annotations
+
+import os.path
+
+from protocols.errors import LocalError
+from resolver.disk.archive_output import ArchiveOutput, put_beside
+from resolver.warc.head import Head
+from resolver.warc.index import Indexing, Row
+from resolver.warc.records import Damage, read_records
+from resolver.warc.writing import Block, Fields, Writer
+
+_OURS = b"software: url-resolver/"
+_MOST_INFO = 65_536
+
+
+class Volume:
+    """`cut` is how many octets a run that was cut off left behind its last whole record; they are gone.
+
+    Raises `LocalError` where the file is another's, is damaged, is being written, or cannot be.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.cut = 0
+        self._rows: list[Row] = []
+        self._file = ArchiveOutput(path)
+        try:
+            self._go_on()
+            self._writer = Writer(self._file, packed=path.endswith(".gz"))
+        except BaseException:
+            self._file.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+    def write(self, type: str, fields: Fields, content_type: str | None, block: Block) -> tuple[int, int]:
+        """One record; where it begins, and how long it is there."""
+        begin = self._file.size
+        self._writer.write(type, fields, content_type, block)
+        self._file.flush()
+        return begin, self._file.size - begin
+
+    def index(self, row: Row) -> None:
+        """It has its line in the index."""
+        self._rows.append(row)
+
+    def sync(self) -> None:
+        """All of it is on the disk."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """The index is written, sorted by octets, and the file is free for another run."""
+        try:
+            lines = sorted(row.line(self.name) for row in self._rows)
+            put_beside(self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj", lines)
+        finally:
+            self._file.close()
+
+    def _go_on(self) -> None:
+        if not self._file.size:
+            return
+        end, number = 0, 0
+        for found in read_records(self._file.source, _Reading):
+            if isinstance(found, Damage):
+                if not (found.is_cut and number):
+                    raise LocalError(
+                        f"the archive {self.path!r} is damaged at octet {found.offset}, and is not touched: "
+                        "resolve warc check says more"
+                    )
+                end = found.offset
+                break
+            if not number and not found.reader.is_ours:
+                raise LocalError(f"{self.path!r} is an archive that another program began: name another file")
+            if (row := found.reader.index.row(found.offset, found.end - found.offset)) is not None:
+                self._rows.append(row)
+            end, number = found.end, number + 1
+        self.cut = self._file.size - end
+        if self.cut:
+            self._file.cut(end)
+
+
+class _Reading:
+    """What is to be known of a record that is there."""
+
+    def __init__(self, head: Head) -> None:
+        self.index = Indexing(head)
+        self._is_info = head.type == "warcinfo"
+        self._octets = b""
+
+    def take(self, octets: bytes) -> None:
+        self.index.take(octets)
+        if self._is_info and len(self._octets) < _MOST_INFO:
+            self._octets += octets
+
+    @property
+    def is_ours(self) -> bool:
+        """Does a program of ours say that it began the file?"""
+        return any(line.startswith(_OURS) for line in self._octets.splitlines())
