@@ -112,6 +112,7 @@ def _dispatch(command: Command) -> int:
         from resolver.cli import online  # brings trio
 
         perform = online.perform
-    gc.freeze()  # what was imported stays, and no search for cycles looks through it
-    gc.enable()
+    if not gc.isenabled():  # by `run`; in a process of others what they dropped would stay for ever
+        gc.freeze()  # what was imported stays, and no search for cycles looks through it
+        gc.enable()
     return perform(command)
