@@ -31,7 +31,8 @@ class ApacheServer:
 
     def requests(self) -> list[list[str]]:
         """The fields of each line of the log so far. A line is written when the request is done with, which
-        the client may know before: one more request on the one process that serves, and all are there."""
+        the client may know before: one more request on the one thread that serves, and all are there. It
+        waits for no connection that is kept, as a process of the prefork module does: three seconds each."""
         with socket.create_connection((LOOPBACK, self.port)) as asking:
             asking.sendall(_MARK + b" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
             while asking.recv(4096):
@@ -71,7 +72,7 @@ ServerName {port}.test
 DefaultRuntimeDir {folder}
 PidFile {folder}/pid
 Listen 127.0.0.1:{port}
-LoadModule mpm_prefork_module {modules}/mod_mpm_prefork.so
+LoadModule mpm_event_module {modules}/mod_mpm_event.so
 LoadModule authn_core_module {modules}/mod_authn_core.so
 LoadModule authn_file_module {modules}/mod_authn_file.so
 LoadModule authz_core_module {modules}/mod_authz_core.so
@@ -90,6 +91,9 @@ LogLevel notice
 LogFormat "%r\\t%>s\\t%u\\t%{{Cookie}}i" said
 CustomLog {folder}/access.log said
 ServerLimit 1
+ThreadLimit 1
+ThreadsPerChild 1
+MaxRequestWorkers 1
 KeepAliveTimeout 1
 DocumentRoot {folder}/pages
 <Location /private>
