@@ -141,12 +141,17 @@ async def test_the_least_rate_holds_in_every_verb(
     """Also where nothing is handed over before a part of the answer was read: an article's head."""
     monkeypatch.setattr("resolver.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=NEVER, min_rate=1_000_000)
-    for scheme in set(PLAIN) - {"wais"}:
+
+    async def one(scheme: str) -> None:
         server = await serve(nursery, scheme, CONTENT, Manner(fault=Fault("drip", at)))
         policy = Policy(allow_port=frozenset({server.port}))
         async with Resolver(policy=policy, limits=limits) as session:
             with pytest.raises(TimedOut, match="--min-rate"), trio.fail_after(HANG):
                 await VERBS[verb](session, server.url())
+
+    async with trio.open_nursery() as clients:
+        for scheme in set(PLAIN) - {"wais"}:
+            clients.start_soon(one, scheme)
 
 
 async def test_the_least_rate_of_datagrams(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
