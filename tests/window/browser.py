@@ -72,12 +72,13 @@ def program() -> str | None:
 
 
 @contextmanager
-def running(path: str, *, rules: str = NOWHERE) -> Iterator[Browser]:
+def running(path: str, *more: str) -> Iterator[Browser]:
+    """`more` are arguments of its command line."""
     expect.set_options(timeout=_PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=path,
-            args=[*ARGUMENTS, f"--host-resolver-rules={rules}"],
+            args=[*ARGUMENTS, f"--host-resolver-rules={NOWHERE}", *more],
             timeout=_PATIENCE,
         )
         try:
@@ -93,13 +94,15 @@ class Viewer:
         self._browser = browser
         self._contexts: list[BrowserContext] = []
 
-    def page(self, look: Look | None = None) -> Page:
+    def page(self, look: Look | None = None, **more: Any) -> Page:
+        """`more` is what playwright's `new_context` takes."""
         look = look or Look()
         context = self._browser.new_context(
             viewport={"width": look.width, "height": 900},
             color_scheme=look.scheme,
             forced_colors="active" if look.forced else "none",
             java_script_enabled=look.script,
+            **more,
         )
         context.set_default_timeout(_PATIENCE)
         self._contexts.append(context)

@@ -7,18 +7,27 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
+from resolver import Policy
+from resolver.settings import Settings
 from tests.cli.places import Places, all_places
 from tests.servers.packages import unavailable
 from tests.window.browser import Viewer, program, running
-from tests.window.served import Opened, served
+from tests.window.served import Opened, Site, served
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
+def public() -> Iterator[Site]:
+    """A stranger's, which the browser takes for one of the public network."""
+    with Site({}).running() as site:
+        yield site
+
+
+@pytest.fixture(scope="package")
+def chromium(public: Site) -> Iterator[Browser]:
     path = program()
     if path is None:
         unavailable("chromium is not there; `apt-get install chromium` installs Debian's")
-    with running(path) as browser:
+    with running(path, f"--ip-address-space-overrides=127.0.0.1:{public.port}=public") as browser:
         yield browser
 
 
@@ -39,6 +48,28 @@ def places(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
     (local / "<b>&.txt").write_text("")
     with all_places(folder) as found:
         yield {**found, "local": local.as_uri()}
+
+
+@pytest.fixture
+def stranger() -> Iterator[Site]:
+    with Site({}).running() as site:
+        yield site
+
+
+@pytest.fixture
+def target() -> Iterator[Site]:
+    """What must not be asked for."""
+    with Site({"/secret": ("text/plain", "found")}).running() as site:
+        yield site
+
+
+@pytest.fixture(scope="package")
+def open_house(chromium: Browser) -> Iterator[Opened]:
+    """Of a person who lets pages lead to this machine: there the policy refuses nothing, and what keeps
+    strangers out is the window itself."""
+    settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
+    with served(settings=settings) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="package")

@@ -4,16 +4,20 @@ of its own, for playwright waits in ours."""
 from __future__ import annotations
 
 import queue
+import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
 from resolver.settings import Settings
+from resolver.window import headers
 from resolver.window.serve import Server, Wishes, serving
+from resolver.window.session import Document
 from tests.hang import HANG
 
 
@@ -31,6 +35,12 @@ class Opened:
         """An address that lets a browser in, once."""
         entered: str = trio.from_thread.run_sync(self._server.entry, trio_token=self._token)
         return entered
+
+    def keep(self, octets: bytes, media_type: str = headers.TEXT, *, inline: bool = True) -> str:
+        """Where the content port has that, as if a page of ours had brought it from elsewhere."""
+        document = Document(octets, media_type, "kept", inline)
+        kept: str = trio.from_thread.run_sync(self._server.session.keep, document, trio_token=self._token)
+        return f"{self.content}/d/{kept}/kept"
 
 
 @contextmanager
@@ -66,33 +76,38 @@ def served(**wishes: Any) -> Iterator[Opened]:
         thread.join()
 
 
+class Sent(NamedTuple):
+    """What a site answers with."""
+
+    media_type: str = "text/plain"
+    body: str | bytes = ""
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
 class Site:
-    """A stranger's. `asked` are the requests that came: method and target."""
+    """A stranger's. `asked` are the requests that came, method and target, and `said` their headers;
+    `connections` counts whoever came and said nothing, too."""
 
-    def __init__(self, pages: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(
+        self, pages: Mapping[str, tuple[str, str] | Sent], secured: ssl.SSLContext | None = None
+    ) -> None:
         self.asked: list[str] = []
+        self.said: list[Message] = []
+        self.connections = 0
         self.pages = dict(pages)
-        site = self
+        self._server = _listening(self)
+        self.port = self._server.server_port
+        if secured is not None:
+            self._server.socket = secured.wrap_socket(self._server.socket, server_side=True)
+        self._scheme = "http" if secured is None else "https"
+        self.origin = f"{self._scheme}://127.0.0.1:{self.port}"
+        #: The same by a name, so that to a browser it is another site and not only another port.
+        self.elsewhere = f"{self._scheme}://evil.example:{self.port}"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                site.asked.append(f"{self.command} {self.path}")
-                media_type, text = site.pages.get(self.path, ("text/plain", ""))
-                body = text.encode()
-                self.send_response(200 if self.path in site.pages else 404)
-                self.send_header("Content-Type", media_type)
-                self.send_header("Content-Length", str(len(body)))
-                self.send_header("Connection", "close")
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_POST = do_HEAD = do_GET
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Nobody reads it."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.origin = f"http://127.0.0.1:{self._server.server_port}"
+    def answer(self, target: str) -> Sent:
+        found = self.pages.get(target)
+        return Sent(status=404) if found is None else Sent(*found)
 
     @contextmanager
     def running(self) -> Iterator[Site]:
@@ -106,4 +121,34 @@ class Site:
             self._server.server_close()
 
 
-Start = Callable[..., Opened]
+def _listening(site: Site) -> ThreadingHTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            site.asked.append(f"{self.command} {self.path}")
+            site.said.append(self.headers)
+            sent = site.answer(self.path)
+            body = sent.body.encode() if isinstance(sent.body, str) else sent.body
+            self.send_response(sent.status)
+            said = {"Content-Type": sent.media_type, **sent.headers}
+            for name, value in said.items():
+                if value:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_HEAD = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nobody reads it."""
+
+    class Server(ThreadingHTTPServer):
+        def verify_request(self, *_: object) -> bool:
+            site.connections += 1
+            return True
+
+        def handle_error(self, *_: object) -> None:
+            """A browser that leaves early."""
+
+    return Server(("127.0.0.1", 0), Handler)

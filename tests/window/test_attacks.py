@@ -3,18 +3,21 @@ came of it: nothing was fetched, and what was refused is in the log."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Error, expect
+import trustme
+from playwright.sync_api import Error, Page, Response, expect
 
 from resolver import Policy
 from resolver.settings import Settings
+from resolver.window import headers
 from resolver.window.entrance import CHECKS, site
 from tests.window.browser import Viewer
-from tests.window.served import Opened, Site, served
-from tests.window.steps import enter, open_
+from tests.window.served import Opened, Sent, Site, served
+from tests.window.steps import enter
 
 #: Everything that a page can make a browser ask for by itself; then its title says so.
 _ATTACK = """<!doctype html><title>attacking</title><body><script>
@@ -33,11 +36,18 @@ const form = (name, enctype) => new Promise(done => {
   frame.onload = done;
   sent.submit();
 });
+navigator.sendBeacon(target, "csrf=x");
+document.body.append(made("a", {href: "#x", ping: target, id: "ping"}));
+document.getElementById("ping").click();
+document.body.append(made("embed", {src: target}), made("link", {rel: "modulepreload", href: target}));
 Promise.allSettled([
   settled(made("img", {src: target})),
   settled(made("script", {src: target})),
   settled(made("link", {rel: "stylesheet", href: target})),
+  settled(made("link", {rel: "prefetch", href: target})),
   settled(made("iframe", {src: target})),
+  settled(made("object", {data: target})),
+  settled(made("audio", {src: target})),
   fetch(target, {mode: "no-cors", credentials: "include"}),
   fetch(target, {credentials: "include"}),
   fetch(target, {method: "POST", mode: "no-cors", credentials: "include", body: "csrf=x"}),
@@ -55,70 +65,176 @@ Promise.allSettled([
 </script>"""
 
 
-@pytest.fixture
-def target() -> Iterator[Site]:
-    """What must not be asked for."""
-    with Site({"/secret": ("text/plain", "found")}).running() as site:
-        yield site
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Site]:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("evil.example", "127.0.0.1").configure_cert(context)
+    with Site({}, context).running() as found:
+        yield found
 
 
-@pytest.fixture
-def stranger() -> Iterator[Site]:
-    with Site({}).running() as site:
-        yield site
+PORT = "another port"
+ATTACKERS = (PORT, "another site", "a public site", "a secure site")
 
 
-def attack(site: Site, target: str) -> str:
+@pytest.fixture(params=ATTACKERS)
+def attacker(request: pytest.FixtureRequest) -> tuple[Site, str]:
+    """Where the attacking page is, and how the browser calls that: of the first the cookie goes along."""
+    name = {"a public site": "public", "a secure site": "secured"}.get(request.param, "stranger")
+    found: Site = request.getfixturevalue(name)
+    return found, found.elsewhere if request.param in ("another site", "a secure site") else found.origin
+
+
+def ours(window: Opened, target: Site) -> str:
+    """The address of ours that would fetch it."""
+    return f"{window.origin}/u/{quote(target.origin + '/secret', safe='')}"
+
+
+def attack(site: Site, origin: str, target: str) -> str:
     site.pages["/"] = ("text/html", _ATTACK.replace("TARGET", repr(target)))
-    return f"{site.origin}/"
+    return f"{origin}/"
 
 
-def test_a_page_on_another_port_gets_nothing(
-    viewer: Viewer, window: Opened, stranger: Site, target: Site
-) -> None:
-    """Of the same machine, so that the cookie goes along."""
-    page = viewer.page()
+def entered(viewer: Viewer, window: Opened) -> Page:
+    """A page of a browser that has entered, and knows nothing of certificates."""
+    page = viewer.page(ignore_https_errors=True)
     enter(page, window)
     del window.told[:]
-    ours = f"{window.origin}/u/{quote(target.origin + '/secret', safe='')}"
-    page.goto(attack(stranger, ours))
-    expect(page).to_have_title("done")
-    assert target.asked == []
-    assert len(window.told) >= 9
+    return page
 
 
-def test_a_link_of_a_stranger_is_asked_about_first(
-    viewer: Viewer, window: Opened, stranger: Site, target: Site
+def test_a_page_elsewhere_gets_nothing(
+    viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site, public: Site
 ) -> None:
-    page = viewer.page()
-    enter(page, window)
-    ours = f"{window.origin}/u/{quote(target.origin + '/secret', safe='')}"
-    stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><a href="{ours}">Win</a>')
-    page.goto(f"{stranger.origin}/")
-    page.get_by_role("link", name="Win").click()
+    page = entered(viewer, open_house)
+    page.goto(attack(*attacker, ours(open_house, target)))
+    expect(page).to_have_title("done")
+    assert target.connections == 0
+    assert all(line.startswith("refused ") for line in open_house.told)
+    # what is from the public network the browser itself keeps from this machine
+    assert attacker[0] is public or len(open_house.told) >= 12
+
+
+def test_without_the_rule_another_port_would_get_in(viewer: Viewer, stranger: Site, target: Site) -> None:
+    """What shows that the tests here look where it counts."""
+    checks = tuple(check for check in CHECKS if check is not site)
+    settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
+    with served(checks=checks, settings=settings) as open_to_all:
+        page = entered(viewer, open_to_all)
+        page.goto(attack(stranger, stranger.origin, ours(open_to_all, target)))
+        expect(page).to_have_title("done")
+    assert "GET /secret" in target.asked
+
+
+#: How a page leads a person away from itself.
+_LEADS = {
+    "link": '<a href="{url}" id="go">Win</a>',
+    "window": '<a href="{url}" id="go" target="_blank" rel="opener">Win</a>',
+    "script": '<button id="go" onclick="location = \'{url}\'">Win</button>',
+    "form": '<form action="{url}"><button id="go">Win</button></form>',
+    "refresh": '<meta http-equiv="refresh" content="0;url={url}">',
+    "redirect": '<a href="/moved" id="go">Win</a>',
+}
+
+
+@pytest.mark.parametrize(
+    ("attacker", "way"),
+    [*((PORT, way) for way in _LEADS), *((each, "link") for each in ATTACKERS[1:])],
+    indirect=["attacker"],
+)
+def test_who_is_led_here_is_asked_first(
+    way: str, viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site
+) -> None:
+    page = entered(viewer, open_house)
+    there, origin = attacker
+    url = ours(open_house, target)
+    there.pages["/"] = ("text/html", f"<!doctype html><title>x</title>{_LEADS[way].format(url=url)}")
+    there.pages["/moved"] = Sent("text/html", "", 302, {"Location": url})
+    page.goto(f"{origin}/", wait_until="commit")
+    if way == "window":
+        with page.expect_popup() as popup:
+            page.locator("#go").click()
+        page = popup.value
+    elif way != "refresh":
+        page.locator("#go").click()
     expect(page.get_by_role("main")).to_contain_text("asked to open this")
-    assert target.asked == []
+    assert page.url.partition("?")[0] == url
+    assert target.connections == 0
     page.get_by_role("link", name="Look at it").click()
-    expect(page.get_by_role("main")).to_contain_text("S08")  # a stranger leads inside
-    expect(page.get_by_role("button", name="Open", exact=True)).to_have_count(0)
-    assert target.asked == []
+    expect(page.get_by_role("button", name="Open", exact=True)).to_be_visible()
+    assert target.connections == 0
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.get_by_role("main")).to_contain_text("found")
+    assert target.asked == ["GET /secret"]
+    assert open_house.told == ["refused GET /u/" + line.partition("/u/")[2] for line in open_house.told]
+
+
+@pytest.mark.parametrize(
+    ("attacker", "by", "enctype"),
+    [
+        (PORT, "script", "application/x-www-form-urlencoded"),
+        (PORT, "script", "text/plain"),
+        *((each, "click", "application/x-www-form-urlencoded") for each in ATTACKERS),
+    ],
+    indirect=["attacker"],
+)
+def test_a_form_of_a_stranger_does_nothing(
+    by: str, enctype: str, viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site
+) -> None:
+    page = entered(viewer, open_house)
+    there, origin = attacker
+    script = "<script>document.forms[0].submit()</script>" if by == "script" else ""
+    form = f"""<!doctype html><title>x</title>
+<form method=post enctype="{enctype}" action="{open_house.origin}/save">
+<input name=csrf value=x><input name=from value=""><input name=url value="{target.origin}/secret">
+<button>Win</button></form>{script}"""
+    there.pages["/"] = ("text/html", form)
+
+    def is_answer(response: Response) -> bool:
+        return response.url == f"{open_house.origin}/save"
+
+    with page.expect_response(is_answer) as answered:
+        page.goto(f"{origin}/", wait_until="commit")
+        if by == "click":
+            page.get_by_role("button", name="Win").click()
+    assert answered.value.status == 403
+    assert (target.connections, len(open_house.told)) == (0, 1)
 
 
 def test_a_name_that_is_made_to_lead_here_leads_nowhere(viewer: Viewer, window: Opened) -> None:
     """DNS rebinding: to the browser it is the stranger's own site."""
-    page = viewer.page()
-    enter(page, window)
+    page = entered(viewer, window)
     port = urlsplit(window.origin).port
-    del window.told[:]
     with pytest.raises(Error, match="ERR_HTTP_RESPONSE_CODE_FAILURE"):  # 421, without a word
         page.goto(f"http://evil.example:{port}/")
     assert any("evil.example" in line for line in window.told)
 
 
-def test_the_way_in_is_good_once_and_nowhere_to_be_found(viewer: Viewer, window: Opened) -> None:
+@pytest.mark.parametrize("name", ["localhost", "x.localhost", "0.0.0.0", "[::ffff:7f00:1]", "evil.example."])
+def test_other_names_of_this_machine_are_none_of_ours(name: str, viewer: Viewer, window: Opened) -> None:
+    """Whatever the browser connects to, or does not: our pages are nowhere but at the numeric place."""
+    page = entered(viewer, window)
+    with pytest.raises(Error):
+        page.goto(f"http://{name}:{urlsplit(window.origin).port}/")
+    assert page.locator("form").count() == 0
+    assert all(line.startswith("refused GET /: Host: ") for line in window.told)
+
+
+def test_another_way_to_write_the_place_is_made_ours_by_the_browser(viewer: Viewer, window: Opened) -> None:
+    page = entered(viewer, window)
+    page.goto(f"http://127.1:{urlsplit(window.origin).port}/")
+    expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
+    assert page.url == f"{window.origin}/"
+
+
+def test_the_way_in_is_good_once_and_nowhere_to_be_found(
+    viewer: Viewer, window: Opened, stranger: Site
+) -> None:
     page = viewer.page()
     entry = window.entry()
     token = urlsplit(entry).query.partition("=")[2]
+    del window.told[:]
     page.goto(entry)
     page.wait_for_url(f"{window.origin}/")
     seen = page.evaluate(
@@ -127,71 +243,127 @@ def test_the_way_in_is_good_once_and_nowhere_to_be_found(viewer: Viewer, window:
     assert token not in seen
     assert token not in page.content()
     assert page.evaluate("history.length") == 2  # an empty page, and ours: the entry was replaced
+    page.get_by_role("link", name="history", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert token not in page.content()
     assert not any(token in line for line in window.told)
-    answer = viewer.page().goto(entry)
+    again = viewer.page()
+    answer = again.goto(entry)
     assert answer is not None
     assert answer.status == 403
+    assert token not in again.content()
+    assert not any(token in line for line in window.told)
 
 
-def test_nobody_puts_our_pages_into_a_frame(viewer: Viewer, window: Opened, stranger: Site) -> None:
-    page = viewer.page()
-    enter(page, window)
-    stranger.pages["/"] = (
-        "text/html",
-        f'<!doctype html><title>x</title><iframe src="{window.origin}/"></iframe>',
+def in_a_frame(page: Page, origin: str, stranger: Site, address: str) -> str:
+    """Where a frame of a stranger's page ends up that is to show us, after it has loaded."""
+    stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><iframe src="{address}"></iframe>')
+    page.goto(f"{origin}/")
+    (frame,) = page.frames[1:]
+    return str(frame.evaluate("document.location.href"))
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_nobody_puts_our_pages_into_a_frame(
+    elsewhere: bool, viewer: Viewer, window: Opened, stranger: Site
+) -> None:
+    """Nor what came from elsewhere, which only our own page frames."""
+    page = entered(viewer, window)
+    origin = stranger.elsewhere if elsewhere else stranger.origin
+    kept = window.keep(b"words")
+    for address in (f"{window.origin}/", f"{window.origin}/help", kept):
+        assert in_a_frame(page, origin, stranger, address) == "chrome-error://chromewebdata/"
+
+
+def test_without_the_headers_a_frame_would_have_us(
+    viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "of_pages", lambda content: {})
+    checks = tuple(check for check in CHECKS if check is not site)
+    with served(checks=checks) as bare:
+        page = entered(viewer, bare)
+        assert in_a_frame(page, stranger.origin, stranger, f"{bare.origin}/") == f"{bare.origin}/"
+
+
+def test_a_cookie_that_another_port_has_set_lets_nobody_in(
+    viewer: Viewer, window: Opened, stranger: Site
+) -> None:
+    """Cookies ignore ports: a server of another one overwrites ours. That is a refusal, and no new
+    session; who has a way in is let in again."""
+    page = entered(viewer, window)
+    name = f"__Host-resolve-{urlsplit(window.origin).port}"
+    stranger.pages["/"] = Sent(
+        "text/html", "<title>set</title>", 200, {"Set-Cookie": f"{name}=forced; Secure; Path=/"}
     )
     page.goto(f"{stranger.origin}/")
-    frame = page.frames[1]
-    assert frame.locator("form").count() == 0
-
-
-#: A document that tries to run, to ask elsewhere, and to leave.
-_DOCUMENT = """<!doctype html><title>theirs</title><body>words of a stranger
-<img src="SITE/img"><link rel=stylesheet href="SITE/css">
-<script>fetch("SITE/script"); parent.pwned = 1</script>
-<iframe src="SITE/frame"></iframe><meta http-equiv=refresh content="0;url=SITE/refresh">
-<object data="SITE/object"></object><video src="SITE/video" autoplay></video>
-<form action="SITE/form"><button>Send</button></form><a href="SITE/link" target=_top>Leave</a>"""
-
-
-_DRAWING = """<svg xmlns="http://www.w3.org/2000/svg"><script>fetch("SITE/script")</script>
-<image href="SITE/img"/><text y="20">words of a stranger</text></svg>"""
-
-
-@pytest.mark.parametrize("path", ["/page.html", "/page.xhtml", "/page.svg"])
-def test_a_document_runs_nothing_and_asks_nobody(
-    path: str, viewer: Viewer, window: Opened, stranger: Site
-) -> None:
-    types = {"html": "text/html", "xhtml": "application/xhtml+xml", "svg": "image/svg+xml"}
-    svg = _DRAWING.replace("SITE", stranger.origin)
-    text = svg if path.endswith("svg") else _DOCUMENT.replace("SITE", stranger.origin)
-    stranger.pages[path] = (types[path.rpartition(".")[2]], text)
-    page = viewer.page()
+    answer = page.goto(f"{window.origin}/")
+    assert answer is not None
+    assert (answer.status, answer.header_value("set-cookie")) == (403, None)
+    assert window.told == ["refused GET /: no cookie of ours"]
     enter(page, window)
-    open_(page, f"{stranger.origin}{path}")
-    asked = list(stranger.asked)
-    page.get_by_role("link", name="as page", exact=False).first.click()
-    frame = page.frame_locator("iframe")
-    if path == "/page.html":
-        expect(frame.locator("body")).to_contain_text("words of a stranger")
-        frame.get_by_role("link", name="Leave").click()
-        frame.get_by_role("button", name="Send").click()
-    else:
-        expect(page.locator("iframe")).to_be_visible()
-    later = [each for each in stranger.asked[len(asked) :] if each != f"GET {path}"]
-    assert later == []
-    assert page.evaluate("window.pwned") is None
-    assert page.url.startswith(window.origin)
+    expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
 
 
-def test_without_the_rule_another_port_would_get_in(viewer: Viewer, stranger: Site, target: Site) -> None:
-    """What shows that the tests above look where it counts."""
-    checks = tuple(check for check in CHECKS if check is not site)
-    settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
-    with served(checks=checks, settings=settings) as open_to_all:
-        page = viewer.page()
-        enter(page, open_to_all)
-        ours = f"{open_to_all.origin}/u/{quote(target.origin + '/secret', safe='')}"
-        page.goto(attack(stranger, ours))
-        expect(page).to_have_title("done")
-    assert "GET /secret" in target.asked
+def test_a_page_on_another_port_neither_reads_nor_writes_our_cookie(
+    viewer: Viewer, window: Opened, stranger: Site
+) -> None:
+    page = entered(viewer, window)
+    (cookie,) = page.context.cookies(window.origin)
+    stranger.pages["/"] = ("text/html", "<title>x</title>")
+    page.goto(f"{stranger.origin}/")
+    assert (
+        page.evaluate(
+            """name => {
+          document.cookie = name + "=x; Secure; Path=/";
+          for (let n = 0; n < 250; n++) document.cookie = "c" + n + "=x; Path=/";
+          return document.cookie.includes(name);
+        }""",
+            cookie.get("name", ""),
+        )
+        is False
+    )
+    assert cookie in page.context.cookies(window.origin)
+    answer = page.goto(f"{window.origin}/")
+    assert answer is not None
+    assert answer.status == 200
+
+
+def test_our_port_is_nobodys_proxy(viewer: Viewer, window: Opened, target: Site) -> None:
+    """Of a browser that was told that it is one: for names, and by a tunnel."""
+    del window.told[:]
+    page = viewer.page(proxy={"server": window.origin})
+    with pytest.raises(Error):
+        page.goto(f"http://evil.example:{target.port}/secret")
+    with pytest.raises(Error, match="ERR_TUNNEL_CONNECTION_FAILED"):
+        page.goto(f"https://evil.example:{target.port}/secret")
+    assert target.connections == 0
+    assert {line.split()[1] for line in window.told} == {"GET", "CONNECT"}  # some more than once
+    assert all(line.startswith("refused ") for line in window.told)
+
+
+@pytest.mark.slow
+def test_a_worker_that_another_program_left_at_our_port_is_gone(viewer: Viewer) -> None:
+    """At a port that is fixed: it answered before us, and would see our addresses."""
+    page = viewer.page()
+    with Site(
+        {
+            "/": ("text/html", "<title>before</title>"),
+            "/worker.js": ("text/javascript", "self.addEventListener('fetch', () => {});"),
+        }
+    ).running() as before:
+        page.goto(f"{before.origin}/")
+        page.evaluate(
+            "navigator.serviceWorker.register('/worker.js').then(() => navigator.serviceWorker.ready)"
+        )
+        assert page.evaluate("navigator.serviceWorker.getRegistrations().then(found => found.length)") == 1
+    with served(port=before.port) as window:
+        enter(page, window)
+        page.evaluate(  # the browser asks for the worker's script anew once the page is there
+            """async () => {
+              while ((await navigator.serviceWorker.getRegistrations()).length)
+                await new Promise(done => setTimeout(done, 50));
+            }"""
+        )
+        page.goto("about:blank")  # it goes with the last page that it had
+        page.goto(f"{window.origin}/")
+        assert page.evaluate("navigator.serviceWorker.controller") is None

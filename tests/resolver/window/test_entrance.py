@@ -8,8 +8,11 @@ from shutil import which
 
 import pytest
 import trio
+from h2.connection import H2Connection
+from h2.events import ResponseReceived
 
-from resolver.window.entrance import CHECKS, MOST_FORM, cookie, host, origin, peer, site, version
+from resolver.window import serve
+from resolver.window.entrance import CHECKS, MOST_FORM, cookie, host, method, origin, peer, site, version
 from resolver.window.listening import LOOPBACK, is_of_this_user
 from tests.hang import HANG
 from tests.resolver.window.client import Browser, exchange, running
@@ -77,6 +80,18 @@ async def test_it_is_no_proxy_and_has_few_methods(line: str, status: int) -> Non
         assert len(told) == 1
 
 
+async def test_without_that_rule_it_would_be_asked_as_a_proxy() -> None:
+    async with running(checks=but(method)) as (browser, _):
+        whole = "GET http://127.0.0.1:{port}/ HTTP/1.1"
+        assert await head(browser, whole, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}") == 404
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that ends gives what still runs no long time."""
+    monkeypatch.setattr(serve, "_GRACE", 0.2)
+
+
 HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 UPGRADE = (
     "GET / HTTP/1.1",
@@ -87,6 +102,7 @@ UPGRADE = (
 )
 
 
+@pytest.mark.usefixtures("short")
 async def test_nothing_is_answered_in_http2() -> None:
     """After an upgrade, which the server itself agrees to."""
     for checks, is_told in ((CHECKS, True), (but(version), False)):
@@ -100,6 +116,56 @@ async def test_nothing_is_answered_in_http2() -> None:
                     while len(heard.partition(b"\r\n\r\n")[2]) < 200:
                         heard += await stream.receive_some()
             assert ("refused GET /: HTTP/2" in told) is is_told
+
+
+@pytest.mark.usefixtures("short")
+async def test_who_begins_with_http2_gets_a_refusal() -> None:
+    """Prior knowledge (RFC 9113 3.3), which the server takes as well; its headers are compressed, so what
+    comes is the server's settings, an answer, and the end."""
+    path, place = b"/", b"127.0.0.1:%d"
+    async with running() as (browser, told):
+        port = browser.server.house.port
+        assert browser.cookie is not None
+        with trio.fail_after(HANG):
+            async with await trio.open_tcp_stream(LOOPBACK, port) as stream:
+                peer = H2Connection()
+                peer.initiate_connection()
+                headers = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", path)]
+                own = [(b":authority", place % port), (b"cookie", browser.cookie.encode())]
+                peer.send_headers(1, [*headers, *own], end_stream=True)
+                await stream.send_all(peer.data_to_send())
+                statuses: list[bytes] = []
+                while not statuses:
+                    for event in peer.receive_data(await stream.receive_some()):
+                        if isinstance(event, ResponseReceived):
+                            statuses += [bytes(value) for name, value in event.headers if name == b":status"]
+        assert (statuses, told) == ([b"403"], ["refused GET /: HTTP/2"])
+
+
+async def test_what_a_proxy_would_say_is_never_read() -> None:
+    """Neither who the browser is nor what we are called."""
+    said = {
+        "X-Forwarded-For": "203.0.113.7",
+        "X-Forwarded-Host": "evil.example",
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Prefix": "/evil",
+        "X-Real-IP": "203.0.113.7",
+        "X-Original-URL": "/evil",
+        "X-HTTP-Method-Override": "POST",
+        "Forwarded": "for=203.0.113.7;host=evil.example;proto=https",
+    }
+    async with running() as (browser, told):
+        for target in ("/settings", "/look", "/help"):
+            plain, forwarded = await browser.ask(target), await browser.ask(target, said)
+            assert (forwarded.status, forwarded.header("location")) == (
+                plain.status,
+                plain.header("location"),
+            )
+            assert "evil" not in forwarded.text
+        assert (
+            await browser.ask("/", {"Host": "evil.example", "X-Forwarded-Host": "127.0.0.1"})
+        ).status == 421
+        assert len(told) == 1
 
 
 async def test_a_websocket_is_closed_whoever_asks() -> None:

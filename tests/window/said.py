@@ -1,0 +1,41 @@
+"""Peers of one answer, whatever they are asked: those whose every octet a test chooses."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Says:
+    """A gopher server that says `words`; `heard` is what it was asked."""
+
+    def __init__(self, words: bytes) -> None:
+        self.heard: list[bytes] = []
+        peer = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                peer.heard.append(self.rfile.readline(65_536))
+                self.wfile.write(words)
+
+        class Server(socketserver.ThreadingTCPServer):
+            def handle_error(self, *_: object) -> None:
+                """Who leaves early."""
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"gopher://127.0.0.1:{self.server.server_address[1]}/1"
+
+
+@contextmanager
+def gopher(words: bytes) -> Iterator[Says]:
+    peer = Says(words)
+    thread = threading.Thread(target=peer.server.serve_forever)
+    thread.start()
+    try:
+        yield peer
+    finally:
+        peer.server.shutdown()
+        thread.join()
+        peer.server.server_close()

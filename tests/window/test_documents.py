@@ -1,0 +1,290 @@
+"""What a stranger's document does on the port that shows it: it runs nothing, asks nobody, leads nowhere, and
+reads nothing of ours. Each rule that keeps it so is taken out once, and then the same document gets
+through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Download, Error, Frame, Page, expect
+
+from resolver.window import headers
+from tests.window.browser import Viewer
+from tests.window.served import Opened, Sent, Site, served
+from tests.window.steps import enter, open_
+
+#: All by which a document can run, ask, send and leave. What is to be clicked has an id.
+_HTML = """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>theirs</title>
+<link rel="stylesheet" href="SITE/css"/><link rel="prefetch" href="SITE/prefetch"/>
+<link rel="preload" as="script" href="SITE/preload"/><link rel="modulepreload" href="SITE/module"/>
+<link rel="icon" href="SITE/icon"/>
+<style>@import url("SITE/import"); p { background: url("SITE/background") }</style>
+<meta http-equiv="refresh" content="0;url=SITE/refresh"/></head>
+<body onload="document.title = 'ran'"><p>words of a stranger</p>
+<img src="SITE/img" alt=""/><object data="SITE/object"></object><embed src="SITE/embed"/>
+<audio src="SITE/audio" autoplay=""></audio><video src="SITE/video" poster="SITE/poster"></video>
+<iframe src="SITE/frame"></iframe><iframe srcdoc="&lt;img src='SITE/srcdoc'&gt;"></iframe>
+<svg xmlns="http://www.w3.org/2000/svg"><image href="SITE/drawn"/></svg>
+<script>
+fetch("SITE/script"); parent.pwned = 1; top.location = "SITE/top"; window.open("SITE/window");
+navigator.sendBeacon("SITE/beacon"); navigator.serviceWorker.register("/d/worker.js");
+fetch(document.referrer);
+</script><script type="module">import "SITE/import.js";</script><script src="SITE/script.js"></script>
+<form action="SITE/form" method="post" target="_top"><button id="send">Send</button></form>
+<a id="plain" href="SITE/plain" ping="SITE/ping">plain</a>
+<a id="top" href="SITE/top" target="_top">top</a>
+<a id="blank" href="SITE/blank" target="_blank">blank</a>
+<a id="saved" href="SITE/saved" download="x">save</a>
+</body></html>"""
+
+_SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
+onload="top.pwned=1">
+<script>fetch("SITE/script"); parent.pwned = 1</script><style>@import url("SITE/import");</style>
+<image href="SITE/img"/><use href="SITE/use#x"/><foreignObject><iframe xmlns="http://www.w3.org/1999/xhtml"
+src="SITE/frame"/></foreignObject><text y="20">words of a stranger</text>
+<a id="plain" xlink:href="SITE/plain"><text y="60">plain</text></a></svg>"""
+
+_XML = """<?xml version="1.0"?><?xml-stylesheet type="text/xsl" href="SITE/sheet.xsl"?>
+<!DOCTYPE words [<!ENTITY theirs SYSTEM "SITE/entity">]><words>words of a stranger</words>"""
+
+_PDF = """%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R/OpenAction<</S/URI/URI(SITE/action)>>>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]
+/AA<</O<</S/JavaScript/JS(app.launchURL("SITE/js"))>>>>>>endobj
+trailer<</Root 1 0 R>>"""
+
+
+class Kind(NamedTuple):
+    """A document, and what a person clicks in it."""
+
+    media_type: str
+    text: str
+    clicked: tuple[str, ...] = ()
+
+
+_CLICKED = ("saved", "blank", "plain", "top", "send")
+KINDS: Mapping[str, Kind] = {
+    "HTML": Kind("text/html", f"<!doctype html>{_HTML}", _CLICKED),
+    "XHTML": Kind("application/xhtml+xml", _HTML, _CLICKED),
+    "SVG": Kind("image/svg+xml", _SVG, ("plain",)),
+    "XML": Kind("text/xml", _XML),
+    "PDF": Kind("application/pdf", _PDF),
+}
+
+
+def shown(page: Page, site: Site, kind: Kind) -> Frame:
+    """The document in its frame, on our page about it."""
+    site.pages["/theirs"] = (kind.media_type, kind.text.replace("SITE", site.origin))
+    open_(page, f"{site.origin}/theirs")
+    if kind.media_type != "application/pdf":
+        page.get_by_role("link", name="as page", exact=True).click()
+    framed = page.locator("iframe")
+    expect(framed).to_have_attribute("title", "The document, as its author wrote it")
+    assert framed.get_attribute("sandbox") is None  # with it there is no viewer for PDF
+    page.wait_for_load_state()
+    handle = framed.element_handle()
+    assert handle is not None
+    frame = handle.content_frame()
+    assert frame is not None
+    return frame
+
+
+def attempts(page: Page, frame: Frame, site: Site, kind: Kind) -> set[str]:
+    """What the site is asked for by the document, whatever a person clicks in it."""
+    for name in kind.clicked:
+        if frame.is_detached() or not frame.locator(f"#{name}").count():
+            break  # it has left
+        frame.locator(f"#{name}").click(no_wait_after=True)
+    site.pages["/end"] = ("text/plain", "the end")
+    other = page.context.new_page()
+    other.goto(f"{site.origin}/end")  # what was asked for before has come before
+    return {*site.asked} - {"GET /theirs", "GET /end", "GET /favicon.ico"}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_document_runs_nothing_asks_nobody_and_stays(
+    name: str, viewer: Viewer, window: Opened, stranger: Site
+) -> None:
+    page = viewer.page()
+    downloads: list[Download] = []
+    page.on("download", lambda begun: downloads.append(begun))
+    enter(page, window)
+    frame = shown(page, stranger, KINDS[name])
+    there = page.url
+    if name not in ("PDF", "XML"):  # without its sheet there is nothing of it
+        expect(frame.locator(":root")).to_contain_text("words of a stranger")
+        assert frame.evaluate("document.title") != "ran"
+    assert attempts(page, frame, stranger, KINDS[name]) == set()
+    assert page.evaluate("window.pwned") is None
+    assert (page.url, len(page.context.pages), downloads) == (there, 2, [])
+
+
+@pytest.mark.parametrize("name", ["HTML", "XHTML", "SVG"])
+def test_opened_alone_it_does_no_more(name: str, viewer: Viewer, window: Opened, stranger: Site) -> None:
+    """The header holds where no frame does."""
+    kind = KINDS[name]
+    page = viewer.page()
+    enter(page, window)
+    octets = kind.text.replace("SITE", stranger.origin).encode()
+    page.goto(window.keep(octets, f"{kind.media_type}; charset=utf-8"))
+    expect(page.locator(":root")).to_contain_text("words of a stranger")
+    assert page.evaluate("window.origin") == "null"
+    assert stranger.asked == []
+    assert page.title() != "ran"
+
+
+def without(
+    headers_of: Callable[[str], Mapping[str, str]], *directives: str
+) -> Callable[[str], dict[str, str]]:
+    """The headers, without those directives of their policy."""
+
+    def made(place: str) -> dict[str, str]:
+        said = dict(headers_of(place))
+        policy = said["content-security-policy"].split("; ")
+        kept = [each for each in policy if each.partition(" ")[0] not in directives]
+        assert len(policy) - len(kept) == len(directives)
+        said["content-security-policy"] = "; ".join(kept)
+        return said
+
+    return made
+
+
+def test_without_the_sandbox_a_document_would_leave(
+    viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "of_content", without(headers.of_content, "sandbox"))
+    with served() as bare:
+        page = viewer.page()
+        enter(page, bare)
+        stranger.pages["/blank"] = ("text/plain", "theirs")
+        frame = shown(
+            page, stranger, Kind("text/html", '<a id="blank" href="SITE/blank" target="_blank">x</a>')
+        )
+        with page.context.expect_page() as left:
+            frame.locator("#blank").click(no_wait_after=True)
+        left.value.wait_for_url(f"{stranger.origin}/blank")
+
+
+def test_without_the_policy_of_its_frame_a_link_would_leave_it(
+    viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The document's own header says nothing of links within the frame."""
+    monkeypatch.setattr(headers, "of_pages", without(headers.of_pages, "frame-src", "default-src"))
+    with served() as bare:
+        page = viewer.page()
+        enter(page, bare)
+        frame = shown(page, stranger, KINDS["HTML"])
+        with page.expect_request(f"{stranger.origin}/plain"):
+            frame.locator("#plain").click(no_wait_after=True)
+
+
+def test_without_the_policy_of_the_document_it_would_ask_elsewhere(
+    viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "of_content", lambda pages: {})
+    with served() as bare:
+        page = viewer.page()
+        enter(page, bare)
+        with page.expect_request(f"{stranger.origin}/script"), page.expect_request(f"{stranger.origin}/img"):
+            page.goto(bare.keep(KINDS["SVG"].text.replace("SITE", stranger.origin).encode(), headers.SVG))
+
+
+#: What a script of a document would get, if one ran: a driver's runs where theirs do not.
+_READING = """async other => {
+  const tried = async what => { try { return await what(); } catch (error) { return error.name; } };
+  return [
+    await tried(() => fetch(other).then(answer => answer.text())),
+    await tried(() => localStorage.length),
+    await tried(() => document.cookie),
+    await tried(() => indexedDB.open("x") && "opened"),
+    await tried(() => navigator.serviceWorker.register("/d/worker.js")),
+    await tried(() => parent.document.title),
+    await tried(() => window.origin),
+  ];
+}"""
+
+
+def test_a_document_reads_neither_another_one_nor_what_browsers_keep(viewer: Viewer, window: Opened) -> None:
+    page = viewer.page()
+    enter(page, window)
+    one, other = (window.keep(each, headers.HTML) for each in (b"<p>one</p>", b"<p>other</p>"))
+    page.goto(one)
+    read = page.evaluate(_READING, other)
+    assert read[:4] == ["TypeError", "SecurityError", "SecurityError", "SecurityError"]
+    assert read[4] in ("SecurityError", "TypeError")  # there is no container at all
+    assert read[6] == "null"
+
+
+def test_without_the_sandbox_one_document_would_read_another(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "of_content", without(headers.of_content, "sandbox", "default-src"))
+    with served() as bare:
+        page = viewer.page()
+        enter(page, bare)
+        one, other = (bare.keep(each, headers.HTML) for each in (b"<p>one</p>", b"<p>other</p>"))
+        page.goto(one)
+        assert page.evaluate(_READING, other)[:3] == ["<p>other</p>", 0, ""]
+
+
+def test_our_own_pages_have_no_worker_either(viewer: Viewer, window: Opened) -> None:
+    page = viewer.page()
+    enter(page, window)
+    why = page.evaluate("navigator.serviceWorker.register('/static/window.js').catch(error => error.name)")
+    assert why == "SecurityError"
+
+
+#: What a server may call a page that runs; `shown` is what stands on our page of it.
+_RUNS = b"<!doctype html><title>x</title><script>document.title = 'ran'</script><p>theirs</p>"
+SNIFFED: Mapping[str, tuple[str, bytes]] = {
+    "no type": ("", _RUNS),
+    "no slash": ("html", _RUNS),
+    "unknown": ("unknown/unknown", _RUNS),
+    "text": ("text/plain", _RUNS),
+    "text with controls": ("text/plain", b"\x00\x01" + _RUNS),
+    "octets": ("application/octet-stream", _RUNS),
+    "of nobody": ("application/x-foo", _RUNS),
+    "text of nobody": ("text/foo", _RUNS),
+    "table": ("text/csv", _RUNS),
+    "letter": ("message/rfc822", b"Subject: x\r\nContent-Type: text/html\r\n\r\n" + _RUNS),
+    "parts that take turns": (
+        "multipart/x-mixed-replace; boundary=B",
+        b"--B\r\nContent-Type: text/html\r\n\r\n" + _RUNS + b"\r\n--B--\r\n",
+    ),
+    "picture": ("image/png", _RUNS),
+    "UTF-7": ("text/html; charset=utf-7", b"+ADw-script+AD4-document.title='ran'+ADw-/script+AD4-"),
+    "page": ("text/html", _RUNS),
+}
+
+
+@pytest.mark.parametrize("name", SNIFFED)
+def test_nothing_is_taken_for_a_page_that_runs(
+    name: str, viewer: Viewer, window: Opened, stranger: Site
+) -> None:
+    """Neither on our page, nor in a frame of it, nor where its octets are."""
+    media_type, octets = SNIFFED[name]
+    stranger.pages["/theirs"] = Sent(media_type, octets.decode("latin-1").encode("latin-1"))
+    page = viewer.page()
+    enter(page, window)
+    open_(page, f"{stranger.origin}/theirs")
+    page.wait_for_load_state()
+    assert page.title() != "ran"
+    places = page.eval_on_selector_all(
+        "[href], [src]",
+        "(all, origin) => all.map(each => each.href || each.src).filter(at => at.startsWith(origin))",
+        window.content,
+    )
+    for view in page.get_by_role("link", name="as page", exact=True).all():
+        view.click()
+        page.wait_for_load_state()
+        places += [each.get_attribute("src") for each in page.locator("iframe").all()]
+        assert "ran" not in [frame.title() for frame in page.frames]
+    other = page.context.new_page()
+    for place in places:
+        with suppress(Error):  # a download shows nothing
+            other.goto(place)
+        assert (place, other.title()) != (place, "ran")

@@ -1,0 +1,247 @@
+"""What strangers write, on pages of ours in a real browser: it stays text, its links lead through us, and
+what would mislead is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from resolver.window.pages import render
+from tests.resolver.window.pages.facts import PAGES
+from tests.resolver.window.pages.skeleton import HOSTILE, rendered
+from tests.window.browser import Viewer
+from tests.window.said import Says, gopher
+from tests.window.served import Opened, Sent, Site
+from tests.window.steps import enter, look, open_
+
+#: In every field at once: all but what ends an attribute, and that; a header that has both is none.
+_TEXTS = tuple(
+    text.encode("utf-8", "replace").decode()
+    for text in (" ".join(each for each in HOSTILE if each != HOSTILE[1]), HOSTILE[1])
+)
+_RUNS = '"><script>window.pwned = 1</script>'
+
+_PARTS = """() => {
+  const all = [...document.querySelectorAll("*")];
+  return [all.map(each => each.tagName).join(" "),
+    all.flatMap(each => [...each.attributes]).filter(one => one.name.startsWith("on")).length,
+    typeof window.pwned];
+}"""
+
+
+def parts(page: Page, name: str, text: str) -> list[object]:
+    """The elements that a browser makes of a page with that text in each field, its handlers, and whether a
+    script ran: without any policy, so that only the escaping stands against it."""
+    page.goto("about:blank")
+    page.set_content(rendered(PAGES[name](text), text))
+    found: list[object] = page.evaluate(_PARTS)
+    return found
+
+
+def test_no_field_of_any_page_becomes_markup(viewer: Viewer) -> None:
+    page = viewer.page()
+    for name in PAGES:
+        plain, *hostile = (parts(page, name, text) for text in ("x", *_TEXTS))
+        assert (name, hostile) == (name, [plain, plain])
+        assert plain[1:] == [0, "undefined"]
+
+
+def test_without_the_escaping_every_one_would(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = render.environment().overlay(autoescape=False)
+    monkeypatch.setattr(render, "environment", lambda: bare)
+    page = viewer.page()
+    for name in ("directory", "menu", "article", "results", "look", "not found", "history"):
+        assert parts(page, name, _RUNS)[2] == "number", name
+
+
+_FILE = "file:///etc/passwd"
+#: Where links of strangers lead that no page may have.
+_HARMFUL = (
+    "javascript:window.pwned=1",
+    "JaVaScRiPt:window.pwned=1",
+    " javascript:window.pwned=1",
+    "vbscript:window.pwned=1",
+    "data:text/html,<script>window.pwned=1</script>",
+    "blob:http://127.0.0.1/x",
+    "view-source:http://127.0.0.1/",
+    _FILE,
+)
+_MENU = "".join(f"hlink {number}\tURL:{url}\tx\t70\r\n" for number, url in enumerate(_HARMFUL))
+_TEXT = "\r\n".join(f"see {url} or <URL:{url}> there" for url in _HARMFUL)
+_HTML = "".join(f'<p><a href="{url}">link</a> <img src="{url}" alt="x"></p>' for url in _HARMFUL)
+_LETTER = f"Subject: x\r\nFrom: {_HARMFUL[0]}\r\nContent-Type: text/plain\r\n\r\n{_TEXT}\r\n"
+
+
+@pytest.fixture
+def menu() -> Iterator[Says]:
+    with gopher(f"{_MENU}.\r\n".encode()) as found:
+        yield found
+
+
+def hrefs(page: Page) -> list[str]:
+    found: list[str] = page.eval_on_selector_all(
+        "[href], [src], [action], [formaction], [data]",
+        """all => all.flatMap(each => ["href", "src", "action", "formaction", "data"]
+          .map(name => each.getAttribute(name)).filter(each => each !== null))""",
+    )
+    return found
+
+
+@pytest.mark.parametrize("kind", ["menu", "text", "HTML", "HTML source", "letter"])
+def test_no_link_leads_past_us(
+    kind: str, viewer: Viewer, open_house: Opened, menu: Says, stranger: Site
+) -> None:
+    """All are addresses of ours or of the content port; and those of ours say no to what only a browser
+    knows, and to files of this machine."""
+    stranger.pages |= {
+        "/text": ("text/plain", _TEXT),
+        "/HTML": ("text/html", _HTML),
+        "/letter": ("message/rfc822", _LETTER),
+    }
+    page = viewer.page()
+    enter(page, open_house)
+    open_(page, menu.url if kind == "menu" else f"{stranger.origin}/{kind.partition(' ')[0]}")
+    if kind == "HTML source":
+        page.get_by_role("link", name="source", exact=True).click()
+        expect(page.get_by_role("main")).to_contain_text("<img src")
+    found = hrefs(page)
+    assert len(found) > 10
+    own = [each for each in found if not each.startswith(("/", "#", f"{open_house.content}/d/"))]
+    assert (own, [each for each in found if each.startswith("//")]) == ([], [])
+    for each in dict.fromkeys(found):
+        if each.startswith("/u/") and "http" not in each:
+            answer = page.request.get(f"{open_house.origin}{each}").text()
+            assert ('action="/open"' in answer, "root:" in answer) == (False, False), each
+    assert page.evaluate("window.pwned") is None
+
+
+def test_who_asks_for_such_a_link_gets_a_page_that_says_no(viewer: Viewer, open_house: Opened) -> None:
+    page = viewer.page()
+    enter(page, open_house)
+    for url in _HARMFUL[:-1]:
+        page.goto(f"{open_house.origin}/u/{quote(url, safe='')}")
+        expect(page.get_by_role("main")).to_be_visible()
+        assert page.get_by_role("button", name="Open", exact=True).count() == 0
+        assert page.evaluate("window.pwned") is None
+        assert page.url.startswith(open_house.origin)
+
+
+def test_a_link_to_the_web_tells_nobody_where_it_was(
+    viewer: Viewer, open_house: Opened, stranger: Site, target: Site
+) -> None:
+    """Followed, it is we who ask: without a Referer, and without anything of the browser's."""
+    stranger.pages["/"] = ("text/plain", f"see <URL:{target.origin}/secret> there")
+    page = viewer.page()
+    enter(page, open_house)
+    open_(page, f"{stranger.origin}/")
+    page.get_by_role("link", name="/secret").click()
+    expect(page.get_by_role("main")).to_contain_text("found")
+    (said,) = target.said
+    assert (said["Referer"], said["Cookie"], said["Origin"], said["Sec-Fetch-Site"]) == (None,) * 4
+    assert "Mozilla" not in (said["User-Agent"] or "")
+
+
+_MISLEADING = "\u202egpj.exe a\u200bb \u2066x\u2069 \x1b[31mred \x07 \ufeff\x9b2J"
+
+
+def test_what_would_mislead_is_shown(viewer: Viewer, window: Opened, stranger: Site) -> None:
+    item = f"0{_MISLEADING}\tsecret\tx\t70\r\ni{_MISLEADING}\tx\tx\t70\r\n3{_MISLEADING}\tx\tx\t70\r\n.\r\n"
+    stranger.pages["/text"] = Sent("text/plain; charset=utf-8", _MISLEADING)
+    page = viewer.page()
+    enter(page, window)
+    with gopher(item.encode()) as peer:
+        for url in (peer.url, f"{stranger.origin}/text"):
+            open_(page, url)
+            expect(page.get_by_role("main")).to_contain_text("\\u202egpj.exe a\\u200bb \\u2066x\\u2069")
+            shown = page.evaluate("document.title + document.documentElement.outerHTML")
+            assert not [each for each in "\u202e\u200b\u2066\u2069\x1b\x07\ufeff\x9b" if each in shown]
+            loose = page.evaluate(
+                """() => {
+                  const main = document.querySelector("main");
+                  const found = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+                  const texts = [];
+                  while (found.nextNode()) texts.push(found.currentNode);
+                  return texts.filter(each => each.data.includes("u202e") && !each.parentNode.closest("bdi"))
+                    .map(each => each.data);
+                }"""
+            )
+            assert loose == []
+
+
+@pytest.mark.parametrize("way", ["a menu", "a redirect", "a handler"])
+def test_nobody_but_who_typed_it_reads_a_file_of_ours(
+    way: str, viewer: Viewer, window: Opened, stranger: Site, menu: Says
+) -> None:
+    page = viewer.page()
+    enter(page, window)
+    where = f"{window.origin}/u/{quote(_FILE, safe='')}"
+    if way == "a menu":
+        open_(page, menu.url)
+        expect(page.get_by_role("main")).to_contain_text("a link of scheme 'file' is not offered")
+    elif way == "a redirect":
+        stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": _FILE})
+        open_(page, f"{stranger.origin}/")
+        expect(page.get_by_role("main")).to_contain_text("S10")
+    else:  # as the browser calls a handler, and as any page can
+        stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><a href="{where}">x</a>')
+        page.goto(f"{stranger.origin}/")
+        page.get_by_role("link", name="x").click()
+        expect(page.get_by_role("main")).to_contain_text("asked to open this")
+        page.get_by_role("link", name="Look at it").click()
+        expect(page.get_by_role("main")).to_contain_text("S12")
+    assert page.get_by_role("button", name="Open", exact=True).count() == 0
+    assert "root:" not in page.content()
+
+
+@pytest.mark.parametrize(
+    "inner", ["http://169.254.169.254/latest/", "http://[fe80::1]/", "gopher://10.0.0.1/1"]
+)
+def test_a_page_that_leads_inside_is_not_followed(
+    inner: str, viewer: Viewer, window: Opened, stranger: Site
+) -> None:
+    stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": inner})
+    page = viewer.page()
+    enter(page, window)
+    open_(page, f"{stranger.origin}/")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Not opened S")
+    assert page.get_by_role("button", name="Open", exact=True).count() == 0
+
+
+@pytest.mark.parametrize("octets", ["%0D%0A", "%00", "%0AQUIT"])
+def test_what_would_end_a_command_is_pointed_at(
+    octets: str, viewer: Viewer, window: Opened, target: Site
+) -> None:
+    page = viewer.page()
+    enter(page, window)
+    url = f"gopher://127.0.0.1:{target.port}/1x{octets}"
+    look(page, url)
+    expect(page.get_by_role("main")).to_contain_text("S02")
+    carets = page.locator("pre", has_text="^").first.inner_text().splitlines()
+    at = carets[-1].index("^")
+    assert carets[0][at : at + 3] == octets[:3]
+    assert page.get_by_role("button", name="Open", exact=True).count() == 0
+    page.goto(f"{window.origin}/u/{quote(url, safe='')}")
+    expect(page.get_by_role("main")).to_contain_text("S02")
+    assert target.connections == 0
+
+
+def test_no_address_of_ours_leads_elsewhere(viewer: Viewer, window: Opened, target: Site) -> None:
+    page = viewer.page()
+    enter(page, window)
+    elsewhere = f"evil.example:{target.port}"
+    for path in (
+        f"//{elsewhere}/secret",
+        f"//{elsewhere}/%2e%2e",
+        f"/\\{elsewhere}/",
+        f"/help//{elsewhere}/",
+    ):
+        answer = page.goto(f"{window.origin}{path}")
+        assert answer is not None
+        assert (answer.status, answer.url.startswith(f"{window.origin}/")) == (404, True)
+    for path in (f"/look?url=//{elsewhere}/", f"/enter?t=x&url=//{elsewhere}/", f"/u//{elsewhere}/secret"):
+        page.goto(f"{window.origin}{path}")
+        assert page.url.startswith(f"{window.origin}/")
+    assert target.connections == 0

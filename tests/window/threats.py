@@ -1,0 +1,226 @@
+"""Whom our window is kept from, and by which tests that is shown: by octets to its ports, or in Chromium.
+
+The numbers are those of the threats in the plan of the window, and stay. `PLANTED` are the rules that are
+taken out once, to see that what they keep out then gets in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+ENTRANCE, RECORDED, ORIGINS = (f"resolver.window.test_{name}" for name in ("entrance", "recorded", "origins"))
+HEADERS, SLOW, TYPES = (f"resolver.window.test_{name}" for name in ("headers", "slow", "types"))
+ESCAPING, LOOK = "resolver.window.pages.test_escaping", "resolver.window.pages.test_look"
+ATTACKS, DOCUMENTS, WORDS = (f"window.test_{name}" for name in ("attacks", "documents", "words"))
+
+
+class Threat(NamedTuple):
+    """What somebody does; the tests that do it by octets, and those that do it in a browser."""
+
+    what: str
+    by_octets: tuple[str, ...] = ()
+    in_chromium: tuple[str, ...] = ()
+
+
+ELSEWHERE = f"{ATTACKS}:test_a_page_elsewhere_gets_nothing"
+REPLAYED = f"{RECORDED}:test_each_has_its_defence"
+LED = f"{ATTACKS}:test_who_is_led_here_is_asked_first"
+
+THREATS: Mapping[int, Threat] = {
+    1: Threat("a page elsewhere asks for our addresses", (REPLAYED,), (ELSEWHERE,)),
+    2: Threat(
+        "a form of a page elsewhere is sent to us",
+        (REPLAYED, f"{ENTRANCE}:test_what_acts_proves_that_a_form_of_ours_sent_it"),
+        (ELSEWHERE, f"{ATTACKS}:test_a_form_of_a_stranger_does_nothing"),
+    ),
+    3: Threat(
+        "a page elsewhere leads a person to us",
+        (REPLAYED, f"{ORIGINS}:test_who_is_led_here_sends_nothing"),
+        (LED,),
+    ),
+    4: Threat(
+        "a WebSocket or a stream of events from elsewhere",
+        (REPLAYED, f"{ENTRANCE}:test_a_websocket_is_closed_whoever_asks"),
+        (ELSEWHERE,),
+    ),
+    5: Threat(
+        "all that from another port of this machine, with our cookie",
+        (REPLAYED, f"{ENTRANCE}:test_what_comes_from_elsewhere_is_refused"),
+        (ELSEWHERE, LED, f"{ATTACKS}:test_without_the_rule_another_port_would_get_in"),
+    ),
+    6: Threat(
+        "a name that is made to lead here",
+        (REPLAYED, f"{RECORDED}:test_without_the_host_a_rebound_name_is_let_in"),
+        (f"{ATTACKS}:test_a_name_that_is_made_to_lead_here_leads_nowhere",),
+    ),
+    7: Threat(
+        "other names and spellings of this machine",
+        (f"{ENTRANCE}:test_only_the_numeric_place_is_a_host",),
+        (
+            f"{ATTACKS}:test_other_names_of_this_machine_are_none_of_ours",
+            f"{ATTACKS}:test_another_way_to_write_the_place_is_made_ours_by_the_browser",
+        ),
+    ),
+    8: Threat(
+        "the way in is read from a history, a log, another page, a list of processes",
+        (f"{ENTRANCE}:test_a_token_lets_in_once", f"{ENTRANCE}:test_a_look_ahead_uses_no_token_up"),
+        (f"{ATTACKS}:test_the_way_in_is_good_once_and_nowhere_to_be_found",),
+    ),
+    9: Threat(
+        "the web learns which page led there",
+        (f"{HEADERS}:test_every_answer_of_a_page_says_it",),
+        (f"{WORDS}:test_a_link_to_the_web_tells_nobody_where_it_was",),
+    ),
+    10: Threat(
+        "markup in whatever strangers write",
+        (f"{ESCAPING}:test_no_field_becomes_markup", f"{ESCAPING}:test_nothing_escapes_the_escaping"),
+        (f"{WORDS}:test_no_field_of_any_page_becomes_markup",),
+    ),
+    11: Threat(
+        "links that a browser runs, or that open a file",
+        (),
+        (
+            f"{WORDS}:test_no_link_leads_past_us",
+            f"{WORDS}:test_who_asks_for_such_a_link_gets_a_page_that_says_no",
+        ),
+    ),
+    12: Threat(
+        "text that hides, turns round, or drives a terminal",
+        (f"{ESCAPING}:test_what_would_drive_or_hide_is_shown",),
+        (f"{WORDS}:test_what_would_mislead_is_shown",),
+    ),
+    13: Threat(
+        "a document reads, moves or tells of our pages",
+        (f"{HEADERS}:test_a_document_says_that_it_does_nothing",),
+        (
+            f"{DOCUMENTS}:test_a_document_runs_nothing_asks_nobody_and_stays",
+            f"{DOCUMENTS}:test_opened_alone_it_does_no_more",
+        ),
+    ),
+    14: Threat(
+        "a document reads another one",
+        (),
+        (f"{DOCUMENTS}:test_a_document_reads_neither_another_one_nor_what_browsers_keep",),
+    ),
+    15: Threat(
+        "a document is taken for what nobody said it is",
+        (
+            f"{TYPES}:test_each_is_called_by_a_name_of_ours",
+            f"{TYPES}:test_a_name_is_one_that_every_system_can_have",
+            f"{TYPES}:test_a_name_that_would_be_run_is_warned_of",
+            f"{HEADERS}:test_a_value_is_of_ascii_that_is_seen",
+        ),
+        (f"{DOCUMENTS}:test_nothing_is_taken_for_a_page_that_runs",),
+    ),
+    16: Threat(
+        "a worker that answers in our place",
+        (f"{ENTRANCE}:test_a_service_worker_of_another_program_is_taken_out",),
+        (
+            f"{DOCUMENTS}:test_our_own_pages_have_no_worker_either",
+            f"{DOCUMENTS}:test_a_document_reads_neither_another_one_nor_what_browsers_keep",
+            f"{ATTACKS}:test_a_worker_that_another_program_left_at_our_port_is_gone",
+        ),
+    ),
+    17: Threat(
+        "another port sets our cookie",
+        (f"{ENTRANCE}:test_only_the_cookie_of_this_run_counts",),
+        (
+            f"{ATTACKS}:test_a_cookie_that_another_port_has_set_lets_nobody_in",
+            f"{ATTACKS}:test_a_page_on_another_port_neither_reads_nor_writes_our_cookie",
+        ),
+    ),
+    18: Threat(
+        "a page elsewhere puts us into a frame",
+        (),
+        (f"{ATTACKS}:test_nobody_puts_our_pages_into_a_frame",),
+    ),
+    19: Threat(
+        "our port is used as a proxy",
+        (
+            f"{ENTRANCE}:test_it_is_no_proxy_and_has_few_methods",
+            f"{ENTRANCE}:test_nothing_is_answered_in_http2",
+            f"{ENTRANCE}:test_who_begins_with_http2_gets_a_refusal",
+            f"{ENTRANCE}:test_what_a_proxy_would_say_is_never_read",
+        ),
+        (f"{ATTACKS}:test_our_port_is_nobodys_proxy",),
+    ),
+    20: Threat(
+        "another user of this machine",
+        (
+            f"{ENTRANCE}:test_another_user_of_the_machine_is_not_let_in",
+            f"{ENTRANCE}:test_a_connection_is_known_by_the_user_at_its_other_end",
+        ),
+    ),
+    21: Threat(
+        "a page, or a handler, leads to a file of this machine",
+        (f"{ORIGINS}:test_a_local_file_is_for_who_typed_it",),
+        (f"{WORDS}:test_nobody_but_who_typed_it_reads_a_file_of_ours",),
+    ),
+    22: Threat(
+        "a public page leads to the network inside",
+        (f"{ORIGINS}:test_a_public_page_leads_not_inside",),
+        (f"{WORDS}:test_a_page_that_leads_inside_is_not_followed",),
+    ),
+    23: Threat("a page of the public network asks for our addresses", (), (ELSEWHERE, LED)),
+    24: Threat("a page that came by TLS asks for our addresses", (), (ELSEWHERE, LED)),
+    25: Threat(
+        "who is slow, or comes in numbers",
+        (
+            f"{SLOW}:test_who_says_nothing_is_let_go",
+            f"{SLOW}:test_who_drips_a_head_is_let_go",
+            f"{SLOW}:test_no_more_than_so_many_requests_are_answered_at_a_time",
+            f"{ENTRANCE}:test_a_form_is_short_and_comes_soon",
+        ),
+    ),
+    26: Threat("who stops reading", (f"{SLOW}:test_who_stops_reading_holds_nothing_up",)),
+    27: Threat(
+        "what has no end, or grows",
+        (
+            f"{SLOW}:test_what_has_no_end_is_a_page_like_others",
+            f"{SLOW}:test_of_a_long_listing_a_page_is_shown_and_the_rest_is_kept_here",
+            f"{SLOW}:test_of_a_long_text_a_part_is_shown",
+            f"{SLOW}:test_what_grows_when_it_is_unpacked_is_not",
+        ),
+    ),
+    28: Threat(
+        "octets in a URL that would end a command",
+        (f"{ORIGINS}:test_what_would_end_a_command_is_shown_and_never_sent",),
+        (f"{WORDS}:test_what_would_end_a_command_is_pointed_at",),
+    ),
+    29: Threat(
+        "an address of ours that leads elsewhere",
+        (f"{ORIGINS}:test_no_address_of_ours_leads_elsewhere",),
+        (f"{WORDS}:test_no_address_of_ours_leads_elsewhere",),
+    ),
+}
+
+#: By the rule that is taken out.
+PLANTED: Mapping[str, tuple[str, ...]] = {
+    "host": (
+        f"{ENTRANCE}:test_without_that_rule_every_name_is_one",
+        f"{RECORDED}:test_without_the_host_a_rebound_name_is_let_in",
+    ),
+    "site": (
+        f"{RECORDED}:test_without_sec_fetch_site_another_port_is_let_in",
+        f"{ATTACKS}:test_without_the_rule_another_port_would_get_in",
+    ),
+    "cookie": (f"{RECORDED}:test_without_the_cookie_another_name_is_let_in",),
+    "csrf": (f"{RECORDED}:test_without_the_proof_a_form_of_another_port_is_let_in",),
+    "origin": (f"{ENTRANCE}:test_what_acts_proves_that_a_form_of_ours_sent_it",),
+    "peer": (f"{ENTRANCE}:test_another_user_of_the_machine_is_not_let_in",),
+    "version": (f"{ENTRANCE}:test_nothing_is_answered_in_http2",),
+    "method": (f"{ENTRANCE}:test_without_that_rule_it_would_be_asked_as_a_proxy",),
+    "nosniff": (
+        f"{HEADERS}:test_one_that_is_missing_is_missed",
+        f"{TYPES}:test_without_that_header_it_would_be_missed",
+    ),
+    "sandbox": (
+        f"{DOCUMENTS}:test_without_the_sandbox_a_document_would_leave",
+        f"{DOCUMENTS}:test_without_the_sandbox_one_document_would_read_another",
+    ),
+    "frame-src": (f"{DOCUMENTS}:test_without_the_policy_of_its_frame_a_link_would_leave_it",),
+    "policy of documents": (f"{DOCUMENTS}:test_without_the_policy_of_the_document_it_would_ask_elsewhere",),
+    "frame-ancestors": (f"{ATTACKS}:test_without_the_headers_a_frame_would_have_us",),
+    "autoescape": (f"{WORDS}:test_without_the_escaping_every_one_would",),
+}
