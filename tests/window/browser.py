@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
@@ -38,6 +38,11 @@ NOWHERE = "MAP evil.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 #: What axe takes for a barrier: none of these may be found.
 GRAVE = ("serious", "critical")
 _WCAG = ("wcag2a", "wcag2aa", "wcag21aa", "wcag22aa")
+_FIND = """async ([tags, grave]) => {
+  const found = await axe.run(document, {runOnly: tags, resultTypes: ["violations"]});
+  return found.violations.filter(each => grave.includes(each.impact))
+    .map(each => `${each.id} (${each.impact}): ${each.nodes.map(node => node.target)}`);
+}"""
 #: In milliseconds, as playwright counts. Whatever is waited for so long hangs.
 _PATIENCE = HANG * 1000
 
@@ -117,16 +122,10 @@ def barriers(page: Page) -> list[str]:
     """What keeps people from using it, as axe finds it: rule, gravity, and where. Text is there
     before its style sheet may be."""
     page.wait_for_load_state()
-    page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
-    found = cast(
-        "dict[str, Any]",
-        page.evaluate("tags => axe.run(document, {runOnly: tags})", list(_WCAG)),
-    )
-    return [
-        f"{each['id']} ({each['impact']}): {[node['target'] for node in each['nodes']]}"
-        for each in found["violations"]
-        if each["impact"] in GRAVE
-    ]
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
+    found: list[str] = page.evaluate(_FIND, [list(_WCAG), list(GRAVE)])
+    return found
 
 
 def overflow(page: Page) -> int:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, StorageState
 
 from resolver import Policy
 from resolver.settings import Settings
 from tests.cli.places import Places, all_places
 from tests.servers.packages import unavailable
 from tests.window.browser import Viewer, program, running
+from tests.window.kinds import SHELF
 from tests.window.served import Opened, Site, served
+from tests.window.steps import enter
 
 
 @pytest.fixture(scope="package")
@@ -76,3 +80,26 @@ def open_house(chromium: Browser) -> Iterator[Opened]:
 def window(chromium: Browser) -> Iterator[Opened]:
     with served() as opened:
         yield opened
+
+
+class House(NamedTuple):
+    """A server whose person lets pages lead to the mock servers, where those are, and what a browser that has
+    entered holds."""
+
+    window: Opened
+    places: Places
+    state: StorageState
+
+
+@pytest.fixture(scope="package")
+def house(chromium: Browser, places: Places) -> Iterator[House]:
+    ports = {int(places[name].rpartition(":")[2]) for name in ("ftp", "gopher", "nntp", "wais", "prospero")}
+    settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}, allow_port=ports))
+    with Site(SHELF).running() as shelf, served(settings=settings) as window:
+        viewer = Viewer(chromium)
+        page = viewer.page()
+        enter(page, window)
+        state = page.context.storage_state()
+        page.goto(f"{window.origin}/u/{quote(places['gopher'] + '/', safe='')}")  # so that there is a history
+        viewer.close()
+        yield House(window, {**places, "shelf": shelf.origin}, state)
