@@ -26,3 +26,12 @@ def own_folder() -> str | None:
 def colours_here() -> dict[str, str]:
     """What is said of colours: NO_COLOR, LS_COLORS, and the terminal's kind."""
     return {name: os.environ[name] for name in ("NO_COLOR", "LS_COLORS", "TERM") if name in os.environ}
+
+
+def state_folder() -> str | None:
+    """Where it stands what this program remembers from one run to another and no person writes, if anywhere:
+    as `own_folder`."""
+    home = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(home):
+        home = os.path.expanduser("~/.local/state")
+    return os.path.join(home, "resolve") if os.path.isabs(home) else None

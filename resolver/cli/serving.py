@@ -5,6 +5,7 @@ Who may come in is told on standard output, an address that is good once; what w
 
 from __future__ import annotations
 
+import os.path
 import signal
 import webbrowser
 from collections.abc import AsyncIterator
@@ -21,6 +22,7 @@ from resolver.cli.options import rows
 from resolver.cli.permissions import policy_of
 from resolver.cli.sections import hosts_of
 from resolver.cli.vocabulary import RULES, STATUSES
+from resolver.environment import state_folder
 from resolver.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ def wishes_of(command: Command) -> Wishes:
         port=command.found.port,
         size=command.found.page_size,
         known=_known(command),
+        ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
         tell=_pass_over if command.quiet else streams.complain,
     )
 

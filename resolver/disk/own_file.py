@@ -75,11 +75,16 @@ def _read(path: str, what: str, fd: int, most: int) -> bytes:
 
 def keep_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]) -> None:
     """As `update_own`, of a file in a directory that may have to be made first, for its owner alone."""
+    make_folder_of(path, what)
+    update_own(path, what, most, change)
+
+
+def make_folder_of(path: str, what: str) -> None:
+    """The directory of a file, for its owner alone, where there is none. Raises `LocalError`."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     except OSError as error:
         raise LocalError(f"cannot make a directory for the {what} {path}: {error.strerror}") from error
-    update_own(path, what, most, change)
 
 
 def update_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]) -> None:

@@ -320,6 +320,11 @@ class Ledger:
             async with self._turn:
                 await self._loop.in_thread(partial(self._write_all, durable=False))
 
+    async def settle(self) -> None:
+        """Nothing waits any longer. Raises `LedgerFault`."""
+        async with self._turn:
+            await self._loop.in_thread(partial(self._write_all, durable=False))
+
     def _write_all(self, *, durable: bool) -> None:
         asked, changes = self._asked, self._later
         self._later = []

@@ -15,6 +15,7 @@ from resolver.ledger import LedgerFault
 from resolver.ledger.database import check_is_ours, connect, faults_of, number_of, shown
 
 _NOT_DONE = "status NOT IN ('done', 'skipped')"
+_OF_LEFT = "url, origin, referrer, without_password, error, exit, message, attempts, more"
 
 
 class Failure(NamedTuple):
@@ -62,6 +63,17 @@ class Left(NamedTuple):
     more: dict[str, JsonValue]
 
 
+class Held(NamedTuple):
+    """A row, whatever became of it: what was asked for, and the file, whose `path` is empty as long as there
+    is none."""
+
+    asked: Left
+    status: str
+    path: str
+    size: int
+    digest: str | None
+
+
 def read(path: str) -> Report:
     """What became of all. Raises `LedgerFault`."""
     with _reading(path) as connection:
@@ -99,12 +111,29 @@ def left(path: str) -> Iterator[Left]:
     """All that is not done, failures and what was never begun, in the order in which it was asked for. Raises
     `LedgerFault`."""
     with _reading(path) as connection:
-        columns = "url, origin, referrer, without_password, error, exit, message, attempts, more"
-        for row in connection.execute(f"SELECT {columns} FROM object WHERE {_NOT_DONE} ORDER BY id"):
-            try:
+        for row in connection.execute(f"SELECT {_OF_LEFT} FROM object WHERE {_NOT_DONE} ORDER BY id"):
+            with _written_by_a_run(path):
                 yield _left(*row)
-            except (ValueError, TypeError, LookupError) as error:
-                raise LedgerFault(f"the ledger {path!r} has what no run wrote: {error}") from error
+
+
+def newest(path: str, most: int) -> list[Held]:
+    """So many of those that were asked for last, in the order in which they were. Raises `LedgerFault`."""
+    select = f"SELECT {_OF_LEFT}, status, path, size, digest FROM object ORDER BY id DESC LIMIT ?"
+    with _reading(path) as connection, _written_by_a_run(path):
+        rows = [
+            Held(_left(*asked), shown(status) or "", shown(where) or "", number_of(size), shown(digest))
+            for *asked, status, where, size, digest in connection.execute(select, (most,))
+        ]
+    return rows[::-1]
+
+
+@contextmanager
+def _written_by_a_run(path: str) -> Iterator[None]:
+    """Else it is the ledger's fault."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError) as error:
+        raise LedgerFault(f"the ledger {path!r} has what no run wrote: {error}") from error
 
 
 def _left(

@@ -102,10 +102,12 @@ class OwnPages:
 
     async def _show_transfers(self, request: Request) -> Answer:
         place, transfers = self._answers.place("", ""), self._transfers
-        return self._answers.page(transfers_page(place, transfers.all, transfers.change))
+        complaint = await transfers.recall()
+        return self._answers.page(transfers_page(place, transfers.all, transfers.change, complaint))
 
     async def _steer(self, request: Request) -> Answer:
         form = answered_form(request)
+        await self._transfers.recall()
         if form.get("pause") == "all":
             self._transfers.pause(None)
         for name, act in (
@@ -125,6 +127,7 @@ class OwnPages:
         if url:
             last = url.partition("#")[0].rstrip("/").rpartition("/")[2]
             way = self._session.way_to(url, form.get("from", "") or "forgotten")
+            await self._transfers.recall()
             self._transfers.begin(url, headers.file_name(last.partition("?")[0]), way)
         return see("/transfers")
 

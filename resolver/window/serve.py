@@ -20,6 +20,7 @@ from resolver.events import Event
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
 from resolver.window import headers
+from resolver.window.account import Account
 from resolver.window.addresses import whole
 from resolver.window.answers import Answers
 from resolver.window.application import Window
@@ -44,14 +45,15 @@ _GRACE = 3.0
 
 
 class Wishes(NamedTuple):
-    """What whoever starts a server may say; the last four are for tests, which take a rule out to see that it
-    is missed."""
+    """What whoever starts a server may say: `ledger` is the file in which account is kept of what is saved.
+    The last four are for tests, which take a rule out to see that it is missed."""
 
     settings: Settings
     port: int = 0
     size: int = PAGE_SIZE
     known: Known = Known()
     tell: Callable[[str], None] = lambda line: None
+    ledger: str | None = None
     checks: tuple[Check, ...] = CHECKS
     csrf: bool = True
     form_lasts: float = FORM_LASTS
@@ -82,10 +84,14 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
     server = Server(house, f"http://{elsewhere}", session)
     settings = wishes.settings.copy()
     settings["on_event"] = _hear
-    async with Resolver(**settings) as resolver, trio.open_nursery() as hands:
+    async with (
+        Resolver(**settings) as resolver,
+        Account(wishes.ledger) as account,
+        trio.open_nursery() as hands,
+    ):
         reading = Reading(resolver, settings)
         answers = Answers(house.keys)
-        transfers = Transfers(resolver, hands)
+        transfers = Transfers(resolver, hands, account)
         known = wishes.known._replace(
             settings=[*wishes.known.settings, Fact("gateway for other clients", house.gateway)]
         )

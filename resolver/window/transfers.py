@@ -1,4 +1,5 @@
-"""Files that are saved from pages: one at a time or several, to be paused and gone on with.
+"""Files that are saved from pages: one at a time or several, to be paused and gone on with, also by another
+server than the one that began (`account`). None goes on before a person says so.
 
 What was paused or cut short stays beside its file and is continued, if the object is still the same; a file
 gets its name once it is whole, and none is ever put in the place of another.
@@ -8,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from os.path import abspath, basename
 
 import trio
 
 from protocols.errors import ResolveError
 from resolver.events import Event, Progress
+from resolver.ledger import LedgerFault
+from resolver.ledger import current as current_row
+from resolver.ledger.book import Entry
 from resolver.retrieval.session import Resolver
 from resolver.url import redact
+from resolver.window.account import Account, Saving
 from resolver.window.pages.own import Transfer
-from resolver.window.session import Way
+from resolver.window.session import Way, new_id
 
 #: Saves at a time; what more is asked for waits. And how many are remembered.
 _AT_ONCE = 4
@@ -30,12 +36,11 @@ class _Job:
     """One of them: `scope` is what ends it while it runs. `changed` gives the number of a change, which is
     told by that."""
 
-    def __init__(self, shown: Transfer, url: str, way: Way, changed: Callable[[], int]) -> None:
+    def __init__(self, shown: Transfer, saving: Saving, changed: Callable[[], int]) -> None:
         self._shown = shown
         self._changed = changed
         self.change = changed()
-        self.url = url
-        self.way = way
+        self.saving = saving
         self.begin()
 
     def begin(self) -> None:
@@ -72,16 +77,37 @@ def hear_transfer(event: Event) -> None:
 
 
 class Transfers:
-    """Those of one run; `hands` is where they go on after their page is sent."""
+    """Those of one run; `hands` is where they go on after their page is sent, `account` the ledger."""
 
-    def __init__(self, resolver: Resolver, hands: trio.Nursery) -> None:
+    def __init__(self, resolver: Resolver, hands: trio.Nursery, account: Account | None = None) -> None:
         self._resolver = resolver
         self._hands = hands
+        self._account = Account(None) if account is None else account
+        self._opening = trio.Lock()
+        self._is_open = False
         self._turns = trio.CapacityLimiter(_AT_ONCE)
         self._jobs: dict[int, _Job] = {}
         self._last = 0
         self.change = 0
         self._news = trio.Event()
+
+    async def recall(self) -> str:
+        """Know what earlier runs had, before anything else; why nothing will be remembered, if so."""
+        async with self._opening:
+            if not self._is_open:
+                for saving in await self._account.recall(_MOST):
+                    if saving.told is not None:
+                        self._add(saving.told, saving)
+                self._is_open = True
+        return self._account.complaint
+
+    def _add(self, shown: Transfer, saving: Saving) -> _Job:
+        if len(self._jobs) >= _MOST:
+            self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
+        self._last += 1
+        job = _Job(shown._replace(number=self._last), saving, self._changed)
+        self._jobs[self._last] = job
+        return job
 
     @property
     def all(self) -> list[Transfer]:
@@ -113,11 +139,9 @@ class Transfers:
 
     def begin(self, url: str, name: str, way: Way) -> None:
         """Save it under a name that is free."""
-        if len(self._jobs) >= _MOST:
-            self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
-        self._last += 1
-        job = _Job(Transfer(self._last, name, redact(url), "waiting", 0), url, way, self._changed)
-        self._jobs[self._last] = job
+        job = self._add(
+            Transfer(0, name, redact(url), "waiting", 0), Saving(url, abspath(name), way, new_id())
+        )
         self._hands.start_soon(self._run, job)
 
     def pause(self, number: int | None) -> None:
@@ -144,30 +168,48 @@ class Transfers:
     async def _run(self, job: _Job) -> None:
         _CURRENT.set(job)
         with job.scope:
-            async with self._turns:
-                job.shown = job.shown._replace(state="running")
-                await self._save(job)
+            await self._perform(job)
         if job.scope.cancelled_caught:
             error = "stopped" if job.next == "failed" else ""
             job.shown = job.shown._replace(state=job.next, error=error)
 
-    async def _save(self, job: _Job) -> None:
+    async def _perform(self, job: _Job) -> None:
+        try:
+            entry = await self._account.admit(job.saving)
+            if entry is not None and entry.is_done:  # an earlier run was ended when all was there
+                self._is_there(job, entry.path, entry.size, entry.digest)
+                return
+            async with self._turns:
+                job.shown = job.shown._replace(state="running")
+                current_row.set(entry)
+                await self._save(job, entry)
+        except LedgerFault as error:
+            job.shown = job.shown._replace(state="failed", error=error.message)
+
+    async def _save(self, job: _Job, entry: Entry | None) -> None:
+        """Raises `LedgerFault`."""
+        saving = job.saving
         try:
             saved = await self._resolver.save(
-                job.url,
-                job.shown.name,
+                saving.url,
+                saving.path,
                 exists="rename",
                 digest=True,
-                origin=job.way.origin,
-                referrer=job.way.referrer,
+                origin=saving.way.origin,
+                referrer=saving.way.referrer,
             )
+        except LedgerFault:
+            raise
         except ResolveError as error:
+            await self._account.note(entry, error)
             job.shown = job.shown._replace(state="failed", error=error.message)
             return
+        await self._account.note(entry, saved)
+        self._is_there(job, saved.path or saving.path, saved.bytes, saved.digest, saved.verified)
+
+    def _is_there(
+        self, job: _Job, path: str, size: int, digest: str | None, verified: tuple[str, ...] = ()
+    ) -> None:
         job.shown = job.shown._replace(
-            state="done",
-            name=saved.path or job.shown.name,
-            received=saved.bytes,
-            digest=saved.digest or "",
-            verified=saved.verified,
+            state="done", name=basename(path), received=size, digest=digest or "", verified=verified
         )

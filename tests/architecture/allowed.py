@@ -184,9 +184,10 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.bookmarks", "json"),
     (
         "resolver.window.transfers",
-        "contextvars.ContextVar trio.CancelScope trio.CapacityLimiter trio.Event trio.Nursery "
-        "trio.current_time",
+        "contextvars.ContextVar os.path.basename trio.CancelScope trio.CapacityLimiter trio.Event trio.Lock "
+        "trio.Nursery trio.current_time",
     ),
+    ("resolver.window.account", "json os.path.basename"),
     ("resolver.window.events", "json trio.current_time trio.move_on_after trio.sleep"),
     ("resolver.cli.serving", "webbrowser.open"),
     (

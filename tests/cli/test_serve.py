@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 
 from resolver.cli.arguments import read
-from resolver.cli.serving import settings_of
+from resolver.cli.serving import settings_of, wishes_of
 from resolver.cli.values import UsageError
 from tests.cli.command import resolve
 from tests.fresh import environment
@@ -74,3 +74,17 @@ def test_listings_are_asked_for_with_what_their_columns_show() -> None:
     options = settings_of(command).get("options")
     assert options is not None
     assert options.detailed
+
+
+@pytest.mark.parametrize(
+    ("home", "state"),
+    [("", "/home/sam/.local/state"), ("state", "/home/sam/.local/state"), ("/state", "/state")],
+)
+def test_what_is_saved_is_kept_account_of_below_the_state_of_programs(
+    home: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/sam")
+    monkeypatch.setenv("XDG_STATE_HOME", home)
+    command = read(["serve", "--config", "none"])
+    assert command is not None
+    assert wishes_of(command).ledger == f"{state}/resolve/transfers.db"

@@ -123,3 +123,23 @@ def test_without_script_it_is_read_again_by_itself(
     slow.rest.set()
     expect(row).to_have_attribute("data-state", "done")
     expect(page.locator("meta[http-equiv=refresh]")).to_have_count(0)
+
+
+def test_what_one_server_began_another_one_goes_on_with(
+    viewer: Viewer, chromium: Browser, slow: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = str(tmp_path / "state" / "transfers.db")
+    page = viewer.page()
+    with served(ledger=ledger) as window:
+        saved(page, window, slow)
+        expect(page.get_by_role("progressbar")).to_have_attribute("value", "50")
+    with served(ledger=ledger) as window:
+        enter(page, window)
+        page.get_by_role("link", name="transfers").click()
+        row = page.locator(".transfer").first
+        expect(row).to_have_attribute("data-state", "paused")
+        slow.rest.set()
+        row.get_by_role("button", name=re.compile("^go on")).click()
+        expect(row).to_have_attribute("data-state", "done")
+    assert (tmp_path / "a.bin").read_bytes() == b"x" * 20

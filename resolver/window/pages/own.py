@@ -101,13 +101,14 @@ def bookmarks_page(place: Place, kept: Sequence[Opened], address: str = "", comp
     return Page("bookmarks.html", "Bookmarks", 200, values)
 
 
-def transfers_page(place: Place, transfers: Sequence[Transfer], change: int = 0) -> Page:
+def transfers_page(place: Place, transfers: Sequence[Transfer], change: int = 0, complaint: str = "") -> Page:
     """The page asks again every few seconds as long as something runs, where no script does; a script is told
-    what comes behind `change`."""
+    what comes behind `change`. `complaint` says why another run will not know of them."""
     values = {
         "transfers": [transfer_shown(each, place) for each in transfers],
         "runs": any(each.state in ("waiting", "running") for each in transfers),
         "change": change,
+        "complaint": complaint,
     }
     return Page("transfers.html", "Transfers", 200, values)
 
