@@ -13,7 +13,7 @@ from protocols.values import NamedTuple, dataclass, field, replace
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime
 
-    from protocols.location import JsonValue
+    from protocols.location import JsonValue, Url
 
 #: File systems and protocols round times to the second, FAT to two.
 _CLOCKS_DIFFER = 2.0
@@ -205,9 +205,10 @@ class Options:
 
     `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
     them, None for what the scheme thinks fit; `before` bounds the numbers of a group's: only lower ones are.
-    `login_in_clear` lets a news password go to another machine
-    without TLS, which else is not done: what a caller says with `--tls never`. `keep` says that further
-    retrievals will follow: FTP then asks where it is, to find the way back for the next one.
+    A search of WAIS is also for what is like the `relevant` documents, 16 of its database at most.
+    `login_in_clear` lets a news password go to another machine without TLS, which else is not done: what a
+    caller says with `--tls never`. `keep` says that further retrievals will follow: FTP then asks where it
+    is, to find the way back for the next one.
 
     `stop` is the octet at which the body ends that begins at `start`, for a part of an object as `known`: a
     peer that cannot give just that gives something else, and its `Reply` says so.
@@ -253,6 +254,7 @@ class Options:
     memory: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
     entries: int | None = None
     before: int | None = None
+    relevant: tuple[Url, ...] = ()
     login_in_clear: bool = False
     keep: bool = False
     raw: bool = False

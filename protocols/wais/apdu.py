@@ -7,6 +7,8 @@ responses elements may come in any order and unknown ones are passed over.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from protocols.errors import ProtocolError, Refused
 from protocols.values import NamedTuple
 from protocols.wais.element import (
@@ -23,6 +25,7 @@ _REFERENCE_ID, _VERSION, _OPTIONS, _PREFERRED_SIZE, _MAXIMUM_SIZE = 2, 3, 4, 5, 
 _RESULT_SET_NAME, _DATABASE_NAMES, _ELEMENT_SET_NAMES, _QUERY_TYPE = 17, 18, 19, 20
 _QUERY, _ATTRIBUTES, _TERM, _OPERATOR = 21, 44, 45, 46
 _USER_INFORMATION, _SEED_WORDS, _DATE_FACTOR, _MOST_DOCUMENTS = 99, 106, 111, 114
+_DOCUMENT_ID, _TYPE = 116, 133
 
 #: Small-Set-Upper-Bound, Large-Set-Lower-Bound, Medium-Set-Present-Number, Replace-Indicator: no server
 #: heeds them, and every client sends these.
@@ -34,6 +37,13 @@ _BIT_0 = b"\x80"
 
 #: What each part of a request has room for (wais page, section 14).
 _LONGEST = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
+
+
+class Relevant(NamedTuple):
+    """A document that is like what is looked for: its id, and one of its types."""
+
+    document_id: bytes
+    wtype: bytes
 
 
 class InitResponse(NamedTuple):
@@ -61,19 +71,27 @@ def encode_init(size: int) -> bytes:
     )
 
 
-def encode_word_search(database: bytes, words: bytes, most: int) -> bytes:
-    """Search for words; no words ask for the description of the database. At most `most` hits.
+def encode_word_search(database: bytes, words: bytes, most: int, relevant: Iterable[Relevant] = ()) -> bytes:
+    """Search for words, and for what is like the `relevant` documents; neither asks for the
+    description of the database. At most `most` hits.
 
     Raises `Refused` (S02), as does `encode_retrieval`.
     """
     _check_length("search", words)
     question = (
         encode_element(_SEED_WORDS, words)
+        + b"".join(map(_encode_relevant, relevant))
         + encode_element(_DATE_FACTOR, encode_number(1))
         + encode_element(_MOST_DOCUMENTS, encode_number(most))
     )
     header = _encode_search(_WORD_SEARCH_BOUNDS, b"", database, b"3")
     return header + encode_element(_USER_INFORMATION, question)
+
+
+def _encode_relevant(document: Relevant) -> bytes:
+    _check_length("document id", document.document_id)
+    _check_length("type", document.wtype)
+    return encode_element(_DOCUMENT_ID, document.document_id) + encode_element(_TYPE, document.wtype)
 
 
 def encode_retrieval(database: bytes, document_id: bytes, wtype: bytes, start: int, end: int) -> bytes:

@@ -12,7 +12,7 @@ from protocols.location import JsonValue
 from protocols.options import Limits, Options
 from protocols.step import Begin, Connect, Dialogue, Give, Note
 from protocols.values import replace
-from protocols.wais.apdu import encode_retrieval, encode_word_search
+from protocols.wais.apdu import Relevant, encode_retrieval, encode_word_search
 from protocols.wais.document_id import parse_wpath
 from protocols.wais.exchange import agree, search
 from protocols.wais.facts import describe, of_database, of_document, of_results
@@ -25,6 +25,9 @@ from protocols.wais.url import WaisUrl
 USUAL_HITS = 40
 #: … and where all are wanted: more than fit into a message.
 _ALL_HITS = 1_000
+
+#: More of them say nothing that these do not.
+_MOST_RELEVANT = 16
 
 _NOTHING = Records(b"", (), (), ())
 _RECORDS = "the records as a listing"
@@ -42,13 +45,13 @@ def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None
         yield from _retrieve(url, document_of(url), options.start)
         return
     most = count_of(options.entries)
-    encode_word_search(url.database, url.search or b"", most)
+    request = encode_word_search(url.database, url.search or b"", most, _relevant(options))
     yield Connect()
     agreed = yield from agree()
     if url.search is None:
-        yield from _describe(url, most, agreed, options)
+        yield from _describe(url, request, agreed, options)
         return
-    records = yield from search(url.database, url.search, most, agreed, _NOTHING)
+    records = yield from search(request, agreed, _NOTHING)
     yield Begin(of_results(url, records, agreed, most))
     yield Give(records.octets, _RECORDS)
 
@@ -74,10 +77,22 @@ def _check_named(url: WaisUrl, document: Document) -> None:
         )
 
 
-def _describe(url: WaisUrl, most: int, agreed: int, options: Options) -> Dialogue[None]:
+def _relevant(options: Options) -> list[Relevant]:
+    """Raises `InvalidUrl` for a URL that names no document."""
+    found: list[Relevant] = []
+    for url in options.relevant[:_MOST_RELEVANT]:
+        if not isinstance(url, WaisUrl):
+            raise InvalidUrl("missing-path", len(url.text), "a search is for what is like a WAIS document")
+        document = document_of(url)
+        _check_named(url, document)
+        found.append(Relevant(document.document_id, document.wtype))
+    return found
+
+
+def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Dialogue[None]:
     described = Header(octets=b"", document_id=b"0", types=(SOURCE,))
     ideal = Records(b"", (described,), (), ())
-    records = yield from search(url.database, b"", most, agreed, ideal)
+    records = yield from search(request, agreed, ideal)
     reply = of_database(url, records)
     if options.want == "facts":
         description = yield from _description(url, records, agreed)

@@ -11,7 +11,6 @@ from protocols.step import Dialogue, Say, hear
 from protocols.wais.apdu import (
     InitResponse,
     encode_init,
-    encode_word_search,
     parse_init_response,
     parse_search_response,
 )
@@ -50,9 +49,9 @@ def agree() -> Dialogue[int]:
     return LARGEST if answer.size is None else min(answer.size, LARGEST)
 
 
-def search(database: bytes, words: bytes, most: int, agreed: int, ideal: Records) -> Dialogue[Records]:
-    """What a search finds. With any diagnostic it has failed, whatever else the answer holds."""
-    yield Say((encode_message(encode_word_search(database, words, most)),))
+def search(request: bytes, agreed: int, ideal: Records) -> Dialogue[Records]:
+    """What a word search finds. With any diagnostic it has failed, whatever else the answer holds."""
+    yield Say((encode_message(request),))
     willing: Records | None = ideal
     records = yield from hear(read_records(agreed), "Search-Response: records of what was found", willing)
     if records is None:

@@ -7,6 +7,7 @@ decoded once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
 from protocols.values import NamedTuple
@@ -35,9 +36,12 @@ def path(url: str) -> str:
     return f"/u/{whole(url)}"
 
 
-def found(url: str, from_id: str) -> str:
-    """The same, as a link on the page that is remembered as `from_id`."""
-    return f"{path(url)}?from={from_id}" if from_id else path(url)
+def found(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
+    """The same, as a link on the page that is remembered as `from_id`; of a search that is for what is like
+    some documents, too."""
+    asked = [f"from={from_id}"] if from_id else []
+    asked += (f"relevant={whole(each)}" for each in relevant)
+    return f"{path(url)}?{'&'.join(asked)}" if asked else path(url)
 
 
 def look(url: str, from_id: str) -> str:

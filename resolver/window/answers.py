@@ -55,11 +55,16 @@ def answered_form(request: Request) -> dict[str, str]:
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """The fields of an address of ours, as they came; none where they are more than anybody writes."""
+    """The fields of an address of ours, as they came; of several with one name, the last."""
+    return dict(pairs_of(request))
+
+
+def pairs_of(request: Request) -> list[tuple[str, str]]:
+    """All of them; none where they are more than anybody writes."""
     try:
-        return dict(addresses.form(request.scope["query_string"]))
+        return addresses.form(request.scope["query_string"])
     except ValueError:
-        return {}
+        return []
 
 
 def see(where: str) -> Answer:

@@ -21,7 +21,7 @@ from resolver.policy.verdict import Verdict
 from resolver.retrieval.response import Response
 from resolver.url import redact
 from resolver.window import addresses, headers
-from resolver.window.answers import Answers, answered_form, query_of, see
+from resolver.window.answers import Answers, answered_form, pairs_of, query_of, see
 from resolver.window.dialogue.panel import panel
 from resolver.window.dialogue.planned import planned
 from resolver.window.entrance import House
@@ -34,7 +34,7 @@ from resolver.window.pages.own import Opened
 from resolver.window.pages.page import read_query
 from resolver.window.pages.render import environment, static_file
 from resolver.window.questions import Questions
-from resolver.window.reading import Reading, while_wanted
+from resolver.window.reading import Reading, Wanted, while_wanted
 from resolver.window.said import Said
 from resolver.window.session import Document, Mark, Session, Way
 
@@ -161,12 +161,13 @@ class Window:
 
     async def _fetched(self, request: Request, text: str, from_id: str, way: Way) -> Answer:
         asked = query_of(request)
-        before = read_query(asked.items()).before
-        key = text, way, before
+        query = read_query(pairs_of(request))
+        wanted = Wanted(query.before, query.relevant)
+        key = text, way, wanted
         kept = self._session.listings.find(key) if _ANOTHER_PAGE & asked.keys() else None
         if kept is not None:
             return self._told(request, kept, text, from_id, way)
-        work = partial(self._reading.fetch, text, way, before)
+        work = partial(self._reading.fetch, text, way, wanted)
         found = await while_wanted(request.receive, work)
         if found is None:
             return Answer(status_code=408)  # nobody reads it
@@ -196,7 +197,7 @@ class Window:
             return self._answers.page(failed, text, mark, panel=said)
         found_in = Referrer(reply.url, reply.peer)
         page_id = self._session.mark(Mark(found_in))
-        query = read_query(query_of(request).items(), self._size)
+        query = read_query(pairs_of(request), self._size)
         place, judge = self._answers.place(text, page_id, from_id), self._reading.judging(found_in)
         page = page_of(reply, url, query, place, self._keep, judge)
         self._session.visit(Opened(redact(text), page.title))

@@ -24,10 +24,10 @@ from resolver.policy.schemes import rules_of
 from resolver.retrieval.form import PutForm, form_at
 from resolver.retrieval.response import Response
 from resolver.window import addresses
-from resolver.window.answers import answered_form, query_of
+from resolver.window.answers import answered_form, pairs_of, query_of
 from resolver.window.dialogue.planned import planned
 from resolver.window.pages.form import answers_from, form_page, sending_page
-from resolver.window.pages.page import Page
+from resolver.window.pages.page import Page, read_query
 from resolver.window.pages.refining import refined
 from resolver.window.reading import Reading, while_wanted
 from resolver.window.said import Said
@@ -89,7 +89,8 @@ class Questions:
             found = refined(text, "search", fields.get("words", ""))
         except (InvalidUrl, UnsupportedScheme, UnicodeEncodeError):
             return self._see(addresses.look(text, from_id))
-        return self._see(addresses.found(found, from_id))
+        relevant = read_query(pairs_of(request)).relevant
+        return self._see(addresses.found(found, from_id, relevant))
 
     async def _ask(self, request: Request) -> Answer:
         """The questions: only they are fetched, and not the item. No link leads here, so whoever asks pressed

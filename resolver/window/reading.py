@@ -11,7 +11,7 @@ import trio
 
 from protocols.contract import Entry
 from protocols.errors import InvalidUrl, ResolveError
-from protocols.location import Referrer, Url
+from protocols.location import JsonValue, Referrer, Url
 from protocols.options import Options
 from protocols.values import NamedTuple, replace
 from resolver.environment import proxies_here
@@ -36,6 +36,17 @@ _Found = TypeVar("_Found")
 #: A URL at a place, whose path has but letters and what stands between them: no rule of these schemes reads
 #: more of it than the place, and of what type the item is.
 _PLAIN = re.compile(r"((?:gopher|ftp|https?)://[^/?#]+/[A-Za-z0-9]?)[A-Za-z0-9/._-]{0,200}")
+
+
+class Wanted(NamedTuple):
+    """Other than what is usual: of a news group the articles of numbers lower than `before`; of a search what
+    is like the documents at these URLs, as far as they are in the same database."""
+
+    before: int = 0
+    relevant: tuple[str, ...] = ()
+
+
+USUAL = Wanted()
 
 
 class Read(NamedTuple):
@@ -108,26 +119,37 @@ class Reading:
 
         return judge
 
-    async def fetch(self, text: str | Url, way: Way, before: int = 0) -> Read:
-        """All of it, or what went wrong; and the dialogue. Of a news group with `before` the articles of
-        lower numbers, by a connection of its own."""
+    async def fetch(self, text: str | Url, way: Way, wanted: Wanted = USUAL) -> Read:
+        """All of it, or what went wrong; and the dialogue. What is `wanted` otherwise has a connection of its
+        own."""
         async with self._turns:
             with recorded(trio.current_time) as recording:
                 reply: Response | ResolveError
                 try:
-                    reply = await (self._older(text, way, before) if before else self._fetch(text, way))
+                    reply = await (
+                        self._fetch(text, way) if wanted == USUAL else self._other(text, way, wanted)
+                    )
                 except ResolveError as error:
                     reply = error
         return Read(reply, recording.exchange())
 
-    async def _older(self, text: str | Url, way: Way, before: int) -> Response:
-        settings = self._settings.copy()
-        settings["options"] = replace(settings.get("options") or Options(), before=before)
+    async def _other(self, text: str | Url, way: Way, wanted: Wanted) -> Response:
+        settings, usual = self._settings.copy(), self._settings.get("options") or Options()
+        here = parse(text) if isinstance(text, str) else text
+        marked = (self.url(each, way) for each in wanted.relevant)
+        relevant = tuple(each for each in marked if each is not None and _place(each) == _place(here))
+        settings["options"] = replace(usual, before=wanted.before or None, relevant=relevant)
         async with Resolver(**settings) as resolver:
             return await resolver.fetch(text, origin=way.origin, referrer=way.referrer)
 
     async def _fetch(self, text: str | Url, way: Way) -> Response:
         return await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+
+
+def _place(url: Url) -> list[JsonValue]:
+    """The server and the database: what an id stands for is known there alone."""
+    parts = url.components()
+    return [url.scheme, *(parts.get(name) for name in ("host", "port", "database"))]
 
 
 async def while_wanted(

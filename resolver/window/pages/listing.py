@@ -92,7 +92,8 @@ def fields_of(place: Place, query: Query, *, but: str = "page") -> tuple[tuple[s
         "sort": query.sort,
         "before": before,
     }
-    return tuple((name, text) for name, text in said.items() if text and name != but)
+    relevant = (("relevant", url) for url in query.relevant)
+    return (*((name, text) for name, text in said.items() if text and name != but), *relevant)
 
 
 class Groups:

@@ -15,6 +15,8 @@ PAGE_SIZE = 500
 LARGEST_PAGE = 10_000
 
 
+#: Hits that may be marked.
+MOST_RELEVANT = 16
 #: Digits of an article's number (RFC 3977 3.6 has fewer), and of a page's.
 _MOST_DIGITS = 16
 
@@ -50,7 +52,8 @@ class Frame(NamedTuple):
 
 class Query(NamedTuple):
     """What a person asked of a page besides its URL: `page` of a listing from 1 on, its order, what its names
-    should hold, the view of a document; of a news group, the articles before that number (0: the newest)."""
+    should hold, the view of a document; of a news group, the articles before that number (0: the newest); of
+    a search, the URLs of hits to which others should be alike."""
 
     page: int = 1
     sort: str = ""
@@ -58,11 +61,13 @@ class Query(NamedTuple):
     view: str = ""
     size: int = PAGE_SIZE
     before: int = 0
+    relevant: tuple[str, ...] = ()
 
 
 def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> Query:
     """Of the fields of an address; what makes no sense is as if it were not there."""
-    said = dict(pairs)
+    fields = tuple(pairs)
+    said = dict(fields)
     return Query(
         max(1, _number(said.get("page", ""))),
         said.get("sort", ""),
@@ -70,6 +75,7 @@ def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> Query
         said.get("view", ""),
         max(1, min(size, LARGEST_PAGE)),
         _number(said.get("before", "")),
+        tuple(text for name, text in fields if name == "relevant")[:MOST_RELEVANT],
     )
 
 
@@ -97,9 +103,9 @@ class Place(NamedTuple):
             "page": str(said.page) if said.page > 1 else "",
             "before": str(said.before or ""),
         }
-        asked = "&".join(
-            f"{name}={quote(text, safe='', errors='replace')}" for name, text in fields.items() if text
-        )
+        said_so = [(name, text) for name, text in fields.items() if text]
+        said_so += (("relevant", text) for text in said.relevant)
+        asked = "&".join(f"{name}={quote(text, safe='', errors='replace')}" for name, text in said_so)
         return f"{self.path}?{asked}" if asked else self.path
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from protocols.contract import Entry, Finding
+from protocols.location import Kind
 from protocols.values import NamedTuple
 from resolver.window.pages.listing import Judge, arranged, forbidden
 from resolver.window.pages.page import Page, Place, Query
@@ -16,7 +17,7 @@ BEST = 1000
 
 class Hit(NamedTuple):
     """One hit; `types` are the forms it comes in besides the first, each with its address; `cannot` says why
-    it leads nowhere."""
+    it leads nowhere. `markable` is the URL by which others like it may be asked for."""
 
     number: int
     headline: str
@@ -27,6 +28,15 @@ class Hit(NamedTuple):
     first_type: str
     types: tuple[tuple[str, str], ...]
     cannot: str = ""
+    markable: str = ""
+    marked: bool = False
+
+
+class _Asked(NamedTuple):
+    """The scheme of the search, and the hits that were marked for it."""
+
+    scheme: str
+    relevant: frozenset[str]
 
 
 def results_page(
@@ -44,21 +54,24 @@ def results_page(
     """The hits of a search for `words`; `search` is the URL that other words are asked of, `description` what
     a database says of itself."""
     shown = arranged(entries, query._replace(sort=""), place)
+    asked = _Asked(search.partition(":")[0], frozenset(query.relevant))
     values = {
         "heading": title,
         "words": words,
         "search": search,
         "count": counted(shown.total, "hit", "hits") if words else "",
         "found": tuple(findings),
-        "hits": [_hit(number, entry, place, judge) for number, entry in shown.entries],
+        "hits": [_hit(number, entry, place, judge, asked) for number, entry in shown.entries],
         "best": BEST,
+        "marks": bool(words and search),
+        "like": counted(len(query.relevant), "marked hit", "marked hits") if query.relevant else "",
         "description": description,
         "paging": shown.paging,
     }
     return Page("results.html", place.url, 200, values)
 
 
-def _hit(number: int, entry: Entry, place: Place, judge: Judge | None) -> Hit:
+def _hit(number: int, entry: Entry, place: Place, judge: Judge | None, asked: _Asked) -> Hit:
     extra = entry.extra or {}
     score = extra.get("score")
     types = extra.get("types")
@@ -68,6 +81,8 @@ def _hit(number: int, entry: Entry, place: Place, judge: Judge | None) -> Hit:
     if isinstance(lines, int) and lines and not size:
         size = f"{lines:,} lines"
     cannot = forbidden(entry, judge)
+    can_be = not cannot and entry.kind is Kind.DOCUMENT and (entry.url or "").startswith(f"{asked.scheme}:")
+    markable = entry.url if can_be and entry.url else ""
     return Hit(
         number,
         entry.name,
@@ -78,6 +93,8 @@ def _hit(number: int, entry: Entry, place: Place, judge: Judge | None) -> Hit:
         names[0] if names else text_of(extra, "media_type"),
         () if cannot else tuple(_others(names, entry, place)),
         cannot,
+        markable,
+        markable in asked.relevant,
     )
 
 

@@ -8,6 +8,7 @@ from fixtures.wais.coding import write_element
 from protocols.errors import ProtocolError, Refused
 from protocols.wais.apdu import (
     InitResponse,
+    Relevant,
     SearchResponse,
     encode_init,
     encode_retrieval,
@@ -28,6 +29,15 @@ def test_a_word_search() -> None:
     """The one of section 12."""
     assert encode_word_search(b"demo", b"ferries", 40) == bytes.fromhex(
         "0016 16 00001e 001388 00001e 01 1100 120464656d6f 140133630f 6a0766657272696573 6f0101 720128"
+    )
+
+
+def test_a_search_for_what_is_like_documents() -> None:
+    """Each behind the words: its id, and then its type (wais page, section 4.4)."""
+    marked = [Relevant(b"id", b"TEXT"), Relevant(b"other", b"GIF")]
+    assert encode_word_search(b"demo", b"ferries", 40, marked) == bytes.fromhex(
+        "0016 16 00001e 001388 00001e 01 1100 120464656d6f 140133 6327 6a0766657272696573"
+        "74026964 81050454455854 74056f74686572 810503474946 6f0101 720128"
     )
 
 

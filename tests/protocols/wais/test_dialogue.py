@@ -112,6 +112,20 @@ def test_how_many_hits(hits: int | None, most: int) -> None:
     assert search.most == most
 
 
+def test_a_search_for_what_is_like_documents() -> None:
+    marked = [wais(f"wais://h/db/{path}") for path, *_ in DOCUMENTS[:3]]
+    options = Options(relevant=tuple(marked * 6))
+    (_, search) = requests(rehearse(converse(wais("wais://h/db?x"), options)))
+    assert isinstance(search, Search)
+    assert search.relevant == tuple(document_id for _, document_id, _ in DOCUMENTS[:3] * 6)[:16]
+
+
+@pytest.mark.parametrize("url", [wais("wais://h/db"), wais("wais://h/db/T/")])
+def test_what_is_no_document_is_like_nothing(url: WaisUrl) -> None:
+    (said,) = rehearse(converse(wais("wais://h/db?x"), Options(relevant=(url,))))
+    assert isinstance(said, Note)
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -6,10 +6,13 @@ import json
 import re
 from html import unescape
 from pathlib import Path
+from urllib.parse import unquote_to_bytes, urlencode
 
 import trio
 
 from fixtures.nntp.server import serve
+from fixtures.wais.request import Search
+from fixtures.wais.server import serve as serve_wais
 from protocols.location import Referrer
 from resolver import Entry, Options, Policy, Resolver
 from resolver.settings import Settings
@@ -71,6 +74,30 @@ async def test_the_older_articles_of_a_group_are_a_link_away() -> None:
                 assert len(server.heard) == again
                 page = await browser.ask(linked(page, "the newest"))
                 assert "Grüße" in page.text
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_search_is_asked_again_with_hits_that_were_marked() -> None:
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            server = await serve_wais(nursery)
+            own = frozenset({"127.0.0.0/8"})
+            policy = Policy(allow_address=own, allow_port=frozenset({server.port}))
+            async with running(settings=Settings(policy=policy)) as (browser, _):
+                page = await browser.open(await browser.look(server.url("demo?ferry")))
+                marked = [unescape(url) for url in re.findall(r'name="relevant" value="([^"]*)"', page.text)]
+                assert len(marked) == 2
+                foreign = "wais://h.example/demo/TEXT/other"
+                asked = [("url", page.field("url")), ("from", page.field("from")), ("words", "ferry")]
+                asked += (("relevant", url) for url in (marked[0], foreign, "no URL"))
+                seen = await browser.ask("/search?" + urlencode(asked))
+                page = await browser.ask(seen.header("location") or "")
+                assert page.text.count(" checked>") == 1
+                assert "for what is like" in page.text
+                sent = [each for each in server.requests if isinstance(each, Search)]
+                assert [len(each.relevant) for each in sent] == [0, 1]
+                assert sent[1].relevant[0] in unquote_to_bytes(marked[0])
+                assert server.violations == []
             nursery.cancel_scope.cancel()
 
 
