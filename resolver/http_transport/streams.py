@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -15,6 +16,9 @@ from resolver.http_transport.timeouts import TimedGate
 from resolver.portal import Body as WaitingBody
 from resolver.portal import Held, ask
 from resolver.tracebacks import outermost
+
+if TYPE_CHECKING:
+    from resolver.retrieval.recorded import Recording
 
 
 class RequestBody:
@@ -55,12 +59,19 @@ async def _asked(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 class ResponseBody(httpx.AsyncByteStream):
     """What the answer brings, whose conversation is `opened`; closing it gives the connection back, or up."""
 
-    def __init__(self, reply: Reply, opened: AbstractAsyncContextManager[Reply], gate: TimedGate) -> None:
+    def __init__(
+        self,
+        reply: Reply,
+        opened: AbstractAsyncContextManager[Reply],
+        gate: TimedGate,
+        recording: Recording | None = None,
+    ) -> None:
         self._opened: AbstractAsyncContextManager[Reply] | None = opened
         self._body = reply.body
         self._gate = gate
         self._most = gate.options.most
         self._received = 0
+        self._recording = recording
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -73,6 +84,7 @@ class ResponseBody(httpx.AsyncByteStream):
             if self._most is not None and self._received > self._most:
                 raise LimitExceeded("body", f"the body is larger than the limit of {self._most} octets")
         except ResolveError as error:
+            self._end_record(error)
             raise translated(error, self._gate.timed_out) from outermost(error)
         return octets
 
@@ -80,6 +92,11 @@ class ResponseBody(httpx.AsyncByteStream):
         opened, self._opened = self._opened, None
         if opened is not None:
             await opened.__aexit__(None, None, None)
+            self._end_record(None)
+
+    def _end_record(self, error: ResolveError | None) -> None:
+        if self._recording is not None:
+            self._recording.end(error)
 
 
 class HeldBody(httpx.SyncByteStream):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import lru_cache
-from typing import Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 import httpx
 
@@ -27,9 +27,13 @@ from resolver.http_transport.streams import HeldBody, RequestBody, ResponseBody
 from resolver.http_transport.timeouts import TimedGate
 from resolver.policy import check_hops
 from resolver.portal import Held, Opened, Portal, ThreadLost, portal, told
+from resolver.retrieval.hops import Request as HopRequest
 from resolver.settings import NetworkSettings, check_names
 from resolver.tracebacks import outermost
 from resolver.url import parse
+
+if TYPE_CHECKING:
+    from resolver.retrieval.recorded import Recording
 
 
 class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
@@ -105,12 +109,21 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         sent = RequestBody(request)
         try:
             route, gate, url, dialogue = self._prepare(request, sent)
-            conversation = hold(dialogue, gate)
-            reply = await _begin(conversation, gate)
         except BaseException:
             await sent.aclose()
             raise
-        body = ResponseBody(reply, conversation, gate)
+        recording = None if self._network.recorder is None else self._record(route, gate, url)
+        try:
+            conversation = hold(dialogue if recording is None else recording.watched(dialogue), gate)
+            reply = await _begin(conversation, gate)
+        except BaseException as error:
+            await sent.aclose()
+            if recording is not None:
+                recording.end(error.__cause__ or error)
+            raise
+        body = ResponseBody(
+            reply if recording is None else recording.body_of(reply), conversation, gate, recording
+        )
         try:
             await sent.aclose()
             response = _response(reply, gate, body)
@@ -120,6 +133,16 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             await body.aclose()
             raise
         return response
+
+    def _record(self, route: Route, gate: TimedGate, url: HttpUrl) -> Recording:
+        from resolver.retrieval.recorded import Recording  # few keep what is said
+
+        assert self._network.recorder is not None
+        recording = Recording(self._network.recorder, gate.mask, 1)
+        request = HopRequest(url, route.origin, route.referrer, gate.options)
+        led_by = None if route.hops == 0 or route.referrer is None else route.referrer.url
+        recording.begin(request, gate, led_by)
+        return recording
 
     def _prepare(
         self, request: httpx.Request, sent: RequestBody
@@ -154,6 +177,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         )
         limits = self._network.limits_of(url)
         in_frames = isinstance(url, HttpUrl) and url.secured and _goes_in_frames(request, body)
+        in_frames = in_frames and self._network.recorder is None
         options = self._framed if in_frames else self._options
         if limits.body_everywhere:
             options = replace(options, most=limits.body)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from protocols.contract import Body, Options, Reply, Sink, Url
 from protocols.errors import ResolveError
 from protocols.step import Dialogue
 from protocols.values import replace
+from resolver import registry
 from resolver.gate import Mask, UrlGate
 from resolver.retrieval.hops import Request
 from resolver.url import build
@@ -18,6 +19,8 @@ from resolver.warc.group import Subject
 if TYPE_CHECKING:
     from resolver.warc.capture import Capture
     from resolver.warc.recorder import Recorder
+
+T = TypeVar("T")
 
 #: What no URL may have as it is (RFC 3986 2).
 _NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
@@ -32,21 +35,21 @@ class Recording:
         self._attempt = attempt
         self._capture: Capture | None = None
 
-    def begin(
-        self, request: Request, url_gate: UrlGate, earlier: tuple[Url, ...], dialogue: Dialogue[object]
-    ) -> Dialogue[object]:
-        """The dialogue, of which all is kept from now on."""
+    def begin(self, request: Request, url_gate: UrlGate, via: str | None = None) -> None:
+        """All that is said from now on is kept. `via` has redirected to it."""
         row = url_gate.row
         assert row is not None, "a dialogue is of a scheme"
         url = request.url
-        via = earlier[-1].shown if earlier else None if request.referrer is None else request.referrer.url
+        is_redirect = via is not None
+        if via is None and request.referrer is not None:
+            via = request.referrer.url
         subject = Subject(
             target=target_of(url, has_user=row.userinfo),
             shown=self._mask.hide_in_text(url.shown),
             origin=request.origin,
             attempt=self._attempt,
             via=None if via is None else self._mask.hide_in_text(via),
-            hop="R" if earlier else "" if via is None else "L",
+            hop="R" if is_redirect else "" if via is None else "L",
             kept_as=row.kept_as,
             listing_kept=row.listing_kept,
             protocol=row.archived_as,
@@ -54,12 +57,19 @@ class Recording:
         )
         self._capture = self._recorder.begin(subject, self._mask.hide)
         url_gate.tap(self._capture)
-        return self._capture.watched(dialogue)
+
+    def watched(self, dialogue: Dialogue[T]) -> Dialogue[T]:
+        """The same dialogue, of which each step is looked at."""
+        return dialogue if self._capture is None else self._capture.watched(dialogue)
 
     @staticmethod
-    def options(options: Options) -> Options:
+    def options(url: Url, options: Options) -> Options:
         """What is asked for is asked for so that all of it can be kept as it comes: by nobody else's side, in
-        no frames, and with the body of a refusal."""
+        no frames, with the body of a refusal, and from its beginning where a part does not say that it is
+        one."""
+        row = registry.find(url.scheme)
+        if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
+            options = replace(options, start=0, stop=None)
         return replace(options, refusals=True, http2=None, prompt=False)
 
     def body_of(self, reply: Reply) -> Reply:

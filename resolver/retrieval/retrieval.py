@@ -176,7 +176,8 @@ class Retrieval:
         """The dialogue, of which all is kept where somebody wants that."""
         if self._recording is None:
             return dialogue
-        return self._recording.begin(self._request, url_gate, self._earlier, dialogue)
+        self._recording.begin(self._request, url_gate, self._earlier[-1].shown if self._earlier else None)
+        return self._recording.watched(dialogue)
 
     def _end_record(self, error: BaseException | None, clock: Clock | None = None) -> None:
         if self._recording is not None:
@@ -207,7 +208,7 @@ class Retrieval:
         if request is not self._requested:
             limits = self._network.limits_of(request.url)
         if self._recording is not None:
-            options = self._recording.options(options)
+            options = self._recording.options(request.url, options)
         most = self._most(limits)
         admission = self._network.judged(
             request.url,

@@ -168,6 +168,9 @@ class Saver:
     async def _fetch(self, sink: PartialFile) -> Saved:
         if sink.dropped is not None:
             self._report("save:restarted", f"{sink.dropped}: started over")
+        if self._network.recorder is not None and (sink.position or sink.has_gaps):
+            self._report("save:restarted", "an archive is kept, and part of it came before: started over")
+            sink.restart()
         order = self._order
         proof = Proof(self._network, order.checksum, order.size, self._clock, self._retry_policy)
         reply, proved = await self._bring(sink, proof)
@@ -225,6 +228,8 @@ class Saver:
         """All of it over several connections, where that was asked for and can be done, or over one into the
         gaps that several left; else None."""
         order = self._order
+        if self._network.recorder is not None:  # which keeps objects, and not parts of them
+            return None
         if sink.adopts or self._held is not None or (order.segments < 2 and not sink.has_gaps):
             return None
         from resolver.retrieval.segmented import Segmented  # few want it

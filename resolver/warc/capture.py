@@ -314,14 +314,17 @@ class Capture:
         reply, size = self._reply, self._block.size
         if way is None and error is None and reply is not None and reply.target is not None:
             return  # it only leads elsewhere, and nothing was said
-        is_object = reply is not None and self._subject.wants != "facts" and (size > 0 or self._is_whole)
+        is_info = self._subject.wants == "facts" or (reply is not None and reply.unchanged)
+        is_object = reply is not None and not is_info and (size > 0 or self._is_whole)
         if not is_object or (error is not None and not size):
-            outcome = "info" if error is None and self._subject.wants == "facts" else "failed"
+            outcome = "info" if error is None and is_info else "failed"
             self._finish_bodies(error, None)
             self._keep(way, self._subject.protocol, end_of(outcome, error, reply, None), None, None)
             return
         truncated = None if self._is_whole and error is None else truncation_of(error, late=late)
         assert reply is not None
+        if truncated is None and (reply.start or reply.stop is not None):
+            truncated = truncation_of(None, late=False)
         if self._answers is not None and reply.listing is not None and reply.records is None:
             media_type, block = self._answers.finish()
         else:

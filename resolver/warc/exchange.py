@@ -68,6 +68,7 @@ class Exchange:
             said = [("send", request), *said, ("receive", head)]
             return Facts(None, None, True, True, answer.version, said, {}, masked, None)
         kept, whole, expected = self._object(answer, head, is_whole=is_whole)
+        kept = kept._replace(is_found=request.startswith(b"GET "))
         body: dict[str, JsonValue] = {
             "count": kept.block.size - len(head),
             "block": [len(head), kept.block.size],

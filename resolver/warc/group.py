@@ -41,7 +41,8 @@ class Subject(NamedTuple):
 
 class Object(NamedTuple):
     """What came. `size` and `sha256` are of the payload, `head` is that of an answer of http; `truncated`
-    says why it is not whole. `digest` is the payload's, also where the record does not say it."""
+    says why it is not whole. `digest` is the payload's, also where the record does not say it;
+    `is_found`: its URL alone names it, so that the index has it."""
 
     type: Literal["response", "resource"]
     content_type: str
@@ -54,6 +55,7 @@ class Object(NamedTuple):
     status: int | None
     media_type: str | None
     digest: str
+    is_found: bool = True
 
 
 class Group(NamedTuple):

@@ -131,7 +131,8 @@ class Recorder:
             type = kept.content_type if kept.head else None
             offset, length = self._volume.write("revisit", fields, type, Block.of(kept.head))
         mime = kept.media_type if original is None else "warc/revisit"
-        self._volume.index(Row(target, group.date, mime, kept.status, kept.digest, length, offset))
+        if kept.is_found:
+            self._volume.index(Row(target, group.date, mime, kept.status, kept.digest, length, offset))
         return id
 
     def _turn(self) -> None:

@@ -70,7 +70,7 @@ class Volume:
         end, number = 0, 0
         for found in read_records(self._file.source, _Reading):
             if isinstance(found, Damage):
-                if not (found.is_cut and number):
+                if not number or found.resumes is not None:
                     raise LocalError(
                         f"the archive {self.path!r} is damaged at octet {found.offset}, and is not touched: "
                         "resolve warc check says more"
