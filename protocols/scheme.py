@@ -69,9 +69,10 @@ class Scheme(NamedTuple):
     scheme with trees, that names the same thing. `stands_for` gives that of the URL that a URL is no more
     than a link to, None for one that names something itself; `InvalidUrl` for a link that is never offered.
     `counted` are components whose ends are told by their lengths: no octet in them could end a command.
-    `kept_as` says what an archive has of an object: the `exchange` as it was on the wire, the octets of the
-    `data` connection, or the `body`; `listing_kept` what it has of a listing, where that is none of these;
-    `archived_as` is the word that archives have for the protocol.
+    `kept_as` says what an archive has of an object: the `exchange` as it was on the
+    wire, the octets of the `data` connection, or the `body`; of a session no more than its `words`.
+    `listing_kept` is what it has of a listing, where that is none of these; `archived_as` is the word that
+    archives have for the protocol.
     `refine` puts the value of an option into a URL of this scheme: `search`, `view`, …. `needs` is an extra
     without which the scheme's URLs are parsed and not resolved.
     """
@@ -100,7 +101,7 @@ class Scheme(NamedTuple):
     walked_as: Callable[[Any], str | None] | None = None
     stands_for: Callable[[Any], str | None] | None = None
     counted: tuple[str, ...] = ()
-    kept_as: Literal["exchange", "data", "body"] = "body"
+    kept_as: Literal["exchange", "data", "body", "words"] = "body"
     listing_kept: KeptListing | None = None
     archived_as: str | None = None
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING

@@ -20,6 +20,7 @@ TELNET = Scheme(
     parse=parse,
     build=build,
     userinfo=True,
+    kept_as="words",
     converse="protocols.telnet.dialogue:converse",
     tls="on request",
 )

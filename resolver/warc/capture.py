@@ -315,9 +315,10 @@ class Capture:
         if way is None and error is None and reply is not None and reply.target is not None:
             return  # it only leads elsewhere, and nothing was said
         is_info = self._subject.wants == "facts" or (reply is not None and reply.unchanged)
-        is_object = reply is not None and not is_info and (size > 0 or self._is_whole)
+        is_session = self._subject.kept_as == "words" and self._is_whole and error is None
+        is_object = reply is not None and not (is_info or is_session) and (size > 0 or self._is_whole)
         if not is_object or (error is not None and not size):
-            outcome = "info" if error is None and is_info else "failed"
+            outcome = "done" if is_session else "info" if error is None and is_info else "failed"
             self._finish_bodies(error, None)
             self._keep(way, self._subject.protocol, end_of(outcome, error, reply, None), None, None)
             return

@@ -33,7 +33,7 @@ class Subject(NamedTuple):
     attempt: int
     via: str | None
     hop: Literal["", "R", "L"]
-    kept_as: Literal["exchange", "data", "body"]
+    kept_as: Literal["exchange", "data", "body", "words"]
     listing_kept: KeptListing | None
     protocol: str | None
     wants: Wanted

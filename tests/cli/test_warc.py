@@ -178,6 +178,12 @@ def test_of_facts_there_is_no_object(at: dict[str, str], folder: Path) -> None:
     assert len(metadata.of("receive")) == 1
 
 
+def test_a_session_is_what_was_said(at: dict[str, str], folder: Path) -> None:
+    _info, metadata = kept(at, folder, "cat", "--until", "login: ", "{telnet_login}/")
+    assert metadata.events[-1]["outcome"] == "done"
+    assert "login: " in "".join(each["octets"] for each in metadata.of("receive"))
+
+
 def test_no_password_is_kept(at: dict[str, str], folder: Path) -> None:
     member = at["ftp"].replace("//", "//alice:wonderland@", 1)
     site = at["http"].replace("//", "//alice:wonderland@", 1)
