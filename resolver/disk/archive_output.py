@@ -37,7 +37,7 @@ class ArchiveOutput:
             os.close(self._fd)
             raise
         self.size = os.lseek(self._fd, 0, os.SEEK_END)
-        self._held = bytearray()
+        self._held = bytearray()  # what is not the system's yet
 
     @property
     def source(self) -> ArchiveFile:
@@ -45,7 +45,8 @@ class ArchiveOutput:
         return ArchiveFile(self.path, self._fd)
 
     def cut(self, size: int) -> None:
-        """It ends there."""
+        """It ends there, whatever was to be written behind."""
+        self._held = bytearray()
         try:
             os.ftruncate(self._fd, size)
             os.lseek(self._fd, size, os.SEEK_SET)

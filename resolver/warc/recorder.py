@@ -103,15 +103,19 @@ class Recorder:
         with self._lock:
             if self._volume.size >= self._size:
                 self._turn()
-            first = None if group.object is None else self._keep_object(group, group.object)
-            fields: Fields = [] if first is None else [("WARC-Concurrent-To", first)]
-            if group.request is not None:
-                type = "application/http;msgtype=request"
-                self._volume.write("request", self._fields(group) + fields, type, group.request)
-            metadata = Block.of(group.metadata)
-            self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
+            with self._volume.together():
+                self._write(group)
             if self._sync:
                 self._volume.sync()
+
+    def _write(self, group: Group) -> None:
+        first = None if group.object is None else self._keep_object(group, group.object)
+        fields: Fields = [] if first is None else [("WARC-Concurrent-To", first)]
+        if group.request is not None:
+            type = "application/http;msgtype=request"
+            self._volume.write("request", self._fields(group) + fields, type, group.request)
+        metadata = Block.of(group.metadata)
+        self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
 
     def _keep_object(self, group: Group, kept: Object) -> str:
         """The ID of its record."""

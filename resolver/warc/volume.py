@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from protocols.errors import LocalError
 from resolver.disk.archive_output import ArchiveOutput, put_beside
@@ -47,6 +49,18 @@ class Volume:
         self._writer.write(type, fields, content_type, block)
         self._file.flush()
         return begin, self._file.size - begin
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All records that are written meanwhile, or none: what was begun when a disk was full would be
+        damage in the midst of a file."""
+        begin, rows = self._file.size, len(self._rows)
+        try:
+            yield
+        except BaseException:
+            del self._rows[rows:]
+            self._file.cut(begin)
+            raise
 
     def index(self, row: Row) -> None:
         """It has its line in the index."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -170,3 +172,17 @@ def test_a_part_is_kept_only_where_it_says_that_it_is_one() -> None:
     assert (Recording.options(parse("http://h.example/a"), options).start, options.stop) == (5, 9)
     whole = Recording.options(parse("ftp://h.example/a"), options)
     assert (whole.start, whole.stop, whole.prompt) == (0, None, False)
+
+
+def test_a_full_disk_leaves_no_damage(folder: Path) -> None:
+    urls = []
+    for name, octets in (("first", b"x" * 100), ("second", os.urandom(20_000)), ("third", b"y" * 100)):
+        (folder / name).write_bytes(octets)
+        urls.append((folder / name).as_uri())
+    words = [sys.executable, "-m", "resolver", "cat", "-q", "--warc", str(folder / "a.warc.gz"), *urls]
+    limit = f"ulimit -f 10; exec {shlex.join(words)}"  # blocks of 512 or 1,024 octets, as the shell has it
+    done = subprocess.run(["sh", "-c", limit], cwd=CHECKOUT, capture_output=True, timeout=HANG, check=False)
+    assert b"cannot write" in done.stderr
+    check(folder / "a.warc.gz")
+    found = [each for each in records(folder / "a.warc.gz") if each.head.type == "resource"]
+    assert [each.head.target for each in found] == [urls[0], urls[2]]
