@@ -32,6 +32,7 @@ from resolver.portal import portal
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
+from resolver.warc.recorder import Recorder
 from tests.hang import NEVER
 from tests.resolver.blocking.conftest import allowing
 
@@ -102,8 +103,10 @@ def called(annotation: object) -> bool:
 
 def test_no_callback_is_called_elsewhere() -> None:
     """A callback that comes to be among the settings has to cross, too."""
-    names = {"OnEvent": OnEvent, "Family": Family, "Given": Given, "RetryPolicy": RetryPolicy, "Host": Host}
-    hints = typing.get_type_hints(Settings, localns={**names, "Policy": resolver.Policy, "Sync": Sync})
+    classes = (resolver.Policy, RetryPolicy, Host, Recorder)
+    names = {each.__name__: each for each in classes}
+    aliases = {"OnEvent": OnEvent, "Family": Family, "Given": Given, "Sync": Sync}
+    hints = typing.get_type_hints(Settings, localns={**names, **aliases})
     given: dict[str, object] = {name: lambda *_: None for name, hint in hints.items() if called(hint)}
     assert given.keys() >= {"on_event", "credentials"}
     before = dict(given)
