@@ -1,0 +1,79 @@
+"""Pages of what real servers say, in Chromium: a listing and what it leads to, by the keyboard."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.servers.conftest import (  # noqa: F401
+    _gophernicus,
+    _inn,
+    _nginx,
+    _pygopherd,
+    _vsftpd,
+    certificates,
+    ftp_site,
+    ftp_tree,
+    gopher_tree,
+    http_tree,
+)
+from tests.window.browser import Look, Viewer, barriers, overflow
+from tests.window.keys import press, tabbed
+from tests.window.served import Opened
+from tests.window.steps import enter, open_
+
+
+class Visit(NamedTuple):
+    """A server; of which service of it, what is asked for, and words of its page; a link there, and words of
+    what it leads to."""
+
+    server: str
+    service: str
+    path: str
+    words: str
+    link: str = ""
+    behind: str = ""
+
+
+VISITS = (
+    Visit("vsftpd", "plain", "/pub/", "a.txt", "a.txt", "last line"),
+    Visit("vsftpd", "plain", "/nothing", "550"),
+    Visit("gophernicus", "", "/1/", "about.txt", "about.txt", "A text of two lines."),
+    Visit("gophernicus", "", "/1/odd", "Prose at the top", "A text", "found"),
+    Visit("gophernicus", "", "/g/pixel.gif", "image/gif"),
+    Visit("pygopherd", "", "/1/", "about.txt", "about.txt", "A text of two lines."),
+    Visit("pygopherd", "", "/0/about.txt%09%09!", "What the text is about."),
+    Visit("pygopherd", "", "/0/page.html", "a page"),
+    Visit("inn", "plain", "/test.prose", "Grüße café", "Grüße café", "words@example.test"),
+    Visit("inn", "plain", "/test.prose/9", "application/octet-stream"),
+    Visit("nginx", "", "/about.txt", "A text of two lines."),
+    Visit("nginx", "", "/data.bin", "This is nothing that is shown here"),
+    Visit("nginx", "", "/gone", "404"),
+)
+SCHEMES = {"vsftpd": "ftp", "inn": "nntp", "nginx": "http"}
+
+
+@pytest.mark.parametrize("visit", VISITS, ids=lambda visit: f"{visit.server}{visit.path}")
+def test_it_is_a_page_for_everybody(
+    visit: Visit, request: pytest.FixtureRequest, viewer: Viewer, window: Opened
+) -> None:
+    server = request.getfixturevalue(visit.server)
+    port = server.ports[visit.service] if visit.service else server.port
+    page = viewer.page(Look(320, "dark"))
+    enter(page, window)
+    open_(page, f"{SCHEMES.get(visit.server, 'gopher')}://127.0.0.1:{port}{visit.path}")
+    expect(page.get_by_role("main")).to_contain_text(visit.words)
+    page.wait_for_load_state()
+    assert tabbed(page) == []
+    assert barriers(page) == []
+    assert overflow(page) <= 0
+    page.set_viewport_size({"width": 1600, "height": 900})
+    assert overflow(page) <= 0
+    if visit.link:
+        page.evaluate("document.activeElement.blur()")
+        press(page, visit.link)
+        expect(page.get_by_role("button", name="Open", exact=True)).to_be_visible()  # for its port is none
+        press(page, "Open")
+        expect(page.get_by_role("main")).to_contain_text(visit.behind)
