@@ -13,7 +13,7 @@ from tests.window.browser import Look, Viewer, barriers, overflow
 from tests.window.conftest import House
 from tests.window.keys import press, tabbed
 from tests.window.kinds import KINDS, visit
-from tests.window.served import Opened
+from tests.window.served import Opened, Site
 from tests.window.steps import enter, look, open_
 
 #: What the browser says by itself: of an answer that is an error, and in its viewer for PDF.
@@ -63,6 +63,22 @@ def test_the_first_page_can_be_read_by_everybody(viewer: Viewer, window: Opened)
     page = viewer.page()
     enter(page, window)
     check(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_who_is_led_here_can_read_what_is_asked(
+    scheme: Literal["light", "dark"], viewer: Viewer, house: House, stranger: Site
+) -> None:
+    """Of an address that is longer than the window is wide."""
+    there = f"{house.window.origin}/u/gopher%3A%2F%2Fh.example%2F1{'W' * 500}"
+    stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><a href="{there}">x</a>')
+    page = viewer.page(Look(320, scheme), storage_state=house.state)
+    page.goto(f"{stranger.origin}/")
+    page.get_by_role("link", name="x").click()
+    expect(page.get_by_role("main")).to_contain_text("asked to open this")
+    assert overflow(page) <= 0
+    assert tabbed(page) == []
+    assert barriers(page) == []
 
 
 def test_what_is_known_before_anything_is_sent(viewer: Viewer, window: Opened) -> None:
