@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import math
 import os
 import socket
 from collections.abc import Iterable
@@ -42,18 +43,24 @@ def interleave(addresses: Iterable[str]) -> list[str]:
     return [address for address in chain.from_iterable(pairs) if address is not None]
 
 
-class Attempts:
-    """The tries to connect to one place. `failures` says of each address why not, so far."""
+class Late(Exception):
+    """The time is over in which the only address was to answer."""
 
-    def __init__(self, place: str) -> None:
+
+class Attempts:
+    """The tries to connect to one place. `failures` says of each address why not, so far. A single address
+    has until the time `until`: whoever has more, or does more, bounds that, too."""
+
+    def __init__(self, place: str, until: float = math.inf) -> None:
         self._place = place
+        self._until = until
         self.failures: dict[str, str] = {}
         self._codes: set[int | None] = set()
         self._connected: list[tuple[socket.socket, str]] = []
 
     async def connect(self, addresses: Iterable[str], port: int) -> tuple[socket.socket, str]:
-        """A connected, non-blocking socket and the address it is connected to. Raises `Unreachable`, and
-        `Refused` (S09) if its peer is not the address asked for. A cancel leaves nothing open."""
+        """A connected, non-blocking socket and the address it is connected to. Raises `Unreachable`, `Late`,
+        and `Refused` (S09) if its peer is not the address asked for. A cancel leaves nothing open."""
         won: list[tuple[socket.socket, str]] = []
         ordered = interleave(addresses)
         try:
@@ -103,7 +110,8 @@ class Attempts:
 
     async def _attempt(self, address: str, port: int, failed: Event | None, others: Scope | None) -> None:
         try:
-            self._connected.append((await connect_to(address, port), address))
+            until = self._until if others is None else math.inf
+            self._connected.append((await connect_to(address, port, until), address))
         except OSError as error:
             self.failures[address] = reason(error)
             self._codes.add(error.errno)
@@ -114,8 +122,9 @@ class Attempts:
                 others.cancel()
 
 
-async def connect_to(address: str, port: int) -> socket.socket:
-    """One TCP connection by number. Raises `OSError`; closes its socket unless it succeeds."""
+async def connect_to(address: str, port: int, until: float) -> socket.socket:
+    """One TCP connection by number. Raises `OSError`, and `Late` at that time; closes its socket unless it
+    succeeds."""
     sock = socket.socket(family_of(address), socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
@@ -127,7 +136,8 @@ async def connect_to(address: str, port: int) -> socket.socket:
             sock.connect(socket_address(address, port) if "%" in address else (address, port))
         except BlockingIOError:
             if not _is_connected(sock):
-                await running().wait_writable(sock.fileno())
+                if not await running().writable_by(sock, until):
+                    raise Late from None
                 if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(code, os.strerror(code)) from None
         check_peer(sock, address)

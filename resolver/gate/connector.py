@@ -11,7 +11,7 @@ from protocols.errors import NetworkError, TimedOut, Unreachable
 from resolver.batch import current
 from resolver.events import Connected, LookedUp, OnEvent
 from resolver.gate.admission import Admission
-from resolver.gate.connecting import Attempts
+from resolver.gate.connecting import Attempts, Late
 from resolver.gate.pool import Kept, PooledConnection
 from resolver.gate.rate import Throttle
 from resolver.gate.stream import Stream
@@ -72,12 +72,11 @@ class Connector:
 
     async def connect(self, host: str, port: int, *, tls: bool) -> Stream:
         """Look up, judge, connect and begin TLS, all within the one connect limit."""
-        goal = self._goal(host, port)
-        attempts = Attempts(goal)
         limit, until, bounds = self._admission.limits.connect, self._until(), self.bounds
+        attempts = Attempts(goal := self._goal(host, port), until)
         try:
-            with self._admission.loop.move_on_at(until):
-                return await self._open(host, port, tls, attempts)
+            if (stream := await self._open_by(until, host, port, tls, attempts)) is not None:
+                return stream
             if bounds is not None and until == bounds.deadline("connect"):
                 raise bounds.missed("connect")
             within = f"within {limit:g} s (--connect-timeout)"
@@ -87,6 +86,25 @@ class Connector:
             if bounds is not None:
                 bounds.late = "connect"
             raise
+
+    async def _open_by(
+        self, until: float, host: str, port: int, tls: bool, attempts: Attempts
+    ) -> Stream | None:
+        """None if that was not done in time. A scope costs more than a connection to somebody near, and what
+        waits only for one address has its own bound."""
+        if not tls and self._has_one_address(host):
+            try:
+                return await self._open(host, port, tls, attempts)
+            except Late:
+                return None
+        with self._admission.loop.move_on_at(until):
+            return await self._open(host, port, tls, attempts)
+        return None
+
+    def _has_one_address(self, host: str) -> bool:
+        """And is nobody else asked, or spoken to?"""
+        known = self._known(host)
+        return known is not None and len(known) == 1
 
     def _goal(self, host: str, port: int) -> str:
         return f"{host} port {port}"

@@ -77,7 +77,7 @@ class Datagrams:
                 self._sock.sendto(packet.octets, self._destination())
                 break
             except BlockingIOError:
-                await self._loop.wait_writable(self._sock.fileno())
+                await self._loop.writable_by(self._sock, math.inf)
             except OSError as error:
                 raise Unreachable(f"cannot send to {self.peer} port {self._port}: {reason(error)}") from error
         self._report_sent(packet)
@@ -96,19 +96,17 @@ class Datagrams:
     async def receive(self, deadline: float) -> Datagram | None:
         since = self._loop.current_time()
         await self._loop.checkpoint()  # a peer that never pauses must not keep everybody else waiting
-        with self._loop.move_on_at(math.inf) as scope:
-            while True:
-                try:
-                    count, source = self._sock.recvfrom_into(self._buffer)
-                except BlockingIOError:
-                    scope.deadline = deadline  # only now: what waits already is delivered in any case
-                    await self._loop.wait_readable(self._sock.fileno())
-                except OSError as error:
-                    raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
-                else:
-                    self._pace.hear(self._loop.current_time() - since, count)
-                    return self._came(bytes(self._buffer[:count]), address_of(source), int(source[1]))
-        return None
+        while True:
+            try:
+                count, source = self._sock.recvfrom_into(self._buffer)
+            except BlockingIOError:  # only now: what waits already is delivered in any case
+                if not await self._loop.readable_by(self._sock, deadline):
+                    return None
+            except OSError as error:
+                raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
+            else:
+                self._pace.hear(self._loop.current_time() - since, count)
+                return self._came(bytes(self._buffer[:count]), address_of(source), int(source[1]))
 
     def _came(self, octets: bytes, address: str, port: int) -> Datagram:
         if self._settings.report is not None:

@@ -7,6 +7,7 @@ The caller raises it `from` the original: `connection_fault` for a connection th
 from __future__ import annotations
 
 import errno
+import os
 import ssl
 
 from protocols.errors import Disconnected, NetworkError, TimedOut, TlsError
@@ -39,3 +40,13 @@ def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
 def is_cut(error: OSError) -> bool:
     """Did the octets end without close_notify? Only from Python 3.11.4 on has that a class of its own."""
     return getattr(error, "reason", None) == "UNEXPECTED_EOF_WHILE_READING"
+
+
+def lasting(error: OSError) -> OSError:
+    """What is raised from now on: the system tells of a reset once, and of an end from then on. Inside TLS an
+    older Python gives a reset the class of an end, but OpenSSL has no words for it."""
+    if not isinstance(error, ssl.SSLEOFError):
+        return error
+    reset = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+    reset.__cause__ = error
+    return reset

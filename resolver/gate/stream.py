@@ -7,24 +7,23 @@ leaves as an error of ours. Octets are read into one buffer that is used again a
 
 from __future__ import annotations
 
-import errno
-import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from protocols.contract import Line, Packing, Sink
 from protocols.errors import Disconnected, ProtocolError, TimedOut
 from resolver.clock import AnswerPace
 from resolver.events import Closed, Received, Sent, TlsBegun
 from resolver.gate.bulk import COPY_SIZE, RECEIVE_SIZE, ROOM, SPLICE_FROM, Pipe, spliceable
-from resolver.gate.faults import connection_fault, is_cut, tls_fault
+from resolver.gate.faults import connection_fault, is_cut, lasting, tls_fault
 from resolver.gate.inner_tls import SECURED, InnerTls, Secured, wrap
 from resolver.gate.mask import Reported, Secrets
 from resolver.gate.stream_settings import Phase, StreamSettings, Waiting
+from resolver.loops import Wait
 
 T = TypeVar("T")
 
@@ -64,7 +63,8 @@ class Stream:
         self._packing: Packing | None = None
         self.beyond: str | None = None
         self.received = self._unshared = self._waits = self._waiting = 0
-        self._waited, self._has_only_data = 0.0, False
+        self._since: float | None = None  # when it was first waited for what is being received
+        self._has_only_data = False
         self._secrets: Secrets = Secrets() if first is None else first._secrets
         self._reported = Reported(self._secrets)
         self._pace = None if settings.least is None else AnswerPace(settings.least)
@@ -167,13 +167,18 @@ class Stream:
     async def _receive(self) -> int:
         if self._settings.throttle is not None:
             await self._settings.throttle.turn()
-        self._waited = 0.0
-        count, waited = await self._fill(ROOM.view), self._waited
-        if not count and waited > _LONG_SILENCE and self._is_mute:
-            raise Disconnected(f"{self.peer} said nothing for {waited:.0f} s and left", lasting=True)
+        self._since = None
+        count = await self._fill(ROOM.view)
+        if not count and self._waited > _LONG_SILENCE and self._is_mute:
+            raise Disconnected(f"{self.peer} said nothing for {self._waited:.0f} s and left", lasting=True)
         if self._pace is not None:
-            self._pace.hear(waited, count)
+            self._pace.hear(self._waited, count)
         return count
+
+    @property
+    def _waited(self) -> float:
+        """Seconds until now for what has just been received."""
+        return 0.0 if self._since is None else self.loop.current_time() - self._since
 
     def has_only_data(self) -> None:
         """No word of the peer's comes on this connection: who listens is told so."""
@@ -326,21 +331,13 @@ class Stream:
             raise
         except OSError as error:
             if not is_cut(error):
-                self._hold(error)
+                self._held = lasting(error)
+                raise self._held from error.__cause__
             count = 0
         else:
             self.close_notify_seen = self.secured and count == 0
         self._at_end = count == 0
         return count
-
-    def _hold(self, error: OSError) -> NoReturn:
-        """Raise it, now and ever after: the system tells of a reset once, and of an end from then on. Inside
-        TLS an older Python gives a reset the class of an end, but OpenSSL has no words for it."""
-        if not isinstance(error, ssl.SSLEOFError):
-            self._held = error
-            raise error
-        self._held = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-        raise self._held from error
 
     def _take_records(self, view: memoryview) -> int:
         """One call gives one TLS record, at most 16 KiB: go on while there are more."""
@@ -371,26 +368,27 @@ class Stream:
     def _wait_readable(self, phase: Phase) -> Awaitable[None]:
         if _QUICKACK is not None:
             self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-        return self._wait(self.loop.wait_readable, phase)
+        return self._wait(self.loop.readable_by, phase)
 
     def _wait_writable(self, phase: Phase) -> Awaitable[None]:
-        return self._wait(self.loop.wait_writable, phase)
+        return self._wait(self.loop.writable_by, phase)
 
-    async def _wait(self, wait: Callable[[int], Awaitable[None]], phase: Phase) -> None:
+    async def _wait(self, wait: Wait, phase: Phase) -> None:
         self._waits, self._waiting = self._waits + 1, self._waiting + 1
-        bounds, since = self._settings.bounds, self.loop.current_time()
-        silent = since + self._settings.idle
-        with self.loop.move_on_at(silent if bounds is None else bounds.until(phase, silent)) as scope:
-            try:
-                await wait(self._sock.fileno())
-            except self.loop.closed as error:
-                raise Disconnected("the connection was closed on this side") from error
-            finally:
-                self._waiting -= 1
-        if phase == "read":
-            self._waited += self.loop.current_time() - since
-        if scope.cancelled_caught:
-            raise self._settings.missed(phase, scope.deadline, self.peer, lasting=self._is_mute)
+        settings, since = self._settings, self.loop.current_time()
+        until = since + settings.idle
+        if settings.bounds is not None:
+            until = settings.bounds.until(phase, until)
+        if self._since is None and phase == "read":
+            self._since = since
+        try:
+            in_time = await wait(self._sock, until)
+        except self.loop.closed as error:
+            raise Disconnected("the connection was closed on this side") from error
+        finally:
+            self._waiting -= 1
+        if not in_time:
+            raise self._settings.missed(phase, until, self.peer, lasting=self._is_mute)
 
     @property
     def _is_mute(self) -> bool:

@@ -40,7 +40,29 @@ class Times:
         self._head = head
         self._until: dict[Phase, float] = {}
         self.scope: Scope | None = None
-        self.late: Phase = "read"
+        self._late: Phase = "read"
+        self._saying = False
+
+    @property
+    def late(self) -> Phase:
+        """Where somebody still says something and hears beside it, silence is no fault, and may end in the
+        same turn as what is."""
+        return self._late
+
+    @late.setter
+    def late(self, phase: Phase) -> None:
+        if phase != "read" or not self._saying:
+            self._late = phase
+
+    def begin_saying(self) -> None:
+        """And hear beside it."""
+        self._saying = True
+        self.leave_head()
+
+    def end_saying(self) -> None:
+        """Then the head is waited for."""
+        self._saying = False
+        self.await_head()
 
     def begin(self, phase: Phase) -> None:
         """The client's time for it begins."""
@@ -104,8 +126,8 @@ class TimedGate(UrlGate):
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[Came[A] | None, Came[B] | None]:
         """Nobody does two things at once here but who still sends."""
-        self._times.leave_head()
+        self._times.begin_saying()
         try:
             return await super().first_of(first, second)
         finally:
-            self._times.await_head()
+            self._times.end_saying()

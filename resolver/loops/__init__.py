@@ -1,7 +1,8 @@
 """The loop that is waited on: trio, or asyncio (uvloop too). Nothing else below the command names one.
 
     loop = running()            once for a connection, a clock, a URL
-    with loop.move_on_after(seconds) as scope: await loop.wait_readable(fd)
+    with loop.move_on_after(seconds) as scope: await event.wait()
+    in_time = await loop.readable_by(socket, deadline)
 
 A program on asyncio never imports trio, and one on trio neither asyncio nor anyio: a loop that runs here was
 imported by who runs it. Times, events and locks are of one run of a loop, and nothing kept crosses it.
@@ -12,9 +13,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from resolver.loops.loop import Background, Event, Loop, Nursery, Scope
+from resolver.loops.loop import Background, Event, Loop, Nursery, Scope, Wait
 
-__all__ = ["Background", "Event", "Loop", "Nursery", "Scope", "is_cancel", "running"]
+__all__ = ["Background", "Event", "Loop", "Nursery", "Scope", "Wait", "is_cancel", "running"]
 
 _NONE_RUNS = (
     "url-resolver waits under trio or asyncio, and no task of either is running here. "

@@ -80,11 +80,24 @@ class GetAddrInfo(Protocol):
     async def __call__(self, host: bytes, port: int, *, type: int) -> Found: ...
 
 
+class Descriptor(Protocol):
+    """A socket, or what is around one. Closed, its number is -1."""
+
+    def fileno(self) -> int: ...
+
+
+#: Waits for a descriptor until a time: has its turn come by then?
+Wait: TypeAlias = Callable[[Descriptor, float], Awaitable[bool]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
     """One kind of loop. Times are in seconds of a clock that each run of it has for itself; `run` gives what
     is the same object as long as that lasts. `cancelled` is what a cancel raises, `closed` what is raised to
-    who waits for a descriptor that `notify_closing` was told of."""
+    who waits for a descriptor that `notify_closing` was told of, before it was closed.
+
+    `readable_by` and `writable_by` are what `move_on_at` around a wait would be, without a scope, which costs
+    more than the wait. One task may wait to read and another to write."""
 
     run: Callable[[], object]
     current_time: Callable[[], float]
@@ -98,7 +111,8 @@ class Loop:
     sleep: Callable[[float], Awaitable[None]]
     sleep_forever: Callable[[], Awaitable[NoReturn]]
     wait_readable: Callable[[int], Awaitable[None]]
-    wait_writable: Callable[[int], Awaitable[None]]
+    readable_by: Wait
+    writable_by: Wait
     notify_closing: Callable[[int], None]
     in_background: Callable[[Callable[[], Coroutine[object, object, None]]], Background]
     in_thread: InThread

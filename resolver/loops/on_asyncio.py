@@ -8,6 +8,7 @@ are threads taken from a pool, which others may have filled, and which the end o
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -18,7 +19,7 @@ from typing import NoReturn, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from resolver.loops.loop import Found, Loop, Nursery, Scope
+from resolver.loops.loop import Descriptor, Found, Loop, Nursery, Scope
 
 T = TypeVar("T")
 
@@ -33,6 +34,55 @@ def is_running() -> bool:
 
 def move_on_at(deadline: float) -> Scope:
     return anyio.CancelScope(deadline=deadline)
+
+
+#: Seconds after which who waits too long is woken again: anyio may not have begun to wait the first time.
+_AGAIN = 0.01
+
+
+class Alarm:
+    """Wakes who waits for a descriptor when a time is over, unless it was cancelled before. anyio asks which
+    loop runs, and finds none outside a task."""
+
+    def __init__(self, fd: int, deadline: float) -> None:
+        self._fd = fd
+        self._loop = asyncio.get_running_loop()
+        self._handle = None if deadline == math.inf else self._loop.call_at(deadline, self._wake)
+        self._waking: asyncio.Task[None] | None = None
+        self.late = False
+
+    def _wake(self) -> None:
+        self.late, self._handle = True, None
+        self._waking = self._loop.create_task(self._wake_until_heard())
+
+    async def _wake_until_heard(self) -> None:
+        """Those beside it are woken, too, and wait again."""
+        while True:
+            anyio.notify_closing(self._fd)
+            await asyncio.sleep(_AGAIN)
+
+    def cancel(self) -> None:
+        for each in (self._handle, self._waking):
+            if each is not None:
+                each.cancel()
+
+
+async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descriptor, deadline: float) -> bool:
+    """See `Loop.readable_by`."""
+    fd = descriptor.fileno()
+    alarm = Alarm(fd, deadline)
+    try:
+        while not alarm.late:
+            try:
+                await wait(fd)
+            except anyio.ClosedResourceError:
+                if descriptor.fileno() != fd:
+                    raise
+            else:
+                return True
+    finally:
+        alarm.cancel()
+    return False
 
 
 class InBackground:
@@ -113,7 +163,8 @@ LOOP = Loop(
     sleep=anyio.sleep,
     sleep_forever=cast(Callable[[], Awaitable[NoReturn]], anyio.sleep_forever),
     wait_readable=anyio.wait_readable,
-    wait_writable=anyio.wait_writable,
+    readable_by=partial(_wait_by, anyio.wait_readable),
+    writable_by=partial(_wait_by, anyio.wait_writable),
     notify_closing=anyio.notify_closing,
     in_background=InBackground,
     in_thread=in_thread,

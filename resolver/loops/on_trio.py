@@ -2,13 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import math
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
+from functools import partial
 from typing import cast
 
 import trio
 
-from resolver.loops.loop import GetAddrInfo, InThread, Loop
+from resolver.loops.loop import Descriptor, GetAddrInfo, InThread, Loop
+
+
+class Waiting:
+    """Who waits for a descriptor until a time, which may be over."""
+
+    __slots__ = ("deadline", "fd", "late")
+
+    def __init__(self, fd: int, deadline: float) -> None:
+        self.fd = fd
+        self.deadline = deadline
+        self.late = False
+
+
+class Watch:
+    """All who wait for descriptors in one run, and one task that wakes who waits too long. Its own time is
+    that of the first who did, and moves where somebody is to be woken before that: mostly never, for all
+    wait equally long, and hardly anybody until the end."""
+
+    def __init__(self) -> None:
+        self.waiting: set[Waiting] = set()
+        self._wakes = math.inf
+        self._scope = trio.CancelScope()
+        trio.lowlevel.spawn_system_task(self._look)
+
+    def wake_at(self, deadline: float) -> None:
+        """At the latest."""
+        if deadline < self._wakes:
+            self._wakes = self._scope.deadline = deadline
+
+    async def _look(self) -> None:
+        while True:
+            with self._scope:
+                await trio.sleep_forever()
+            self._scope, self._wakes = trio.CancelScope(), math.inf
+            now = trio.current_time()
+            for each in self.waiting:
+                each.late = each.late or each.deadline <= now
+                if each.late:  # those beside it are woken, too, and wait again
+                    trio.lowlevel.notify_closing(each.fd)
+                else:
+                    self.wake_at(each.deadline)
+
+
+_watches: trio.lowlevel.RunVar[Watch] = trio.lowlevel.RunVar("resolver.loops.on_trio")
+
+
+def _watch() -> Watch:
+    try:
+        return _watches.get()
+    except LookupError:
+        watch = Watch()
+        _watches.set(watch)
+        return watch
+
+
+async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descriptor, deadline: float) -> bool:
+    """See `Loop.readable_by`."""
+    waiting, watch = Waiting(descriptor.fileno(), deadline), _watch()
+    watch.waiting.add(waiting)
+    watch.wake_at(deadline)
+    try:
+        while not waiting.late:
+            try:
+                await wait(waiting.fd)
+            except trio.ClosedResourceError:
+                if descriptor.fileno() != waiting.fd:
+                    raise
+            else:
+                return True
+    finally:
+        watch.waiting.remove(waiting)
+    return False
 
 
 class InBackground:
@@ -47,7 +121,8 @@ LOOP = Loop(
     sleep=trio.sleep,
     sleep_forever=trio.sleep_forever,
     wait_readable=trio.lowlevel.wait_readable,
-    wait_writable=trio.lowlevel.wait_writable,
+    readable_by=partial(_wait_by, trio.lowlevel.wait_readable),
+    writable_by=partial(_wait_by, trio.lowlevel.wait_writable),
     notify_closing=trio.lowlevel.notify_closing,
     in_background=InBackground,
     in_thread=cast(InThread, trio.to_thread.run_sync),

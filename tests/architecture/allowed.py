@@ -78,7 +78,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "trio.lowlevel.in_trio_task trio.lowlevel.notify_closing trio.lowlevel.wait_readable "
         "trio.lowlevel.wait_writable trio.move_on_after trio.move_on_at trio.open_nursery trio.sleep "
         "trio.sleep_forever trio.socket.getaddrinfo trio.to_thread.run_sync contextvars.copy_context "
-        "trio.CancelScope trio.lowlevel.spawn_system_task",
+        "trio.CancelScope trio.lowlevel.RunVar trio.lowlevel.spawn_system_task",
     ),
     (
         "resolver.loops.on_asyncio",
@@ -86,7 +86,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "anyio.current_time anyio.lowlevel.checkpoint anyio.lowlevel.checkpoint_if_cancelled "
         "anyio.move_on_after anyio.notify_closing anyio.sleep anyio.sleep_forever anyio.wait_readable "
         "anyio.wait_writable asyncio.CancelledError asyncio.Future asyncio.current_task "
-        "asyncio.get_running_loop asyncio.wait socket.getaddrinfo threading.Thread",
+        "asyncio.Task asyncio.get_running_loop asyncio.sleep asyncio.wait socket.getaddrinfo "
+        "threading.Thread",
     ),
     ("resolver.retrieval.retry", "random.uniform"),
     (

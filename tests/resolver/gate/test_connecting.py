@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 import pytest
 import trio
 import trio.testing
 
-from protocols.errors import Refused, Unreachable
+from protocols.errors import Refused, TimedOut, Unreachable
 from resolver.gate import connecting
 from resolver.gate.connecting import Attempts, check_peer, interleave
-from tests.resolver.gate.peers import closed_port, silent_listener
+from tests.resolver.gate.peers import admit, closed_port, silent_listener
 
 SIX, SIX2, FOUR, FOUR2 = "2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"
 
@@ -39,7 +40,7 @@ class Network:
         self.sockets: dict[str, socket.socket] = {}
         self.began = trio.current_time()
 
-    async def __call__(self, address: str, port: int) -> socket.socket:
+    async def __call__(self, address: str, port: int, until: float) -> socket.socket:
         self.tried.append((address, round(trio.current_time() - self.began, 3)))
         delay, connects = self.behaviour[address]
         await trio.sleep(delay)
@@ -121,6 +122,22 @@ async def test_a_real_connection_has_no_nagle_and_does_not_block() -> None:
 async def test_a_closed_port_is_unreachable() -> None:
     with closed_port() as port, pytest.raises(Unreachable, match=r"127\.0\.0\.1: connection refused"):
         await Attempts("here").connect(["127.0.0.1"], port)
+
+
+async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
+    """No scope is opened around it, and its one wait ends at the same time."""
+    with ExitStack() as opened:
+        listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        port, is_full = listener.getsockname()[1], False
+        while not is_full:
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+            is_full = not connecting._is_connected(waiting)
+        words = rf"^timed out: no connection to 127\.0\.0\.1 port {port} within 0\.1 s \(--connect-timeout\)$"
+        with pytest.raises(TimedOut, match=words):
+            async with admit(f"http://127.0.0.1:{port}/", connect=0.1).connect(tls=False):
+                pass
 
 
 async def test_a_peer_that_is_not_the_checked_address_is_refused() -> None:

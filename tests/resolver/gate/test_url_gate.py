@@ -152,7 +152,7 @@ async def test_one_limit_covers_the_look_up_and_all_addresses(
         await trio.sleep(3)
         return ["192.0.2.1", "192.0.2.2"]
 
-    async def connect_to(address: str, port: int) -> None:
+    async def connect_to(address: str, port: int, until: float) -> None:
         if address.endswith("1"):
             raise ConnectionRefusedError(111, "Connection refused")
         await trio.sleep_forever()

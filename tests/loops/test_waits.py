@@ -1,0 +1,178 @@
+"""Waits for a descriptor that end at a time, under each loop: without a scope, and like one."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import pytest
+import trio
+import trio.testing
+import uvloop
+
+from resolver.loops import Loop, running
+
+#: One run of each loop that there is.
+RUNS: dict[str, Callable[..., Any]] = {
+    "trio": trio.run,
+    "asyncio": lambda function, *given: asyncio.run(function(*given)),
+    "uvloop": lambda function, *given: uvloop.run(function(*given)),
+}
+#: A time that is over, on each clock.
+OVER = 0.0
+
+Pair: TypeAlias = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        yield ours, theirs
+
+
+def fill(sock: socket.socket) -> None:
+    while True:
+        try:
+            sock.send(bytes(65_536))
+        except BlockingIOError:
+            return
+
+
+def empty(sock: socket.socket) -> None:
+    while True:
+        try:
+            sock.recv(65_536)
+        except BlockingIOError:
+            return
+
+
+class Waits:
+    """Several at once, and what came of each."""
+
+    def __init__(self) -> None:
+        self.loop: Loop = running()
+        self.came: dict[str, bool | BaseException] = {}
+        self._ended = self.loop.event()
+
+    async def readable(self, name: str, sock: socket.socket, deadline: float) -> None:
+        await self._note(name, self.loop.readable_by(sock, deadline))
+
+    async def writable(self, name: str, sock: socket.socket, deadline: float) -> None:
+        await self._note(name, self.loop.writable_by(sock, deadline))
+
+    async def _note(self, name: str, waiting: Any) -> None:
+        try:
+            self.came[name] = await waiting
+        except self.loop.closed as error:
+            self.came[name] = error
+        self._ended.set()
+
+    async def one_ends(self) -> None:
+        await self._ended.wait()
+        self._ended = self.loop.event()
+
+
+@pytest.mark.parametrize("one", RUNS)
+def test_what_is_there_is_in_time(one: str, pair: Pair) -> None:
+    async def main() -> tuple[bool, bool]:
+        pair[1].send(b"x")
+        loop = running()
+        return await loop.readable_by(pair[0], math.inf), await loop.writable_by(pair[0], math.inf)
+
+    assert RUNS[one](main) == (True, True)
+
+
+@pytest.mark.parametrize("one", RUNS)
+def test_what_does_not_come_is_late(one: str, pair: Pair) -> None:
+    """Again and again: a wait that was late leaves nothing behind."""
+    fill(pair[0])
+
+    async def main() -> list[bool]:
+        loop, came = running(), []
+        for _ in range(3):
+            came.append(await loop.readable_by(pair[0], OVER))
+            came.append(await loop.writable_by(pair[0], OVER))
+        pair[1].send(b"x")
+        return [*came, await loop.readable_by(pair[0], math.inf)]
+
+    assert RUNS[one](main) == [False] * 6 + [True]
+
+
+@pytest.mark.parametrize("one", RUNS)
+def test_who_waits_beside_waits_on(one: str, pair: Pair) -> None:
+    """To write, on the same socket, and with more time."""
+    fill(pair[0])
+
+    async def main() -> dict[str, bool | BaseException]:
+        waits = Waits()
+        async with waits.loop.open_nursery() as nursery:
+            nursery.start_soon(waits.writable, "write", pair[0], math.inf)
+            await waits.loop.checkpoint()
+            nursery.start_soon(waits.readable, "read", pair[0], OVER)
+            await waits.one_ends()
+            assert waits.came == {"read": False}
+            for _ in range(10):
+                await waits.loop.checkpoint()
+            assert waits.came == {"read": False}
+            empty(pair[1])
+        return waits.came
+
+    assert RUNS[one](main) == {"read": False, "write": True}
+
+
+@pytest.mark.parametrize("one", RUNS)
+@pytest.mark.parametrize("deadline", [math.inf, 1e9])
+def test_closing_ends_a_wait(one: str, deadline: float, pair: Pair) -> None:
+    async def main() -> bool | BaseException:
+        waits = Waits()
+        async with waits.loop.open_nursery() as nursery:
+            nursery.start_soon(waits.readable, "read", pair[0], deadline)
+            for _ in range(10):
+                await waits.loop.checkpoint()
+            waits.loop.notify_closing(pair[0].fileno())
+            pair[0].close()
+        assert isinstance(waits.came["read"], waits.loop.closed)
+        return waits.came["read"]
+
+    RUNS[one](main)
+
+
+@pytest.mark.parametrize("one", RUNS)
+def test_a_cancel_ends_a_wait_and_leaves_the_next(one: str, pair: Pair) -> None:
+    async def main() -> bool:
+        waits = Waits()
+        async with waits.loop.open_nursery() as nursery:
+            nursery.start_soon(waits.readable, "read", pair[0], math.inf)
+            for _ in range(10):
+                await waits.loop.checkpoint()
+            nursery.cancel_scope.cancel()
+        assert waits.came == {}
+        pair[1].send(b"x")
+        return await waits.loop.readable_by(pair[0], math.inf)
+
+    assert RUNS[one](main)
+
+
+async def test_each_is_woken_at_its_time(pair: Pair, autojump_clock: trio.testing.MockClock) -> None:
+    """Also who comes later and has less time, and who comes when nobody waits any more."""
+    began, ended = trio.current_time(), {}
+    others = [socket.socketpair() for _ in range(3)]
+
+    async def wait(sock: socket.socket, seconds: float) -> None:
+        assert not await running().readable_by(sock, began + seconds)
+        ended[seconds] = trio.current_time() - began
+
+    async with trio.open_nursery() as nursery:
+        for seconds, (sock, _) in zip((5, 2, 9), others, strict=True):
+            nursery.start_soon(wait, sock, seconds)
+            await trio.testing.wait_all_tasks_blocked()
+    await wait(pair[0], 12)
+    assert ended == {seconds: pytest.approx(seconds) for seconds in (2, 5, 9, 12)}
+    for each in [*others[0], *others[1], *others[2]]:
+        each.close()

@@ -1,0 +1,18 @@
+"""Which of httpx's phases took too long, where two of them are waited in at once."""
+
+from __future__ import annotations
+
+from resolver.clock import Clock
+from resolver.http_transport.timeouts import Times
+
+
+async def test_silence_beside_what_is_said_is_nobodys_fault() -> None:
+    times = Times({}, Clock(None), None)
+    told: list[str] = []
+    times.begin_saying()
+    times.late = "write"
+    times.late = "read"  # whoever was woken last
+    told.append(times.late)
+    times.end_saying()
+    times.late = "read"
+    assert [*told, times.late] == ["write", "read"]
