@@ -113,24 +113,30 @@ class Performer:
                 await opened.__aexit__(None, None, None)
 
     async def perform(self, step: Step) -> object:
-        """Do what one step asks for; its answer. What breaks is raised."""
+        """Do what one step asks for; its answer. What breaks is raised. First what small things ask for."""
         match step:
             case Hear(reader=reader):
                 return await self._hear(reader)
             case Say(lines=lines, unless=None):
                 await self.stream.send(*lines)
+            case Acquire():
+                return await self._acquire(step)
+            case Connect(tls=tls):
+                await self._connect(tls)
+            case Peek(reader=reader):
+                return await self._peek(reader)
+            case Keep(state=state):
+                return self.keep(state)
+            case RequestCredentials(user=user, challenged=challenged):
+                return await self._gate.credentials(user, challenged=challenged)
             case Say(lines=lines, unless=unless):
                 return await self._speak(partial(self.stream.send, *lines), unless)
             case Upload(unless=unless):
                 return await self._speak(partial(self._upload, step), unless)
             case Rest():
                 await self.rest()
-            case Connect(tls=tls):
-                await self._connect(tls)
             case RequestPeer() | RequestAgreed() | RequestEnd():
                 return self._tell(step)
-            case Acquire():
-                return await self._acquire(step)
             case JoinPipeline():
                 return await self._join(step)
             case StartRequest():
@@ -139,22 +145,16 @@ class Performer:
                 await self.slot.start_response()
             case EndResponse():
                 self.slot.end_response()
-            case Keep(state=state):
-                return self.keep(state)
             case OpenFile(segments=segments):
                 return await self._open_file(segments)
             case ReadNames():
                 return await self.file.names()
-            case Peek(reader=reader):
-                return await self._peek(reader)
             case Skim(reader=reader):
                 return self._skim(reader)
             case StartTimer(seconds=seconds):
                 self._timer = self._gate.timer(seconds)
             case StartTls() | StartPacking():
                 await self._turn(step)
-            case RequestCredentials(user=user, challenged=challenged):
-                return await self._gate.credentials(user, challenged=challenged)
             case Random(octets=count):
                 return self._gate.random(count)
             case OpenData(port=port, tls=tls):

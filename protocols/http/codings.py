@@ -99,20 +99,19 @@ ALWAYS: Codings = {"gzip": _gzip, "deflate": _deflate}
 _ALIASES = {"x-gzip": "gzip"}
 
 
-def choose(codings: list[str], known: Codings) -> Unpacking | None:
-    """What undoes these codings of a body; None where there are none.
+def choose(codings: list[str], known: Codings) -> Unpacking:
+    """What undoes these codings of a body, of which there is one.
 
     Raises `LimitExceeded` (ratio) for more than one: each would multiply what the other lets through;
     `ProtocolError` for one that we cannot undo and did not ask for.
     """
     if len(codings) > 1:
         raise LimitExceeded("ratio", f"the body is coded {len(codings)} times over: {', '.join(codings[:4])}")
-    for coding in codings:
-        unpacking = known.get(_ALIASES.get(coding, coding))
-        if unpacking is None:
-            raise ProtocolError(f"the body has the content coding {coding!r}, which was not asked for")
-        return unpacking()
-    return None
+    (coding,) = codings
+    unpacking = known.get(_ALIASES.get(coding, coding))
+    if unpacking is None:
+        raise ProtocolError(f"the body has the content coding {coding!r}, which was not asked for")
+    return unpacking()
 
 
 class Decoding:

@@ -172,13 +172,11 @@ def _describe(head: Head, start: int, stop: int | None, *, raw: bool) -> Reply:
 
 
 def _decoding(head: Head, options: Options, limits: Limits, reply: Reply) -> Decoding | None:
-    if options.want == "facts" or options.raw:
+    if options.want == "facts" or options.raw or not (codings := head.codings):
         return None
-    unpacking = choose(head.codings, {**ALWAYS, **options.codings})
-    if unpacking is None:
-        return None
+    unpacking = choose(codings, {**ALWAYS, **options.codings})
     if options.want == "file":
-        detail = f"sent with the content coding {head.codings[0]}, unasked"
+        detail = f"sent with the content coding {codings[0]}, unasked"
         reply.findings.append(Finding("http:coded", "warn", detail))
     return Decoding(unpacking, limits.ratio, options.most)
 

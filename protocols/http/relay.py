@@ -34,8 +34,9 @@ def relay(request: Request, options: Options, limits: Limits, *, tls: bool) -> D
 
 
 def _decoding(answer: Answer, options: Options, limits: Limits) -> Decoding | None:
-    unpacking = choose(answer.head.codings, {**ALWAYS, **options.codings})
-    return None if unpacking is None else Decoding(unpacking, limits.ratio, options.most)
+    if not (codings := answer.head.codings):
+        return None
+    return Decoding(choose(codings, {**ALWAYS, **options.codings}), limits.ratio, options.most)
 
 
 def _describe(answer: Answer, *, coded: bool) -> Reply:

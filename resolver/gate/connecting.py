@@ -14,6 +14,7 @@ import os
 import socket
 from collections.abc import Iterable
 from itertools import chain, zip_longest
+from typing import Any
 
 from protocols.errors import Disconnected, NetworkError, Unreachable
 from resolver.disk.faults import reason
@@ -132,33 +133,33 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # What is urgent is an octet like any other, and has its place among them: telnet's Synch is one.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+        peer = None
         try:
             sock.connect(socket_address(address, port) if "%" in address else (address, port))
         except BlockingIOError:
-            if not _is_connected(sock):
+            if (peer := _peer_of(sock)) is None:
                 if not await running().writable_by(sock, until):
                     raise Late from None
                 if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(code, os.strerror(code)) from None
-        check_peer(sock, address)
+        check_peer(peer or sock.getpeername(), address)
     except BaseException:
         sock.close()
         raise
     return sock
 
 
-def _is_connected(sock: socket.socket) -> bool:
+def _peer_of(sock: socket.socket) -> tuple[Any, ...] | None:
     """Already? A peer on this machine has answered by the time that we ask."""
     try:
-        sock.getpeername()
+        peer: tuple[Any, ...] = sock.getpeername()
     except OSError:
-        return False
-    return True
+        return None
+    return peer
 
 
-def check_peer(sock: socket.socket, address: str) -> None:
-    """Is the socket's peer the address that was checked? `Refused` (S09) if not."""
-    peer = sock.getpeername()
+def check_peer(peer: tuple[Any, ...], address: str) -> None:
+    """Is the peer of a socket the address that was checked? `Refused` (S09) if not."""
     if peer[0] == address:
         return
     reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]

@@ -77,7 +77,7 @@ def test_a_cancel_at_every_step_of_a_race(
     """Also of one where both connect in the same turn, nothing stays open."""
     addresses, port = two
     monkeypatch.setattr(connecting, "ATTEMPT_DELAY", 0.0)
-    monkeypatch.setattr(connecting, "_is_connected", lambda sock: False)  # as far away: it has to be awaited
+    monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as far away: it has to be awaited
 
     async def connect() -> None:
         sock, _ = await Attempts("h.example").connect(addresses, port)

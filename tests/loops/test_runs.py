@@ -111,7 +111,7 @@ def test_what_was_looked_up_counts_in_its_own_run_alone() -> None:
 
 def test_a_loop_is_given_descriptors_and_no_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     """uvloop keeps a socket open that it was given."""
-    monkeypatch.setattr(connecting, "_is_connected", lambda sock: False)  # as far away: it has to be awaited
+    monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as far away: it has to be awaited
     given: list[tuple[str, object]] = []
 
     def keep(name: str, given_to: Callable[..., None]) -> Callable[..., None]:

@@ -63,7 +63,6 @@ def in_pieces(octets: bytes) -> Pieces:
 async def end_of(coding: str, body: Pieces, most: int | None) -> tuple[int, LimitExceeded | None]:
     """How many octets came out, and what ended it."""
     unpacking, given = choose([coding], known()), 0
-    assert unpacking is not None
     try:
         async for octets in Filtered(body, Decoding(unpacking, 100, most)):
             given += len(octets)

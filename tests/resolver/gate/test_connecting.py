@@ -133,7 +133,7 @@ async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
             waiting = opened.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(("127.0.0.1", port))
-            is_full = not connecting._is_connected(waiting)
+            is_full = connecting._peer_of(waiting) is None
         words = rf"^timed out: no connection to 127\.0\.0\.1 port {port} within 0\.1 s \(--connect-timeout\)$"
         with pytest.raises(TimedOut, match=words):
             async with admit(f"http://127.0.0.1:{port}/", connect=0.1).connect(tls=False):
@@ -143,7 +143,7 @@ async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
 async def test_a_peer_that_is_not_the_checked_address_is_refused() -> None:
     listener, port = silent_listener()
     with listener, socket.create_connection(("127.0.0.1", port)) as sock:
-        check_peer(sock, "127.0.0.1")
+        check_peer(sock.getpeername(), "127.0.0.1")
         with pytest.raises(Refused, match=r"127\.0\.0\.1 and not to 127\.0\.0\.2") as raised:
-            check_peer(sock, "127.0.0.2")
+            check_peer(sock.getpeername(), "127.0.0.2")
     assert raised.value.rule == "S09"
