@@ -10,7 +10,7 @@ of different ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from protocols.location import Finding
@@ -150,3 +150,28 @@ Event: TypeAlias = (
     | Finished
 )
 OnEvent: TypeAlias = Callable[[Event], None]
+
+
+class Hearer:
+    """One who hears of these kinds alone. What goes over the wire, and progress, is not even made an event
+    for who hears of none of it; what else there is may be told all the same."""
+
+    def __init__(self, hear: OnEvent, kinds: Iterable[type[Event]]) -> None:
+        self._hear = hear
+        self._kinds = frozenset(kinds)
+
+    def __call__(self, event: Event) -> None:
+        self._hear(event)
+
+    def hears(self, kinds: frozenset[type[Event]]) -> bool:
+        return not self._kinds.isdisjoint(kinds)
+
+
+#: What goes over the wire, and what it goes over.
+WIRE: frozenset[type[Event]] = frozenset({LookedUp, Connected, TlsBegun, Closed, Sent, Received})
+PROGRESS: frozenset[type[Event]] = frozenset({Progress})
+
+
+def for_whom(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
+    """Who is to be told of these kinds; None where nobody would hear of any."""
+    return None if isinstance(own, Hearer) and not own.hears(kinds) else own

@@ -191,7 +191,8 @@ class Batch(Generic[T]):
                 await take(result)
         finally:
             self._under_way -= 1
-            self._changed.set()
+            if self._has_room or not self._under_way:  # of what was at rest the place was taken long ago
+                self._changed.set()
 
     async def _result(self, waiting: Waiting[Task[T]]) -> Result[T] | None:
         """None where it gave way, and waits once more."""
@@ -216,7 +217,8 @@ class Batch(Generic[T]):
             self._at_rest.discard(waiting)
         else:
             self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
-        self._changed.set()
+        if self._has_room:
+            self._changed.set()
 
     def _rest(self, waiting: Waiting[Task[T]]) -> None:
         if waiting not in self._at_rest and len(self._at_rest) < self._resting:

@@ -128,7 +128,7 @@ class _Run:
         )
         self._secrets = _secrets(command)
         self._watcher = watcher
-        self._on_event: OnEvent = watcher.watch
+        self._on_event: OnEvent = watcher.listener
         if command.json and self._options_for.transcript is not None:
             self._options_for = telling(self._options_for)
             self._on_event = told_to(watcher.watch)

@@ -34,8 +34,14 @@ _MOST_LINES = 40
 _DOT = 65_536
 
 
+#: What tells how far a transfer is.
+_OF_TRANSFERS: frozenset[type[Event]] = frozenset({Started, Progress, Retrying, Finished})
+
+
 class Display:
     """Shows nothing: what the others do more."""
+
+    hears_of: frozenset[type[Event]] = frozenset()
 
     def hear(self, event: Event) -> None:
         """What happened; never waits."""
@@ -78,6 +84,8 @@ def _has_bars(command: Command) -> bool:
 class BarDisplay(Display):
     """Bars below the messages."""
 
+    hears_of = _OF_TRANSFERS
+
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._transfers = Transfers(clock)
@@ -107,6 +115,8 @@ class BarDisplay(Display):
 
 class DotDisplay(Display):
     """Lines of dots, each once it is full, so that those of several transfers stay readable."""
+
+    hears_of = _OF_TRANSFERS
 
     def __init__(self) -> None:
         self._lines: dict[int, DotLines] = {}
@@ -169,6 +179,8 @@ def _octets_of_dot(whole: int) -> int:
 
 class RecordDisplay(Display):
     """A JSON object a line: `event`, `transfer`, `url`, and what the event says."""
+
+    hears_of = _OF_TRANSFERS
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -35,7 +35,7 @@ class Target(NamedTuple):
     under a name that nobody gave has a `claim`; `where` is where it goes below the directory for files, as
     far as that is known beforehand. The rest is what a list says of it: the path of its file,
     other places that have it, its digest and its size, and what was odd about that. What was found in a tree
-    is a `file` of that."""
+    is a `file` of that. `known` is what it was parsed as, once it was."""
 
     url: str
     origin: Origin
@@ -48,6 +48,7 @@ class Target(NamedTuple):
     findings: tuple[Finding, ...] = ()
     file: File | None = None
     where: str = ""
+    known: Url | None = None
 
     @property
     def is_bare(self) -> bool:
@@ -58,6 +59,8 @@ class Target(NamedTuple):
         """The path of its file below the directory for files: of that `name`, or its own, and how it goes on.
         The path that a list says is kept to, but where the person wants the directories of URLs. Raises
         `Refused` (S14) where it has none."""
+        if self.where and name is None and not suffix:  # as it has been reserved
+            return self.where
         from resolver.retrieval.naming import local_directory, local_file_name
 
         assert self.claim is not None
@@ -75,7 +78,7 @@ class Target(NamedTuple):
         from resolver.policy import host_key
 
         try:
-            url = parse(self.url, origin=self.origin)
+            url = self.known or parse(self.url, origin=self.origin)
         except InvalidUrl:
             return "", ""
         return host_key(url), url.scheme
@@ -86,6 +89,8 @@ class Target(NamedTuple):
         Raises `InvalidUrl`, and `NotConfigured` (exit 2) where an option means nothing to the scheme, or
         cannot be kept to.
         """
+        if self.known is not None:
+            return self.known
         url = parse(self.url, strict=command.strict, origin=self.origin)
         registry.check_tls(url, command.found.tls)
         scheme = registry.find(url.scheme) if command.url_options else None
@@ -189,6 +194,7 @@ class Naming:
         named = target._replace(claim=Claim(self._names, self._number))
         if self._is_by_url:
             with suppress(ResolveError):  # the verb meets it too, and says so
+                named = named._replace(known=named.parsed(self._command))
                 named = named._replace(where=named.reserve(named.parsed(self._command), self._command))
         return named
 

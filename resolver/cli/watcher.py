@@ -11,7 +11,7 @@ from protocols.errors import LocalError
 from protocols.location import Finding
 from resolver.cli.progress import Display
 from resolver.cli.streams import Trace, complain
-from resolver.events import Event, Kept, Retrying, Started, Warned
+from resolver.events import Event, Hearer, Kept, OnEvent, Retrying, Started, Warned
 from resolver.trace import Words, line_of, words_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,13 @@ class Watcher:
         self._words = Words()
         self._kept: list[Kept] = []
         self._warned: dict[tuple[str, Finding], None] = {}
+
+    @property
+    def listener(self) -> OnEvent:
+        """`watch`, for no more than is told or shown to anybody."""
+        if self._trace is not None or self._diagrams is not None:
+            return self.watch
+        return Hearer(self.watch, {*self._display.hears_of, Kept, Started, Warned, Retrying})
 
     def watch(self, event: Event) -> None:
         """Tell a warning, and a try that follows; write down the dialogue, if somebody reads it."""

@@ -37,12 +37,17 @@ class Keeper:
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """The credentials for a place, or None."""
         key = (scheme, host.lower(), port, user)
-        async with self._turn():
-            found = self._known.pop(key) if key in self._known else await self._find(*key)
-            if len(self._known) >= CAPACITY:
-                del self._known[next(iter(self._known))]
-            self._known[key] = found
-            return found
+        if key not in self._known:
+            async with self._turn():
+                if key not in self._known:
+                    self._remember(key, await self._find(*key))
+        self._known[key] = found = self._known.pop(key)  # the latest
+        return found
+
+    def _remember(self, key: tuple[str, str, int, bytes | None], found: Credentials | None) -> None:
+        if len(self._known) >= CAPACITY:
+            del self._known[next(iter(self._known))]
+        self._known[key] = found
 
     def _turn(self) -> AbstractAsyncContextManager[object]:
         """The lock of this run: two retrievals of one place must not ask a person twice."""

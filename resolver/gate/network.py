@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar, Unpack
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
 from protocols.values import replace
 from resolver.environment import proxies_here
-from resolver.events import Event, Warned
+from resolver.events import PROGRESS, WIRE, Event, Warned, for_whom
 from resolver.gate.admission import Admission, Shared
 from resolver.gate.credentials import Keeper
 from resolver.gate.lookup import Lookup, LookupCache, look_up
@@ -69,6 +69,7 @@ class Network:
         self.policy = settings.get("policy") or Policy.default()
         self._on_event = settings.get("on_event")
         self._is_logged, self.listener = is_on(), listening(self._on_event)
+        self.on_progress = for_whom(self._on_event, PROGRESS)  # of which the log has none
         self._reported: set[Finding] = set()
         self._transfers = 0
         self._run: object = None
@@ -84,7 +85,7 @@ class Network:
             trust=Trust(settings.get("cafile"), settings.get("certfile"), settings.get("certfile_password")),
             pins=Pins(),
             family=settings.get("family"),
-            report=self.listener,
+            report=listening(for_whom(self._on_event, WIRE)),
             credentials=None if given is None else Keeper(given).request,
             pool=pool,
             pipelines=Pipelines(pool),
@@ -130,7 +131,7 @@ class Network:
         """Made before a program turned its log on, it is in the log all the same."""
         if is_on() is not self._is_logged:
             self._is_logged, self.listener = is_on(), listening(self._on_event)
-            self._shared = replace(self._shared, report=self.listener)
+            self._shared = replace(self._shared, report=listening(for_whom(self._on_event, WIRE)))
 
     def limits_of(self, url: Url) -> Limits:
         """Those that hold where the URL leads to."""

@@ -289,7 +289,7 @@ class Retrieval:
             reply = self._recording.body_of(reply)
         url = self._shown if self._earlier else self._request.url.shown
         reply.findings[:0] = self._failures
-        report = None if self._listener is None else self._progress(reply, url)
+        report = self._progress(reply, url)
         body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide, url_gate.throttle)
         return StreamingResponse(
             **facts_of(reply),
@@ -311,8 +311,8 @@ class Retrieval:
     def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
         """Tells how much is here, where somebody listens. The facts are taken now: the reply is gone before
         the body is."""
-        report = self._listener
-        if report is None:
+        report = self._network.on_progress
+        if report is None or self._heard is not None:
             return None
         expected, start, transfer = reply.size, reply.start, self._requested.transfer
         return lambda received: report(Progress(url, received, expected, start, transfer=transfer))

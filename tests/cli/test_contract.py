@@ -15,9 +15,21 @@ import pytest
 
 from protocols.location import Finding
 from resolver.cli import watcher
-from resolver.cli.progress import Display
+from resolver.cli.progress import Display, DotDisplay
 from resolver.cli.watcher import Watcher
-from resolver.events import Warned
+from resolver.events import (
+    Connected,
+    Finished,
+    Hearer,
+    Kept,
+    Progress,
+    Received,
+    Retrying,
+    Sent,
+    Started,
+    Warned,
+    for_whom,
+)
 from tests.cli import contract
 from tests.cli.command import Done, records, resolve
 from tests.cli.contract import End
@@ -224,6 +236,23 @@ def test_what_is_known_to_be_told_has_a_bound(monkeypatch: pytest.MonkeyPatch) -
         teller.watch(Warned(f"x:{number}", Finding("S04", "warn", "odd")))
     teller.watch(Warned("x:3", Finding("S04", "warn", "odder")))
     assert [line[:3] for line in told] == ["x:1", "x:2", "x:3", "x:3"]
+
+
+def test_of_what_nobody_is_shown_no_events_are_made(folder: Path) -> None:
+    told = {Started, Warned, Retrying, Kept}
+    shown: dict[str, object] = {}
+    for name, display, trace in (
+        ("nothing", Display(), None),
+        ("dots", DotDisplay(), None),
+        ("trace", Display(), "trace"),
+    ):
+        teller = Watcher(trace, display, aloud=False, quiet=True)
+        listener = teller.listener
+        kinds = (*told, Progress, Finished, Sent, Received, Connected)
+        assert listener == teller.watch or isinstance(listener, Hearer)
+        shown[name] = {kind for kind in kinds if for_whom(listener, frozenset({kind})) is not None}
+        teller.close()
+    assert shown == {"nothing": told, "dots": told | {Progress, Finished}, "trace": set(kinds)}
 
 
 def test_the_plan_says_how_it_would_end(at: dict[str, str]) -> None:

@@ -206,3 +206,17 @@ def test_a_list_may_still_be_growing(tmp_path: Path) -> None:
             assert target.reserve(target.parsed(command), command) == name
     finally:
         os.close(writer)
+
+
+def test_a_target_that_has_its_name_is_not_looked_at_again() -> None:
+    """What it was parsed as goes with it, and the name that was reserved for it."""
+    command = read(["get", "http://h/a/n?x=1", "http://h/b/n?x=1", "-O", "-"])
+    assert command is not None
+    naming = Naming(command._replace(output=None), None)
+    for target, name in zip(targets(command, lambda error: None), ("n_x=1", "n_x=1.2"), strict=True):
+        named = naming.name(target)
+        assert named.where == name
+        assert named.parsed(command) is named.parsed(command)
+        assert named.place == ("h", "http")
+        assert named.reserve(named.parsed(command), command) is named.where
+        assert named.reserve(named.parsed(command), command, "other") != name

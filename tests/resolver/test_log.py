@@ -15,7 +15,18 @@ from fixtures.ftp import Behaviour
 from fixtures.http import ABOUT, serve
 from protocols.errors import ResolveError
 from resolver import HttpxTransport, Resolver
-from resolver.events import Closed, Event, Finished, Progress, Retrying
+from resolver.events import (
+    Closed,
+    Connected,
+    Event,
+    Finished,
+    Hearer,
+    Progress,
+    Received,
+    Retrying,
+    Sent,
+    Started,
+)
 from resolver.gate import Network
 from resolver.log import LOGGER, listening
 
@@ -36,6 +47,26 @@ async def test_it_is_off_unless_somebody_turns_it_on(
     assert Network().listener is None
     heard: list[Event] = []
     assert Network(on_event=heard.append).listener == heard.append
+
+
+@pytest.mark.parametrize("logged", [False, True], ids=["", "log"])
+async def test_no_event_is_made_of_what_nobody_hears(
+    logged: bool, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """But for the log, where it is on, which hears of all but progress; and the rare ones, which are told."""
+    caplog.set_level(logging.DEBUG if logged else logging.WARNING, logger="resolver")
+    server = await serve(nursery)
+    heard: dict[str, set[type[Event]]] = {}
+    for name, kinds in (("tries", {Started, Finished}), ("progress", {Progress}), ("wire", {Sent})):
+        events: list[Event] = []
+        await resolver.fetch(server.url("/about.txt"), on_event=Hearer(events.append, kinds))
+        heard[name] = {type(event) for event in events}
+    wire = {Connected, Sent, Received, Closed}
+    assert heard["wire"] == {Started, Finished, *wire}
+    assert heard["tries"] == {Started, Finished}
+    assert heard["progress"] == {Started, Finished, Progress}
+    told = {type(vars(record)["event"]) for record in caplog.records if record.name == "resolver"}
+    assert told == ({Started, Finished, *wire} - {Closed} if logged else set())
 
 
 async def test_each_line_says_which_url(nursery: trio.Nursery, log: pytest.LogCaptureFixture) -> None:

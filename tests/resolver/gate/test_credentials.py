@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import trio
+import trio.testing
+
 from protocols.contract import Credentials
 from resolver.gate.credentials import CAPACITY, Keeper
+from tests.hang import HANG
 
 
 async def test_places_without_number_are_not_all_remembered() -> None:
@@ -22,3 +26,21 @@ async def test_places_without_number_are_not_all_remembered() -> None:
     found = await keeper.request("ftp", "h0", 21, None)
     assert found is not None
     assert (found.user, asked.count("h0")) == (b"h0", 2)
+
+
+async def test_what_is_known_waits_for_nobody_who_is_asked() -> None:
+    """A person may take long to say what another place is to get."""
+
+    async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        if host == "slow":
+            await trio.sleep_forever()
+        return Credentials(host.encode(), b"secret")
+
+    keeper = Keeper(ask)
+    first = await keeper.request("ftp", "known", 21, None)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keeper.request, "ftp", "slow", 21, None)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.fail_after(HANG):
+            assert await keeper.request("ftp", "known", 21, None) is first
+        nursery.cancel_scope.cancel()
