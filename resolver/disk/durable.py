@@ -11,9 +11,16 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
+from typing import cast
 
 #: From so many files on one call for all is cheaper.
 _SEVERAL = 3
+
+#: Of fallocate(2).
+_KEEP_SIZE = 1
+
+#: Octets of a number that counts those of any file.
+_WIDE = 8
 
 #: Since when syncfs(2) tells of errors.
 _TELLS = (5, 8)
@@ -36,6 +43,14 @@ def set_going(fd: int, begin: int, end: int) -> None:
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # Linux begins to write what is not wanted in memory any more
             os.posix_fadvise(fd, begin, end - begin, os.POSIX_FADV_DONTNEED)
+
+
+def allocate(fd: int, begin: int, end: int) -> None:
+    """Have the system give these octets their place on the disk before they come, if it can: what is written
+    back piece by piece gets there sooner then. The file stays as long as it is. Never raises: that a disk is
+    full is told where they are written."""
+    if (fallocate := _fallocate()) is not None:
+        fallocate(fd, _KEEP_SIZE, begin, end - begin)
 
 
 def _each(fds: Sequence[int]) -> dict[int, OSError]:
@@ -69,6 +84,21 @@ def _sync_file_system() -> Callable[[int], bool] | None:
         return None
     library = ctypes.CDLL(None)
     return (lambda fd: library.syncfs(fd) == 0) if hasattr(library, "syncfs") else None
+
+
+@cache
+def _fallocate() -> Callable[[int, int, int, int], int] | None:
+    """Python's has the file grow. None where the system has none, or counts octets in fewer than 64 bits."""
+    try:
+        import ctypes  # it is for large files
+    except ImportError:
+        return None
+    library = ctypes.CDLL(None)
+    if ctypes.sizeof(ctypes.c_long) < _WIDE or not hasattr(library, "fallocate"):
+        return None
+    call = library.fallocate
+    call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)
+    return cast("Callable[[int, int, int, int], int]", call)
 
 
 def _tells_of_errors() -> bool:

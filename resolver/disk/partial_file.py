@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
-from resolver.disk.durable import set_going
+from resolver.disk.durable import allocate, set_going
 from resolver.disk.faults import writing_fault
 from resolver.disk.group_commit import GroupCommit, Ready
 from resolver.disk.landing import Grown, Held
@@ -36,6 +36,10 @@ _PIECE = 1_048_576
 
 #: Seconds between two beginnings of writing what has come: some 100 MB from this machine itself.
 _SET_GOING_EVERY = 0.1
+
+#: Octets that have their place on the disk before they come, at most: a peer that announces more than it
+#: sends, or a run that is killed, takes no more of it than that.
+_AHEAD = 134_217_728
 
 #: Octets hashed without a look at whether anybody still wants the digest: some 0.1 s.
 _HASHED_AT_ONCE = 67_108_864
@@ -78,6 +82,7 @@ class PartialFile:
         self.left = 0
         self._holds = holds
         self._held: bytearray | None = None
+        self.allocated = 0  # up to where it has its place on the disk
         self._commits = commits or GroupCommit()
         self._part = Part(
             path,
@@ -282,16 +287,36 @@ class PartialFile:
             self.grow()
         write_all(self._part.fd, octets, self.path)
 
-    async def write_back(self) -> None:
-        """Until it is cancelled: what has come since is set going to the disk, so that little is left to do
-        in the end. What is dropped before that is written in vain."""
-        begin = self.position
-        while True:
-            await self._loop.sleep(_SET_GOING_EVERY)
-            end = self.position
-            if end > begin:
-                await self._loop.in_thread(set_going, self._part.fd, begin, end)
-                begin = end
+    async def write_back(self, size: int) -> None:
+        """Until it is cancelled: what has come of so many octets is set going to the disk, so that little is
+        left to do in the end, and those that come next have their place there. What is dropped before that is
+        written in vain."""
+        begin, self.allocated = self.position, 0
+        try:
+            while True:
+                await self._loop.in_thread(self._allocate, begin, size)
+                await self._loop.sleep(_SET_GOING_EVERY)
+                if (end := self.position) > begin:
+                    await self._loop.in_thread(set_going, self._part.fd, begin, end)
+                    begin = end
+        finally:
+            self._give_back()
+
+    def _allocate(self, position: int, size: int) -> None:
+        begin, end = max(position, self.allocated), min(size, position + _AHEAD)
+        if end - begin >= _AHEAD // 2 or begin < end == size:
+            allocate(self._part.fd, begin, end)
+            self.allocated = end
+
+    def _give_back(self) -> None:
+        """What did not come needs no place."""
+        with suppress(OSError):
+            if self.allocated > self.position == os.fstat(self._part.fd).st_size:
+                os.ftruncate(self._part.fd, self.position)
+
+    async def set_going(self) -> None:
+        """The same of all that has come until now, wherever it belongs."""
+        await self._loop.in_thread(set_going, self._part.fd, 0, 0)
 
     async def digest(self, algorithm: str) -> str:
         """The digest of what is in the file, in hex. It is read in a worker thread, piece by piece, so that

@@ -300,7 +300,7 @@ class Saver:
             refuse_pointer(reply)
             await _hold(reply.body, sink)
         elif reply.size is not None and reply.size >= WRITE_BACK_FROM:
-            await first_of(partial(fill, reply, sink), sink.write_back)
+            await first_of(partial(fill, reply, sink), partial(sink.write_back, reply.size))
         else:
             await fill(reply, sink)
 

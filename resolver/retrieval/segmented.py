@@ -305,13 +305,16 @@ class Segmented:
         return self._whole
 
     async def _watch(self) -> None:
-        """Tell, and write down, what is there."""
-        noted, looks = self._whole, 0
+        """Tell, set going to the disk, and write down, what is there."""
+        noted, looks, seen = self._whole, 0, self._whole
         while True:
             await self._clock.loop.sleep(_LOOK_EVERY)
             looks += 1
             there = self._there()
             self._report()
+            if there != seen:
+                await self._sink.set_going()
+                seen = there
             if looks % _LOOKS_A_NOTE == 0 and there != noted:
                 await self._sink.note_whole(there)
                 noted = there

@@ -199,7 +199,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.disk", "errno fcntl hashlib heapq json os secrets stat builtins.open"),
     ("resolver.gate.pins", "hashlib.sha256 os.path.join"),
     ("resolver.gate.bulk", "threading.local"),
-    ("resolver.disk.durable", "ctypes.CDLL"),
+    ("resolver.disk.durable", "ctypes.CDLL ctypes.c_int ctypes.c_long ctypes.sizeof"),
     ("resolver.gate", "errno fcntl math os secrets socket ssl stat"),
     (
         "resolver.cli",

@@ -294,24 +294,67 @@ async def test_what_has_to_be_noted_is_noted_between_disk_and_name(
 
 
 async def test_what_has_come_is_set_going_before_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each octet once, in order."""
+    monkeypatch.setattr("resolver.disk.partial_file._SET_GOING_EVERY", 0)
     begun: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, begin, count, how: begun.append((begin, count)))
     async with PartialFile(str(tmp_path / "got")) as sink:
         sink.write(b"held before")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(sink.write_back)
+            nursery.start_soon(sink.write_back, 1_000)
             await trio.testing.wait_all_tasks_blocked()
             for _ in range(3):
                 sink.write(b"octets")
-                await trio.sleep(1)
+                while not begun or sum(begun[-1]) != sink.position:
+                    await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
     begins, counts = zip(*begun, strict=True)
     assert (begins[0], all(counts)) == (len(b"held before"), True)
     ends = [begin + count for begin, count in begun]
     assert list(begins[1:]) == ends[:-1]
+
+
+@pytest.mark.parametrize("has_it", [True, False], ids=["", "no fallocate"])
+async def test_octets_have_their_place_on_the_disk_before_they_come(
+    has_it: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, in order, never more ahead than a bound, and not one that is not announced."""
+    given: list[tuple[int, int]] = []
+
+    def give(fd: int, mode: int, begin: int, count: int) -> int:
+        given.append((begin, count))
+        return -1  # which changes nothing
+
+    monkeypatch.setattr(durable, "_fallocate", lambda: give if has_it else None)
+    monkeypatch.setattr("resolver.disk.partial_file._AHEAD", 100)
+    async with PartialFile(str(tmp_path / "got")) as sink:
+        sink.write(b"held before")
+        for position in range(11, 1_012, 20):
+            sink._allocate(position, 1_011)
+            assert not given or min(50, 1_011 - position) <= sum(given[-1]) - position <= 100
+    assert [begin for begin, _ in given] == ([11, *(sum(one) for one in given[:-1])] if has_it else [])
+    assert not given or sum(given[-1]) == 1_011
+
+
+async def test_what_does_not_come_keeps_no_place_on_the_disk(tmp_path: Path) -> None:
+    """And the file is as long as what has come, at any time."""
+    async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
+        await sink.remember(KNOWN)
+        sink.write(b"octets")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sink.write_back, 10_000_000)
+            while sink.allocated == 0:
+                await trio.lowlevel.checkpoint()
+            assert os.fstat(sink.fileno()).st_size == sink.position == 6
+            taken = os.fstat(sink.fileno()).st_blocks
+            nursery.cancel_scope.cancel()
+        if taken * 512 < 10_000_000:
+            pytest.skip("a file system that gives no place beforehand")
+        assert os.fstat(sink.fileno()).st_blocks * 512 < 1_000_000
+        sink.keep()
+    assert (tmp_path / "got.part").read_bytes() == b"octets"
 
 
 def files(place: Path, count: int) -> list[int]:

@@ -504,10 +504,10 @@ async def test_what_would_be_in_the_way_is_told(nursery: trio.Nursery, tmp_path:
 async def test_a_large_one_gets_to_the_disk_while_it_comes(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun: list[str] = []
+    begun: list[tuple[str, int]] = []
 
-    async def write_back(sink: PartialFile) -> None:
-        begun.append(sink.path)
+    async def write_back(sink: PartialFile, size: int) -> None:
+        begun.append((sink.path, size))
         await trio.sleep_forever()
 
     monkeypatch.setattr(PartialFile, "write_back", write_back)
@@ -515,7 +515,7 @@ async def test_a_large_one_gets_to_the_disk_while_it_comes(
     server = await serve(nursery, {"/object": Page(OBJECT * 3)})
     await save(server, tmp_path)
     assert contents(tmp_path) == {"object": OBJECT * 3}
-    assert begun == [str(tmp_path / "object")]
+    assert begun == [(str(tmp_path / "object"), 3 * len(OBJECT))]
     monkeypatch.setattr("resolver.retrieval.saving.WRITE_BACK_FROM", 3 * len(OBJECT) + 1)
     await save(server, tmp_path, "replace")
     assert len(begun) == 1

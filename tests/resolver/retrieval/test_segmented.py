@@ -28,6 +28,7 @@ from protocols.errors import LimitExceeded, LocalError, NotFound, ResolveError, 
 from resolver.disk import part_state
 from resolver.disk.directory import Directory
 from resolver.disk.part_state import PartState, read_state
+from resolver.disk.partial_file import PartialFile
 from resolver.events import Event, Finished, Progress, Started, Warned
 from resolver.policy import Policy
 from resolver.retrieval.response import Saved
@@ -697,3 +698,29 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
     middle = steps[1:-1]
     assert "write" in middle
     assert all(before == "sync" for before, step in pairwise(["write", *middle]) if step == "write")
+
+
+async def test_what_has_come_is_set_going_to_the_disk(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the rest of it is still on its way."""
+    begun: list[int] = []
+    set_going = PartialFile.set_going
+
+    async def noted(sink: PartialFile) -> None:
+        await set_going(sink)
+        begun.append(os.fstat(sink.fileno()).st_size)
+
+    async def send(wire: Wire, octets: bytes) -> None:
+        """The second half once the first one is on its way there."""
+        await wire.say(octets[: len(octets) // 2])
+        await until(lambda: bool(begun))
+        await wire.say(octets[len(octets) // 2 :])
+
+    monkeypatch.setattr(PartialFile, "set_going", noted)
+    monkeypatch.setattr("resolver.retrieval.segmented._LOOK_EVERY", 0.005)
+    monkeypatch.setattr(Wire, "_send", send)
+    server = await faulty.serve(nursery, "http", OBJECT, Manner())
+    await save(tmp_path, server.url(), ports=(server.port,))
+    assert is_whole(tmp_path)
+    assert begun
