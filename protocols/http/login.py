@@ -34,13 +34,13 @@ _MOST_STALE = 3
 #: Places whose nonces are remembered: strangers' URLs name any number of them.
 _CAPACITY = 1_024
 
-Place: TypeAlias = "tuple[str, int, bytes]"
+Place: TypeAlias = "tuple[str, int, Credentials]"
 Sent: TypeAlias = Literal["nothing", "basic", "digest"]
 
 
 class Sessions:
-    """What the servers of a run have said of Digest, by host, port and user: the nonce that is being counted,
-    None where the password was not taken."""
+    """What the servers of a run have said of Digest, by host, port, and the name and password: the nonce that
+    is being counted, None where they were not taken."""
 
     def __init__(self) -> None:
         self.held: OrderedDict[Place, Digest | None] = OrderedDict()
@@ -146,7 +146,7 @@ class Login:
     @property
     def _place(self) -> Place:
         assert self._credentials is not None
-        return self._url.host.lower(), self._url.effective_port, self._credentials.user
+        return self._url.host.lower(), self._url.effective_port, self._credentials
 
     def _can_answer(self, answer: Answer, request: Request) -> Dialogue[bool]:
         """Is there something to say to a 401 that was not said before? Then its body is passed over."""

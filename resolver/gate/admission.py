@@ -12,7 +12,7 @@ from protocols.values import NamedTuple, dataclass, field, replace
 from resolver import registry
 from resolver.events import OnEvent
 from resolver.gate.contact import CAPACITY, Contacts
-from resolver.gate.credentials import CredentialSource
+from resolver.gate.credentials import Keeper
 from resolver.gate.lookup import LookupCache
 from resolver.gate.mask import Mask
 from resolver.gate.pins import Pins
@@ -99,7 +99,7 @@ class Shared:
     pins: Pins
     family: Family | None
     report: OnEvent | None
-    credentials: CredentialSource | None
+    credentials: Keeper | None
     pool: Pool
     pipelines: Pipelines
     variables: Mapping[str, str]

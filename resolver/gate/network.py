@@ -86,7 +86,7 @@ class Network:
             pins=Pins(),
             family=settings.get("family"),
             report=listening(for_whom(self._on_event, WIRE)),
-            credentials=None if given is None else Keeper(given).request,
+            credentials=None if given is None else Keeper(given),
             pool=pool,
             pipelines=Pipelines(pool),
             variables=proxies_here(proxy) if environment is None else proxy_variables(environment, proxy),

@@ -60,7 +60,7 @@ class UrlGate:
         source = self._shared.credentials
         if source is None or not (challenged or self._admission.may_log_in_unasked):
             return None
-        return await source(self._admission.url.scheme, *self._admission.place, user)
+        return await source.request(self._admission.url.scheme, *self._admission.place, user)
 
     def random(self, count: int) -> bytes:
         import secrets  # few dialogues leave anything to chance
@@ -90,7 +90,9 @@ class UrlGate:
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
     ) -> Acquiring:
-        key = (self._admission.url.scheme, self._connector.place(tls), pool_key)
+        key: Hashable = (self._admission.url.scheme, self._connector.place(tls), pool_key)
+        if (held := self._shared.credentials) is not None:
+            key = (key, held.round)
         return Acquiring(self._admission, self._connector, tls, key, suits)
 
     @asynccontextmanager
@@ -98,7 +100,9 @@ class UrlGate:
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AsyncIterator[Slot]:
         host, port = self._admission.place
-        place = ("joined", self._connector.place(tls), key)
+        place: Hashable = ("joined", self._connector.place(tls), key)
+        if (held := self._shared.credentials) is not None:
+            place = (place, held.round)
 
         async def open_() -> tuple[Stream, PipelineState]:
             if not anew and (kept := await self._connector.kept(place, host, port)) is not None:

@@ -26,6 +26,7 @@ from resolver.window.dialogue.panel import panel
 from resolver.window.dialogue.planned import planned
 from resolver.window.entrance import House
 from resolver.window.gateway import Gateway
+from resolver.window.logins import LoginForms
 from resolver.window.pages.choice import page_of
 from resolver.window.pages.crumbs import crumbs_of, parent_of
 from resolver.window.pages.errors import error_page
@@ -59,6 +60,8 @@ class Window:
         size: int,
         answers: Answers,
         own: Sequence[Route],
+        logins: LoginForms,
+        gateway: Gateway,
     ) -> None:
         self._house = house
         self._answers = answers
@@ -66,16 +69,18 @@ class Window:
         self._reading = reading
         self._content = content
         self._size = size
+        self._logins = logins
         self._said = Said()
         self.router = Router(
             [
                 *own,
                 *self._said.routes,
+                *logins.routes,
                 Route("/enter", self._enter),
                 Route("/look", self._look),
                 Route("/open", self._open, methods=["POST"]),
                 Route("/u/{url:path}", self._show),
-                Route("/g/{url:path}", Gateway(house, reading).answer),
+                Route("/g/{url:path}", gateway.answer),
                 Route("/static/{name}", self._static),
                 *Questions(session, reading, self._said, see, answers.page, self._told).routes,
             ],
@@ -191,10 +196,11 @@ class Window:
             assert isinstance(reply, ResolveError), "what is no URL has no reply"
             above = None if url is None else parent_of(url)
             mark = self._session.mark(Mark(way.referrer))
-            failed = error_page(
-                reply, text, redact(text), self._answers.place(text, mark, from_id), parent=above
-            )
+            login = self._logins.heard(reply, text, way)
+            place = self._answers.place(text, mark, from_id)
+            failed = error_page(reply, text, redact(text), place, parent=above, login=login)
             return self._answers.page(failed, text, mark, panel=said)
+        self._logins.heard(reply, text, way)
         found_in = Referrer(reply.url, reply.peer)
         page_id = self._session.mark(Mark(found_in))
         query = read_query(pairs_of(request), self._size)

@@ -13,6 +13,7 @@ from protocols.errors import LocalError
 from protocols.values import NamedTuple
 from resolver.window import bookmarks, headers
 from resolver.window.answers import Answers, answered_form, see
+from resolver.window.logins import Logins
 from resolver.window.pages.own import (
     Opened,
     Rule,
@@ -42,13 +43,20 @@ class OwnPages:
     """Of one run."""
 
     def __init__(
-        self, answers: Answers, session: Session, transfers: Transfers, known: Known, schemes: Schemes
+        self,
+        answers: Answers,
+        session: Session,
+        transfers: Transfers,
+        known: Known,
+        schemes: Schemes,
+        logins: Logins,
     ) -> None:
         self._answers = answers
         self._session = session
         self._transfers = transfers
         self._known = known
         self._schemes = schemes
+        self._logins = logins
         self.routes = [
             Route("/", self._start),
             Route("/help", self._help),
@@ -70,7 +78,7 @@ class OwnPages:
         return self._answers.page(help_page(self._known.rules, self._known.statuses))
 
     async def _settings(self, request: Request) -> Answer:
-        return self._answers.page(settings_page(self._known.settings))
+        return self._answers.page(settings_page(self._known.settings, logins=self._logins.places))
 
     async def _history(self, request: Request) -> Answer:
         return self._answers.page(history_page(self._answers.place("", ""), self._newest()))

@@ -28,8 +28,10 @@ from resolver.window.content import Content
 from resolver.window.dialogue.recordings import hear_here
 from resolver.window.entrance import CHECKS, FORM_LASTS, Application, Check, Entrance, House
 from resolver.window.events import Events
+from resolver.window.gateway import Gateway
 from resolver.window.keys import Keys
 from resolver.window.listening import LOOPBACK, bound, port_of
+from resolver.window.logins import LoginForms, Logins
 from resolver.window.own_pages import Known, OwnPages
 from resolver.window.pages.page import PAGE_SIZE
 from resolver.window.pages.words import Fact
@@ -84,8 +86,12 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
     server = Server(house, f"http://{elsewhere}", session)
     settings = wishes.settings.copy()
     settings["on_event"] = _hear
+    logins = Logins(settings.get("credentials"))
+    own_settings = settings.copy()
+    own_settings["credentials"] = logins
     async with (
-        Resolver(**settings) as resolver,
+        Resolver(**settings) as others,  # who asks through the gateway has none of the person's logins
+        Resolver(**own_settings) as resolver,
         Account(wishes.ledger) as account,
         trio.open_nursery() as hands,
     ):
@@ -96,8 +102,10 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
             settings=[*wishes.known.settings, Fact("gateway for other clients", house.gateway)]
         )
         events = Events(transfers, answers)
-        own = [*events.routes, *OwnPages(answers, session, transfers, known, _schemes()).routes]
-        window = Window(house, session, reading, server.content, wishes.size, answers, own)
+        own = [*events.routes, *OwnPages(answers, session, transfers, known, _schemes(), logins).routes]
+        forms = LoginForms(logins, session, resolver.policy)
+        gateway = Gateway(house, Reading(others, settings))
+        window = Window(house, session, reading, server.content, wishes.size, answers, own, forms, gateway)
         entrance = Entrance(
             window.router,
             house,

@@ -179,6 +179,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.reading", "trio.CapacityLimiter trio.Nursery trio.current_time trio.open_nursery"),
     (
         "resolver.window.answers resolver.window.application resolver.window.events resolver.window.gateway "
+        "resolver.window.logins "
         "resolver.window.own_pages resolver.window.questions resolver.window.said resolver.window.streamed",
         "starlette",
     ),

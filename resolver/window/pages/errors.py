@@ -36,6 +36,17 @@ class Row(NamedTuple):
     heading: str
 
 
+class AskedLogin(NamedTuple):
+    """A form for a login: its ID, the place that gets it, the URL's own user, whether it goes without TLS,
+    and whether one was given before."""
+
+    form: str
+    place: str
+    user: str = ""
+    in_clear: bool = False
+    again: bool = False
+
+
 #: The nearest class counts.
 ROWS: Mapping[type[ResolveError], Row] = {
     InvalidUrl: Row(400, "This is no URL"),
@@ -68,10 +79,10 @@ def error_page(
     *,
     parent: str | None = None,
     meant: str | None = None,
-    asks_login: bool = False,
+    login: AskedLogin | None = None,
 ) -> Page:
     """`text` is the URL as it was asked for and `shown` the same without its password; `parent` is the URL
-    above it, `meant` one that may have been meant. With `asks_login` a login may be given on the page."""
+    above it, `meant` one that may have been meant. With `login` one may be given on the page."""
     row = row_of(error)
     blamed = shown if error.url is None else error.url
     elsewhere = blamed != shown
@@ -99,7 +110,7 @@ def error_page(
         "edit": place.look(text),
         "meant": None if meant is None else place.look(meant),
         "meant_url": meant,
-        "asks_login": asks_login and isinstance(error, LoginRequired),
+        "login": login,
     }
     return Page("error.html", f"{row.heading}: {shown}", row.status, values)
 

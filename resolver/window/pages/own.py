@@ -113,10 +113,11 @@ def transfers_page(place: Place, transfers: Sequence[Transfer], change: int = 0,
     return Page("transfers.html", "Transfers", 200, values)
 
 
-def settings_page(rows: Iterable[Fact], handlers: Sequence[str] = ()) -> Page:
+def settings_page(rows: Iterable[Fact], handlers: Sequence[str] = (), logins: Sequence[str] = ()) -> Page:
     """What holds here, and where it is from; `handlers` are the schemes that this browser may be asked to
-    hand over."""
-    return Page("settings.html", "Settings", 200, {"rows": list(rows), "handlers": list(handlers)})
+    hand over, `logins` the places that one is held for."""
+    values = {"rows": list(rows), "handlers": list(handlers), "logins": list(logins)}
+    return Page("settings.html", "Settings", 200, values)
 
 
 def help_page(rules: Sequence[Rule], statuses: Mapping[int, str]) -> Page:

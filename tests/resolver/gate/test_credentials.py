@@ -44,3 +44,20 @@ async def test_what_is_known_waits_for_nobody_who_is_asked() -> None:
         with trio.fail_after(HANG):
             assert await keeper.request("ftp", "known", 21, None) is first
         nursery.cancel_scope.cancel()
+
+
+async def test_a_source_that_answers_otherwise_is_asked_again() -> None:
+    class Source:
+        round = 0
+
+        def __call__(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+            return Credentials(b"me", b"%d" % self.round) if self.round else None
+
+    source = Source()
+    keeper = Keeper(source)
+    assert await keeper.request("ftp", "h", 21, None) is None
+    source.round = 1
+    for _ in range(2):
+        found = await keeper.request("ftp", "h", 21, None)
+        assert found is not None
+        assert found.password == b"1"

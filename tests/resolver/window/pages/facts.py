@@ -27,7 +27,7 @@ from resolver.window.pages.article import article_page
 from resolver.window.pages.attributes import attributes_page
 from resolver.window.pages.directory import directory_page
 from resolver.window.pages.document import document_page
-from resolver.window.pages.errors import error_page
+from resolver.window.pages.errors import AskedLogin, error_page
 from resolver.window.pages.form import form_page, sending_page
 from resolver.window.pages.group import group_page
 from resolver.window.pages.look import look_page
@@ -160,7 +160,15 @@ def document(text: str, content: bytes, media_type: str = "", view: str = "") ->
 
 def error(text: str, kind: type[Declined]) -> Page:
     failed = kind(text, code=text, text=text, url=text)
-    return error_page(failed, text, text, place(text), parent=text, meant=text, asks_login=True)
+    return error_page(
+        failed,
+        text,
+        text,
+        place(text),
+        parent=text,
+        meant=text,
+        login=AskedLogin(text, text, text, True, True),
+    )
 
 
 def _look(text: str, verdict: Verdict, action: str) -> Page:
@@ -270,7 +278,7 @@ PAGES: Mapping[str, Callable[[str], Page]] = {
             for number, state in enumerate(("waiting", "running", "paused", "done", "failed"))
         ],
     ),
-    "settings": lambda text: settings_page([Fact(text, text)], [text]),
+    "settings": lambda text: settings_page([Fact(text, text)], [text], [text]),
     "help": lambda text: help_page([Rule("S04", text, (text,))], {5: text}),
     "refused": lambda text: error_page(
         Refused(text, text, flag=text, position=3), text, text, place(text), parent=text

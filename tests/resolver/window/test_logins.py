@@ -1,0 +1,221 @@
+"""Logins that are typed on pages: where they go, where they never stand, and who may give or forget them."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import quote
+
+import pytest
+import trio
+
+from fixtures.ftp.server import ACCOUNTS
+from fixtures.ftp.server import serve as serve_ftp
+from fixtures.http.digest import Guard
+from fixtures.http.server import serve as serve_http
+from fixtures.http.site import Page
+from resolver.policy import Policy
+from resolver.settings import Settings
+from resolver.window.listening import LOOPBACK
+from tests.hang import HANG
+from tests.resolver.window.client import Answer, Browser, running
+
+USER, PASSWORD = "sam", "speak friend"
+RIGHT = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
+
+
+class Guarded:
+    """A server of http that shows nothing without a login; `asked` are the logins that came, by target."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.asked: list[tuple[str, str]] = []
+        self.leads_to = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}/a.txt"
+
+    @property
+    def given(self) -> list[str]:
+        return [login for _, login in self.asked if login]
+
+    async def answer(self, stream: trio.SocketStream) -> None:
+        octets = b""
+        while b"\r\n\r\n" not in octets:
+            if not (more := await stream.receive_some()):
+                return
+            octets += more
+        lines = octets.decode().split("\r\n")
+        login = "".join(line[15:] for line in lines if line.lower().startswith("authorization: "))
+        self.asked.append((lines[0].split()[1], login))
+        status, fields, body = "401 No", 'WWW-Authenticate: Basic realm="x"\r\n', "no"
+        if self.leads_to:
+            status, fields = "302 There", f"Location: {self.leads_to}\r\n"
+        elif login == RIGHT:
+            status, fields, body = "200 OK", "Content-Type: text/plain\r\n", "the words of a document"
+        head = f"HTTP/1.1 {status}\r\n{fields}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        await stream.send_all(f"{head}{body}".encode())
+        await stream.aclose()
+
+
+@asynccontextmanager
+async def guarded() -> AsyncIterator[Guarded]:
+    server = Guarded()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
+            server.port = listener.socket.getsockname()[1]
+            nursery.start_soon(trio.serve_listeners, server.answer, [listener])
+            yield server
+            nursery.cancel_scope.cancel()
+
+
+BOBS = ACCOUNTS[b"bob"].decode()
+
+
+async def log_in(browser: Browser, page: Answer, password: str = PASSWORD, user: str = USER) -> Answer:
+    """What the button does, up to the page that it leads to."""
+    csrf = browser.server.house.keys.csrf("/login")
+    form = {"csrf": csrf, "login": page.field("login"), "user": user, "password": password}
+    answer = await browser.post("/login", form)
+    assert answer.status == 303
+    where = answer.header("location") or ""
+    assert not any(word in where for word in (USER, "friend"))
+    return await browser.ask(where)
+
+
+async def test_a_login_opens_the_page_and_stands_nowhere() -> None:
+    async with guarded() as server, running() as (browser, told):
+        page = await browser.typed(server.url)
+        assert (page.status, f"http://{LOOPBACK}:{server.port}" in page.text) == (403, True)
+        opened = await log_in(browser, page)
+        assert (opened.status, "the words of a document" in opened.text) == (200, True)
+        dialogue = opened.text.split('href="/dialogue/')[1].split(".")[0]
+        targets = ["/", "/history", "/bookmarks", "/transfers", "/settings", "/help"]
+        targets += [
+            f"/dialogue/{dialogue}.svg",
+            f"/dialogue/{dialogue}.json",
+            f"/look?url={quote(server.url)}",
+        ]
+        shown = [opened.text, *[(await browser.ask(each)).text for each in targets], *told]
+        basic = RIGHT.removeprefix("Basic ")
+        assert not any(word in text for text in shown for word in ("friend", basic))
+        assert server.given[-1] == RIGHT
+        assert (await browser.typed(server.url)).status == 200  # it is held
+
+
+async def test_a_wrong_one_is_not_sent_again_and_may_be_given_anew() -> None:
+    async with guarded() as server, running() as (browser, _):
+        refused = await log_in(browser, await browser.typed(server.url), "wrong")
+        assert (refused.status, "was not enough" in refused.text, "wrong" in refused.text) == (
+            403,
+            True,
+            False,
+        )
+        count = len(server.given)
+        again = await browser.typed(server.url)
+        assert len(server.given) == count
+        assert (await log_in(browser, again)).status == 200
+
+
+async def test_a_wrong_one_for_digest_is_given_anew() -> None:
+    """A server that did not take one password of a user takes another one."""
+    page = Page(b"the words of a document", guard=Guard(USER, PASSWORD))
+    async with trio.open_nursery() as nursery:
+        server = await serve_http(nursery, {"/a": page})
+        async with running() as (browser, _):
+            first = await browser.typed(f"http://{LOOPBACK}:{server.port}/a")
+            second = await log_in(browser, first, "wrong")
+            assert (first.status, second.status) == (403, 403)
+            assert "the words" in (await log_in(browser, second)).text
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_logged_in_before_is_not_who_asks_now() -> None:
+    """ftp logs a connection in and keeps it: after another login, or none, it is used no more."""
+    async with trio.open_nursery() as nursery:
+        server = await serve_ftp(nursery)
+        url = server.url("%2Fpub/a.txt", "bob@")
+        async with running() as (browser, _):
+            page = await browser.typed(url)
+            assert (page.status, 'action="/login"' in page.text) == (403, True)
+            assert 'name="user" type="text" value="bob"' in page.text
+            page = await log_in(browser, page, "wrong", "bob")
+            assert (page.status, "was not enough" in page.text) == (403, True)
+            opened = await log_in(browser, page, BOBS, "bob")
+            assert opened.status == 200
+            assert BOBS not in opened.text
+            csrf = browser.server.house.keys.csrf("/login/forget")
+            await browser.post("/login/forget", {"csrf": csrf, "place": "all"})
+            assert (await browser.typed(url)).status == 403
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_is_forgotten_is_sent_no_more() -> None:
+    async with guarded() as server, running() as (browser, _):
+        await log_in(browser, await browser.typed(server.url))
+        settings = (await browser.ask("/settings")).text
+        place = f"http://{LOOPBACK}:{server.port}"
+        assert f'value="{place}"' in settings
+        csrf = browser.server.house.keys.csrf("/login/forget")
+        assert (await browser.post("/login/forget", {"csrf": csrf, "place": place})).status == 303
+        assert place not in (await browser.ask("/settings")).text.split("gateway for other")[0]
+        count = len(server.given)
+        assert (await browser.typed(server.url)).status == 403
+        assert len(server.given) == count
+
+
+async def test_it_goes_to_the_place_that_asked_and_to_no_other() -> None:
+    """Neither to another port, nor to what leads there; and the form names the place that gets it."""
+    async with guarded() as server, guarded() as other, guarded() as way, running() as (browser, _):
+        way.leads_to = server.url
+        page = await browser.typed(way.url)
+        assert f"http://{LOOPBACK}:{server.port}" in page.text
+        assert (await log_in(browser, page)).status == 200
+        assert (await browser.typed(other.url)).status == 403
+        assert (server.given[-1], other.given, way.given) == (RIGHT, [], [])
+
+
+@pytest.mark.parametrize("action", ["/login", "/login/forget"])
+async def test_nobody_else_gives_one_or_has_it_forgotten(action: str) -> None:
+    async with guarded() as server, running() as (browser, told):
+        page = await browser.typed(server.url)
+        csrf = browser.server.house.keys.csrf(action)
+        form = {"login": page.field("login"), "user": USER, "password": PASSWORD, "place": "all"}
+        for fields, said in (
+            (form, {}),
+            ({**form, "csrf": "x"}, {}),
+            ({**form, "csrf": browser.server.house.keys.csrf("/save")}, {}),
+            ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "same-site"}),
+            ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "cross-site"}),
+            ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "", "Origin": "null"}),
+            ({**form, "csrf": csrf}, {"Cookie": ""}),
+        ):
+            assert (await browser.post(action, fields, said)).status == 403
+        assert (await browser.ask(f"{action}?user={USER}&password=x")).status == 405
+        forged = {**form, "csrf": csrf, "login": "none"}
+        assert (await browser.post(action, forged)).header("location") in ("/", "/settings")
+        assert (await browser.typed(server.url)).status == 403
+        assert server.given == []
+        assert not any("friend" in line for line in told)
+
+
+async def test_other_clients_have_none_of_it() -> None:
+    async with guarded() as server:
+        own = Policy(allow_address=frozenset({"127.0.0.0/8"}))
+        async with running(settings=Settings(policy=own)) as (browser, _):
+            assert (await log_in(browser, await browser.typed(server.url))).status == 200
+            count = len(server.given)
+            path = browser.server.house.gateway.partition("/g/")[2].partition("/")[0]
+            target = f"/g/{path}/{quote(server.url, safe='')}"
+            bare = dict.fromkeys(("Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"), "")
+            assert (await browser.ask(target, bare)).status == 403
+            assert len(server.given) == count
+
+
+async def test_no_form_where_the_url_has_a_password() -> None:
+    async with guarded() as server, running() as (browser, _):
+        page = await browser.typed(server.url.replace("//", "//sam:wrong@"))
+        assert (page.status, 'action="/login"' in page.text) == (403, False)
