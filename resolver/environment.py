@@ -23,6 +23,18 @@ def own_folder() -> str | None:
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
 
+def runtime_folder() -> str | None:
+    """Where it stands what lives as long as a process of this person; below the state of programs, where the
+    system has no place for that."""
+    for name, otherwise in (("XDG_RUNTIME_DIR", ""), ("XDG_STATE_HOME", "~/.local/state")):
+        folder = os.environ.get(name, "")
+        if not os.path.isabs(folder):
+            folder = os.path.expanduser(otherwise)
+        if os.path.isabs(folder):
+            return os.path.join(folder, "resolve")
+    return None
+
+
 def colours_here() -> dict[str, str]:
     """What is said of colours: NO_COLOR, LS_COLORS, and the terminal's kind."""
     return {name: os.environ[name] for name in ("NO_COLOR", "LS_COLORS", "TERM") if name in os.environ}

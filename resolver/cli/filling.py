@@ -6,20 +6,33 @@ What is sent is sent once: a form that was submitted may have changed something,
 from __future__ import annotations
 
 from protocols.contract import Finding, HostUrl, Referrer, Url
-from protocols.errors import ProtocolError
+from protocols.errors import NotFound, ProtocolError
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.asking import agree, answers_to
 from resolver.cli.output import Output, StandardOutput
 from resolver.cli.targets import Target
 from resolver.policy import judge
-from resolver.retrieval.form import form_at
+from resolver.retrieval.form import PutForm, asks_for_form, form_at, may_have_form
 from resolver.retrieval.session import Resolver
 
 
-async def fill_in(session: Resolver, url: HostUrl, target: Target, command: Command) -> tuple[Finding, ...]:
+async def form_of(session: Resolver, url: HostUrl, target: Target) -> PutForm | None:
+    """None where the item has none, and its URL does not say that it has."""
+    if not may_have_form(url):
+        return None
+    try:
+        return await form_at(session, url, origin=target.origin, referrer=target.referrer)
+    except (NotFound, ProtocolError):  # most servers know nothing of forms
+        if asks_for_form(url):
+            raise
+        return None
+
+
+async def fill_in(
+    put: PutForm, session: Resolver, url: HostUrl, target: Target, command: Command
+) -> tuple[Finding, ...]:
     """What was odd about the reply. Raises `Refused` where it may not be sent, before anything is asked."""
-    put = await form_at(session, url, origin=target.origin, referrer=target.referrer)
     _check(put.specimen(), session, target)
     for finding in () if command.quiet else put.findings:
         streams.complain(f"{url.shown}: {finding.rule}: {finding.detail}")

@@ -1,10 +1,10 @@
-"""`open`: what a person sits at, by what the policy knows of the scheme. A session is opened here and nowhere
-else in the command (S18)."""
+"""`open`: what a person sits at, by what the policy knows of the scheme, or looks at in a browser. A session
+is opened here and nowhere else in the command (S18)."""
 
 from __future__ import annotations
 
 from protocols.contract import Finding, HostUrl, Url
-from protocols.errors import NotConfigured, UnsupportedScheme
+from protocols.errors import NotConfigured
 from resolver.cli import streams
 from resolver.cli.advice import advise
 from resolver.cli.arguments import Command
@@ -18,22 +18,28 @@ from resolver.retrieval.terminal_shown import Shown
 
 
 async def perform(session: Resolver, url: Url, target: Target, command: Command) -> tuple[Finding, ...]:
-    """What was odd about it. Raises `UnsupportedScheme` for what nobody can sit at."""
+    """What was odd about it."""
     if isinstance(url, HostUrl) and rules_of(url.scheme).session:
         _check_terminal("resolve cat --for SECONDS URL writes a session down")
         return await _sit_at(session, url, target, command)
-    if isinstance(url, HostUrl) and rules_of(url.scheme).form is not None:
-        from resolver.cli.filling import fill_in  # few items have a form
+    if isinstance(url, HostUrl) and rules_of(url.scheme).form is not None and _is_at_terminal():
+        from resolver.cli.filling import fill_in, form_of  # few items have a form
 
-        _check_terminal("a form that is filled in is a URL, too (RFC 1738 3.4.9), which resolve cat submits")
-        return await fill_in(session, url, target, command)
-    what = f"a {url.scheme} URL names nothing to sit at: resolve cat URL shows what it names"
-    raise UnsupportedScheme(url.scheme, what, url=url.shown)
+        if (put := await form_of(session, url, target)) is not None:
+            return await fill_in(put, session, url, target, command)
+    from resolver.cli.browsing import browse
+
+    await browse(session, url, target, command)
+    return ()
+
+
+def _is_at_terminal() -> bool:
+    return streams.input_is_terminal() and streams.output_is_terminal()
 
 
 def _check_terminal(instead: str) -> None:
     """Raises `NotConfigured`."""
-    if not (streams.input_is_terminal() and streams.output_is_terminal()):
+    if not _is_at_terminal():
         words = "open is for a person at a terminal, and standard input or standard output is none"
         raise NotConfigured(f"{words}; {instead}")
 

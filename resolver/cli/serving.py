@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import os.path
 import signal
-import webbrowser
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import trio
 
-from protocols.errors import ResolveError
+from protocols.errors import LocalError, ResolveError
 from protocols.values import replace
 from resolver.cli import INTERRUPTED, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
+from resolver.cli.browser import lead
 from resolver.cli.options import rows
 from resolver.cli.permissions import policy_of
 from resolver.cli.sections import hosts_of
@@ -27,11 +28,13 @@ from resolver.settings import Settings
 
 if TYPE_CHECKING:
     from resolver.window.own_pages import Known
-    from resolver.window.serve import Wishes
+    from resolver.window.serve import Server, Wishes
 
 _STATUS_OF_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143}
 #: What `STATUSES` has for an extra that is missing.
 _MISSING = 13
+#: What says nothing of how pages are served.
+_ASIDE = frozenset({"open", "quiet", "silent", "config"})
 
 
 def perform(command: Command) -> int:
@@ -49,17 +52,48 @@ def perform(command: Command) -> int:
 
 
 async def _serve(command: Command) -> int:
+    from resolver.window.running import found_entry
     from resolver.window.serve import serving
 
+    if not command.configuration.given.keys() - _ASIDE:
+        there = await trio.to_thread.run_sync(found_entry)
+        if there is not None:
+            return await _lead_on(command, there[0].process, there[1])
     status = 0
     with trio.open_signal_receiver(*_STATUS_OF_SIGNAL) as signals:
         async with serving(wishes_of(command)) as server:
-            streams.print_line(server.entry())
-            streams.flush()
-            if command.found.open:  # the person's own browser, at the person's word
-                await trio.to_thread.run_sync(webbrowser.open, server.entry())
-            status = await _stopped(signals)
+            with findable(server, command):
+                streams.print_line(server.entry())
+                streams.flush()
+                if command.found.open:
+                    await lead(server.entry())
+                status = await _stopped(signals)
     return status
+
+
+async def _lead_on(command: Command, process: int, address: str) -> int:
+    """There is one already, and nothing was said that it should do otherwise."""
+    if not command.quiet:
+        streams.complain(f"the window of process {process} runs already, and its settings hold")
+    if command.found.open:
+        await lead(address)
+    else:
+        streams.print_line(address)
+    return 0
+
+
+@contextmanager
+def findable(server: Server, command: Command) -> Iterator[None]:
+    """`resolve open` finds it as long as the block runs; the first one, where there are several."""
+    from resolver.window.running import told
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(told(server.house.port, server.house.keys.start))
+        except LocalError as error:
+            if not command.quiet:
+                streams.complain(f"resolve open will not find this window: {error.message}")
+        yield
 
 
 async def _stopped(signals: AsyncIterator[int]) -> int:

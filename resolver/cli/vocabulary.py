@@ -51,7 +51,7 @@ VERBS = (
     Verb(
         "open",
         "URL",
-        "sit at a telnet session, where ^] asks what to do; or fill in a form (gopher)",
+        "a telnet session, where ^] asks what to do; a form to fill in (gopher); all else in a browser",
         "resolve open telnet://guest@bbs.example/",
         online=True,
     ),

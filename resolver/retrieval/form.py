@@ -45,6 +45,19 @@ class PutForm:
         return replace(url, text=build(url))
 
 
+def may_have_form(url: Url) -> bool:
+    """Does it name what a form may be put for? Menus and searches are looked at in another way, and so is
+    what asks for something else of the item."""
+    if not isinstance(url, GopherUrl):
+        return False
+    return asks_for_form(url) or (url.search is None is url.gopherplus and url.gophertype not in "17")
+
+
+def asks_for_form(url: Url) -> bool:
+    """Does the URL itself say that there is one (RFC 1738 3.4.9)?"""
+    return isinstance(url, GopherUrl) and url.gopherplus == b"?"
+
+
 async def form_at(
     session: Resolver, url: Url, *, origin: Origin = "user", referrer: tuple[str, str | None] | None = None
 ) -> PutForm:

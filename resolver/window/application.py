@@ -77,6 +77,7 @@ class Window:
                 *self._said.routes,
                 *logins.routes,
                 Route("/enter", self._enter),
+                Route("/start", self._start, methods=["POST"]),
                 Route("/look", self._look),
                 Route("/open", self._open, methods=["POST"]),
                 Route("/u/{url:path}", self._show),
@@ -95,17 +96,21 @@ class Window:
     async def _enter(self, request: Request) -> Answer:
         """For a token the cookie, and on by a page of its own: the target of a redirect would not get the
         cookie where the browser came from a file or another site."""
-        asked = query_of(request)
-        if request.method != "GET" or not self._house.keys.enter(asked.get("t", "")):
+        token = query_of(request).get("t", "")
+        if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
             self._house.tell("refused an entry: no token, or one that was used or is too old")
             words = "This way in was used, or is too old. Start with: resolve serve --open\n"
             return Answer(words, 403, headers=dict(headers.NO_REFERRER), media_type=headers.TEXT)
-        where = addresses.look(asked["url"], addresses.ASKED) if asked.get("url") else "/"
+        where = addresses.look(url, addresses.ASKED) if url else "/"
         page = environment().get_template("entered.html").render(where=where)
         answer = Answer(page, media_type=headers.HTML)
         answer.headers["set-cookie"] = self._house.keys.cookie
         answer.headers.update(headers.NO_REFERRER)
         return answer
+
+    async def _start(self, request: Request) -> Answer:
+        """A token for another program of this person, which starts the browser."""
+        return Answer(self._house.keys.token(answered_form(request).get("url", "")), media_type=headers.TEXT)
 
     async def _static(self, request: Request) -> Answer:
         name = request.path_params["name"]

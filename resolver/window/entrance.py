@@ -32,7 +32,10 @@ FORM_LASTS = 10.0
 #: Requests at a time: who holds more has no need of them.
 MOST_REQUESTS = 64
 
-_ENTRY, _GATEWAY = b"/enter", b"/g/"
+#: Octets of what another program asks for: a URL of 65,536 characters, encoded.
+MOST_START = 262_144
+
+_ENTRY, _GATEWAY, _START = b"/enter", b"/g/", b"/start"
 _UNREGISTER = (
     'self.addEventListener("install", () => self.skipWaiting());\n'
     'self.addEventListener("activate", () => self.registration.unregister());\n'
@@ -74,6 +77,15 @@ class Visit(NamedTuple):
     @property
     def is_gateway(self) -> bool:
         return self.path.startswith(_GATEWAY)
+
+    @property
+    def is_start(self) -> bool:
+        return self.path == _START and self.method == "POST"
+
+    @property
+    def is_by_itself(self) -> bool:
+        """Does it bring a proof of its own, in place of the cookie?"""
+        return self.is_entry or self.is_gateway or self.is_start
 
     @property
     def shown(self) -> str:
@@ -128,7 +140,7 @@ def method(visit: Visit, house: House) -> Refusal | None:
 def site(visit: Visit, house: House) -> Refusal | None:
     """Another port of this address is `same-site`, and not ours."""
     said = visit.said(b"sec-fetch-site")
-    if visit.is_entry or visit.is_gateway or said in (None, b"same-origin", b"none"):
+    if visit.is_by_itself or said in (None, b"same-origin", b"none"):
         return None
     why = f"Sec-Fetch-Site: {(said or b'').decode('latin-1')!r}"
     navigates = visit.said(b"sec-fetch-mode"), visit.said(b"sec-fetch-dest")
@@ -139,14 +151,28 @@ def site(visit: Visit, house: House) -> Refusal | None:
 
 def cookie(visit: Visit, house: House) -> Refusal | None:
     """401 would make browsers ask for a password (RFC 9110 15.5.2)."""
-    if visit.is_entry or visit.is_gateway or house.keys.is_ours(visit.headers.get(b"cookie", ())):
+    if visit.is_by_itself or house.keys.is_ours(visit.headers.get(b"cookie", ())):
         return None
     return Refusal(403, "no cookie of ours", "Start with: resolve serve --open\n")
 
 
+def program(visit: Visit, house: House) -> Refusal | None:
+    """Who asks for a way in has read the file that says where we are. A browser never has, whatever page is
+    in it."""
+    if not visit.is_start:
+        return None
+    strange = [name for name in visit.headers if name.startswith(b"sec-fetch-") or name == b"origin"]
+    if strange:
+        return Refusal(403, f"a browser at {visit.path.decode('latin-1')}: {strange[0].decode('latin-1')}")
+    kind, _, secret = (visit.said(b"authorization") or b"").partition(b" ")
+    if kind.lower() == b"bearer" and house.keys.is_start(secret.decode("latin-1")):
+        return None
+    return Refusal(403, "no secret of ours")
+
+
 def origin(visit: Visit, house: House) -> Refusal | None:
     """Of what acts, from a browser that does not say where from; and only as our forms are sent."""
-    if visit.method != "POST":
+    if visit.method != "POST" or visit.is_start:
         return None
     if visit.is_entry or visit.is_gateway:
         return Refusal(405, "method")
@@ -160,7 +186,7 @@ def origin(visit: Visit, house: House) -> Refusal | None:
 
 
 #: In this order. The form's own proof comes after them, for it is in the body.
-CHECKS: tuple[Check, ...] = (peer, version, host, method, site, cookie, origin)
+CHECKS: tuple[Check, ...] = (peer, version, host, method, program, site, cookie, origin)
 
 
 class Entrance:
@@ -228,8 +254,8 @@ class Entrance:
                     return Refusal(400, "it went away")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
-                if len(body) > MOST_FORM:
-                    return Refusal(413, f"a form of more than {MOST_FORM} octets")
+                if len(body) > (most := MOST_START if visit.is_start else MOST_FORM):
+                    return Refusal(413, f"a form of more than {most} octets")
         if scope.cancelled_caught:
             return Refusal(408, "a form that did not come")
         try:
@@ -237,7 +263,8 @@ class Entrance:
         except ValueError:
             return Refusal(413, "a form of too many fields")
         action = visit.path.decode("latin-1")
-        if self._csrf and not self._house.keys.is_of_form(action, form.get("csrf", "")):
+        proved = visit.is_start or self._house.keys.is_of_form(action, form.get("csrf", ""))
+        if self._csrf and not proved:
             return Refusal(403, "no form of ours sent that")
         return form
 

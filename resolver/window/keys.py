@@ -23,26 +23,28 @@ class Keys:
 
     def __init__(self, port: int, now: Callable[[], float]) -> None:
         self._now = now
-        self._tokens: dict[str, float] = {}
+        self._tokens: dict[str, tuple[float, str]] = {}
         self._session = secrets.token_urlsafe(_OCTETS)
         self._forms = secrets.token_bytes(_OCTETS)
         self.gateway = secrets.token_urlsafe(_OCTETS)
+        #: For programs of the same person, who find it in a file that nobody else may read.
+        self.start = secrets.token_urlsafe(_OCTETS)
         #: Cookies ignore ports, so the name has it: two servers do not take each other's.
         self.cookie_name = f"__Host-resolve-{port}"
 
-    def token(self) -> str:
-        """A new one, for one entry."""
+    def token(self, url: str = "") -> str:
+        """A new one, for one entry, which leads to `url`: an address would show that to who sees it."""
         while len(self._tokens) >= _MOST_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         token = secrets.token_urlsafe(_OCTETS)
-        self._tokens[token] = self._now() + _TOKEN_LASTS
+        self._tokens[token] = self._now() + _TOKEN_LASTS, url
         return token
 
-    def enter(self, given: str) -> bool:
-        """Is it good? It is used up by this."""
+    def enter(self, given: str) -> str | None:
+        """Where it leads to, if it is good. It is used up by this."""
         found = [each for each in self._tokens if _same(each, given)]
-        deadlines = [self._tokens.pop(each) for each in found]
-        return any(deadline >= self._now() for deadline in deadlines)
+        entries = [self._tokens.pop(each) for each in found]
+        return next((url for deadline, url in entries if deadline >= self._now()), None)
 
     @property
     def cookie(self) -> str:
@@ -62,6 +64,10 @@ class Keys:
     def is_of_form(self, action: str, given: str) -> bool:
         """Did a form of ours send that there?"""
         return _same(self.csrf(action), given)
+
+    def is_start(self, given: str) -> bool:
+        """Is it what that file has?"""
+        return _same(self.start, given)
 
     def is_gateway(self, given: str) -> bool:
         """Is it what other clients were given?"""

@@ -19,7 +19,8 @@ LOOPBACK = "127.0.0.1"
 _UNREAD = 4_000
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-_LOCAL, _REMOTE, _UID = 1, 2, 7  # columns
+_LOCAL, _REMOTE, _STATE, _UID = 1, 2, 3, 7  # columns
+_LISTENS = b"0A"  # a state
 _MOST_TABLE = 16_777_216
 
 
@@ -50,19 +51,27 @@ def is_of_this_user(peer_port: int, own_port: int) -> bool:
     return uids == {os.geteuid()} or not any(map(os.path.exists, _TABLES))
 
 
+def is_listened_to_by_this_user(port: int) -> bool:
+    """Is whoever listens at that port of this machine, at whichever address, a process of our user? Where the
+    system has no table that says so, it is."""
+    uids = {int(row[_UID]) for table in _TABLES for row in _rows(table, port) if row[_STATE] == _LISTENS}
+    return uids == {os.geteuid()} or not any(map(os.path.exists, _TABLES))
+
+
 def _uids(table: str, peer_port: int, own_port: int) -> list[int]:
-    """Of the rows whose local end is the peer's, and whose remote one is ours (proc(5))."""
+    """Of the rows whose local end is the peer's, and whose remote one is ours."""
+    return [int(row[_UID]) for row in _rows(table, peer_port) if _port(row[_REMOTE]) == own_port]
+
+
+def _rows(table: str, port: int) -> list[list[bytes]]:
+    """Those whose local end has that port (proc(5))."""
     try:
         with open(table, "rb") as file:
             lines = file.read(_MOST_TABLE).splitlines()
     except OSError:
         return []
-    rows = [line.split() for line in lines if b":%04X " % peer_port in line]
-    return [
-        int(row[_UID])
-        for row in rows
-        if len(row) > _UID and _port(row[_LOCAL]) == peer_port and _port(row[_REMOTE]) == own_port
-    ]
+    rows = [line.split() for line in lines if b":%04X " % port in line]
+    return [row for row in rows if len(row) > _UID and _port(row[_LOCAL]) == port]
 
 
 def _port(place: bytes) -> int:

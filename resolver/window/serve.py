@@ -21,7 +21,6 @@ from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
 from resolver.window import headers
 from resolver.window.account import Account
-from resolver.window.addresses import whole
 from resolver.window.answers import Answers
 from resolver.window.application import Window
 from resolver.window.content import Content
@@ -70,9 +69,8 @@ class Server(NamedTuple):
     session: Session
 
     def entry(self, url: str = "") -> str:
-        """An address that lets a person in, once and soon."""
-        goes_to = f"&url={whole(url)}" if url else ""
-        return f"{self.house.origin}/enter?t={self.house.keys.token()}{goes_to}"
+        """An address that lets a person in, once and soon, and leads to a look at `url`."""
+        return f"{self.house.origin}/enter?t={self.house.keys.token(url)}"
 
 
 @asynccontextmanager

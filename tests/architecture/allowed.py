@@ -172,6 +172,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.dialogue.words", "unicodedata"),
     # a room that listens: what URLs lead to is opened by the gate alone
     ("resolver.window.listening", "os.geteuid os.path.exists socket builtins.open"),
+    ("resolver.window.running", "http.client json os.getpid"),
     ("resolver.window.keys", "hashlib.sha256 hmac secrets"),
     ("resolver.window.session", "secrets"),
     ("resolver.window.addresses", "urllib.parse.parse_qsl"),
@@ -191,7 +192,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ),
     ("resolver.window.account", "json os.path.basename"),
     ("resolver.window.events", "json trio.current_time trio.move_on_after trio.sleep"),
-    ("resolver.cli.serving", "webbrowser.open"),
+    ("resolver.cli.browser", "webbrowser"),
+    ("resolver.cli.browsing", "trio.sleep_forever"),
     (
         "resolver.window.serve",
         "hypercorn.config hypercorn.logging hypercorn.trio sys.exception trio.BusyResourceError trio.Event "

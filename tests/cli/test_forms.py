@@ -14,13 +14,18 @@ import trio
 from fixtures.gopher import EXAMPLE, GopherServer, Item, serve
 from protocols.errors import ProtocolError, Refused
 from protocols.gopher.forms import Answer, parse_form
-from resolver.cli import streams
+from protocols.location import Url
+from resolver.cli import browsing, streams
+from resolver.cli.arguments import Command as CommandLine
 from resolver.cli.asking import answers_to
+from resolver.cli.targets import Target
+from resolver.retrieval.session import Resolver
 from tests.cli.command import resolve
 from tests.cli.terminal import Command, Terminal, drives, on_terminal
 from tests.hang import HANG
 
 FORM = "00/poll%09%09?"
+FILLED = "00/poll%09%09+%091%0D%0A+-1%0D%0Aa%0D%0A.%0D%0A"
 
 
 @dataclass
@@ -130,18 +135,31 @@ async def test_an_interrupt_sends_nothing_and_shows_again_what_is_typed(folder: 
     assert held.submitted == []
 
 
-def test_without_a_terminal() -> None:
-    done = resolve("open", "gopher://127.0.0.1/00/poll%09%09?")
-    assert done.status == 2
-    assert "which resolve cat submits" in done.told
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("path", [FORM, "00/poll", "00/story", "88/session", "1", "77/search", FILLED])
+def test_what_is_no_form_at_a_terminal_is_seen_in_a_browser(
+    path: str, terminal: bool, at: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what is one, where nobody can answer."""
+    seen = []
+
+    async def browse(session: Resolver, url: Url, target: Target, command: CommandLine) -> None:
+        seen.append(url.text)
+
+    monkeypatch.setattr(browsing, "browse", browse)
+    for name in ("input_is_terminal", "output_is_terminal"):
+        monkeypatch.setattr(streams, name, lambda: terminal)
+    typing = Typing(monkeypatch, *([None] * 10))
+    url = f"{at['gopher']}/{path}"
+    done = resolve("open", "--allow-port", at["gopher"].rpartition(":")[2], url)
+    asked = terminal and "poll" in path and path != FILLED
+    assert (done.status, seen, bool(typing.asked)) == ((9, [], True) if asked else (0, [url], False)), done
 
 
 #: A path and options, and how it ends before anything is asked.
 ENDS = {
-    ("00/story",): (8, "has no form"),
-    ("00/none",): (8, "declined"),
-    ("88/session",): (8, "has no form"),
-    ("00/poll%09%09+%091%0D%0A+-1%0D%0Aa%0D%0A.%0D%0A",): (13, "filled in already"),
+    ("00/story%09%09?",): (8, "has no form"),
+    ("00/none%09%09?",): (8, "declined"),
     ("00/poll", "--origin", "chosen", "--allow-address", "127.0.0.1"): (9, "S05: this URL submits"),
     ("00/poll", "--without-port"): (9, "a filled-in form goes to port 70 only"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -375,10 +376,13 @@ def test_what_saves_nothing_names_what_opens(folder: Path) -> None:
     assert "resolve cat --for" in done.told
 
 
-def test_other_urls_are_not_sat_at() -> None:
+def test_a_browser_has_the_others_and_that_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("resolver.window")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     done = resolve("open", "http://h.example/")
     assert (done.status, done.out) == (13, b"")
-    assert "resolve cat" in done.told
+    assert "pip install 'url-resolver[web]'" in done.told
 
 
 async def test_nobody_opens_a_session_that_nobody_chose(folder: Path) -> None:

@@ -21,15 +21,15 @@ from tests.fresh import environment
 from tests.hang import HANG
 
 CHECKOUT = Path(__file__).parents[2]
-RUN = ["-W", "error", "-m", "resolver", "serve", "--config", "none"]
+RUN = ["-W", "error", "-m", "resolver", "serve", "--config", "none", "--port", "0"]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_it_serves_until_a_signal_ends_it(number: int, status: int) -> None:
+def test_it_serves_until_a_signal_ends_it(number: int, status: int, tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, *RUN],
         cwd=CHECKOUT,
-        env=environment(),
+        env={**environment(), "XDG_RUNTIME_DIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as program:

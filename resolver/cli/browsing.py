@@ -1,0 +1,47 @@
+"""What a person sees in a browser: it is led to the window that runs, or to one that is begun."""
+
+from __future__ import annotations
+
+import trio
+
+from protocols.contract import Url
+from protocols.errors import UnsupportedScheme
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.cli.browser import lead
+from resolver.cli.serving import findable, wishes_of
+from resolver.cli.targets import Target
+from resolver.policy import judge
+from resolver.retrieval.session import Resolver
+
+
+async def browse(session: Resolver, url: Url, target: Target, command: Command) -> None:
+    """Show what the URL says, before anything is sent. Where no window runs, until a signal comes. Raises
+    `Refused` for what whoever chose it may not open, and `UnsupportedScheme` without the extra."""
+    if target.origin != "user":  # pages know who looks at them, and no one else
+        error = judge(url, session.policy, origin=target.origin).error(url)
+        if error is not None:
+            raise error
+    from resolver.window.running import found_entry
+
+    there = await trio.to_thread.run_sync(found_entry, url.text)
+    if there is None:
+        return await _begin(url, command)
+    window, address = there
+    if not command.quiet:
+        streams.complain(f"opened in the window of process {window.process}, whose settings hold there")
+    await lead(address)
+
+
+async def _begin(url: Url, command: Command) -> None:
+    try:
+        from resolver.window.serve import serving
+    except ModuleNotFoundError as error:
+        what = "a browser shows it, which needs an extra: pip install 'url-resolver[web]'"
+        raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
+    async with serving(wishes_of(command)) as server:
+        with findable(server, command):
+            if not command.quiet:
+                streams.complain("no window runs: this is one, until it is interrupted")
+            await lead(server.entry(url.text))
+            await trio.sleep_forever()

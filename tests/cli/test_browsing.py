@@ -1,0 +1,122 @@
+"""`resolve open` of what a browser shows: the window that runs, and the one that is begun."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.cli.command import resolve
+from tests.fresh import environment
+from tests.hang import HANG
+
+CHECKOUT = Path(__file__).parents[2]
+URL = "gopher://me:secret@127.0.0.1/1/a%20b"
+ENTRY = re.compile(r"http://127\.0\.0\.1:([0-9]+)/enter\?t=[\w-]{43}")
+
+
+@pytest.fixture(name="own")
+def _own(tmp_path: Path) -> dict[str, str]:
+    """An environment in which no browser is found, and no window of others."""
+    known = {name: text for name, text in environment().items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    return {**known, "XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/no/such", "TERM": "", "BROWSER": ""}
+
+
+@contextmanager
+def program(own: dict[str, str], *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "resolver", *words, "--config", "none"],
+        cwd=CHECKOUT,
+        env=own,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def entry_of(started: subprocess.Popen[bytes]) -> re.Match[str]:
+    assert started.stdout is not None
+    said = started.stdout.readline().decode().strip()
+    found = ENTRY.fullmatch(said)
+    assert found is not None, said
+    return found
+
+
+def ended(started: subprocess.Popen[bytes]) -> tuple[int, str, str]:
+    out, err = started.communicate(timeout=HANG)
+    return started.returncode, out.decode(), err.decode()
+
+
+def leads_to(address: str) -> str:
+    with urlopen(address, timeout=HANG) as page:
+        text: str = page.read().decode()
+    return text
+
+
+def test_what_is_opened_goes_to_the_window_that_runs(own: dict[str, str], tmp_path: Path) -> None:
+    """The browser is told a way in and not the URL, which whoever sees processes would read."""
+    script = tmp_path / "browser"
+    script.write_text(f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/shown'\n")
+    script.chmod(0o755)
+    with program(own, "serve") as window:
+        first = entry_of(window)
+        place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
+        assert (place["port"], place["process"]) == (int(first[1]), window.pid)
+        with program({**own, "BROWSER": f"{script} %s"}, "open", URL) as opened:
+            status, out, err = ended(opened)
+        assert (status, out) == (0, "")
+        assert err == f"resolve: opened in the window of process {window.pid}, whose settings hold there\n"
+        shown = (tmp_path / "shown").read_text().strip()
+        assert (ENTRY.fullmatch(shown) or [""] * 2)[1] == first[1]
+        assert "/look?url=gopher%3A%2F%2Fme%3Asecret%40127.0.0.1%2F1%2Fa%2520b" in leads_to(shown)
+        with program(own, "open", "-q", URL) as told:
+            assert entry_of(told)[1] == first[1]
+            assert ended(told) == (0, "", "")
+        with program(own, "serve") as second:
+            assert entry_of(second)[1] == first[1]
+            assert ended(second)[0] == 0
+        with program(own, "serve", "--page-size", "9") as other:
+            assert entry_of(other)[1] != first[1]
+        assert (tmp_path / "resolve" / "serve.json").exists()
+        os.kill(window.pid, signal.SIGTERM)
+        assert ended(window) == (143, "", "")
+    assert not (tmp_path / "resolve" / "serve.json").exists()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_path: Path) -> None:
+    """Also where one was killed, and its file is there."""
+    if killed:
+        with program(own, "serve") as gone:
+            entry_of(gone)
+            gone.kill()
+            gone.wait(HANG)
+        assert (tmp_path / "resolve" / "serve.json").exists()
+    with program(own, "open", URL) as opened:
+        assert "/look?url=gopher%3A%2F%2Fme" in leads_to(entry_of(opened)[0])
+        place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
+        assert place["process"] == opened.pid
+        os.kill(opened.pid, signal.SIGTERM)
+        status, out, err = ended(opened)
+    assert (status, out) == (143, "")
+    assert err == "resolve: no window runs: this is one, until it is interrupted\n"
+    assert not (tmp_path / "resolve" / "serve.json").exists()
+
+
+def test_what_nobody_chose_is_judged_before() -> None:
+    done = resolve("open", "--origin", "derived", "http://127.0.0.1/")
+    assert (done.status, done.out) == (9, b"")
+    assert "S08" in done.told
