@@ -15,21 +15,36 @@ def proxies_here(proxy: str | None = None) -> dict[str, str]:
 
 
 def own_folder() -> str | None:
-    """Where the person's files for this program stand, if anywhere: a relative directory is none (XDG Base
-    Directory)."""
-    home = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(home):
-        home = os.path.expanduser("~/.config")
+    """Where the person's files for this program stand, if anywhere."""
+    home = configuration_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
+
+
+def configuration_home() -> str:
+    """Where programs keep what a person chose; relative where nobody knows."""
+    return _home("XDG_CONFIG_HOME", "~/.config")
+
+
+def data_home() -> str:
+    """Where a person's desktop finds its programs; relative where nobody knows."""
+    return _home("XDG_DATA_HOME", "~/.local/share")
+
+
+def state_home() -> str:
+    """Where programs keep what they did; relative where nobody knows."""
+    return _home("XDG_STATE_HOME", "~/.local/state")
+
+
+def _home(name: str, otherwise: str) -> str:
+    """A relative directory is none (XDG Base Directory)."""
+    home = os.environ.get(name, "")
+    return home if os.path.isabs(home) else os.path.expanduser(otherwise)
 
 
 def runtime_folder() -> str | None:
     """Where it stands what lives as long as a process of this person; below the state of programs, where the
     system has no place for that."""
-    for name, otherwise in (("XDG_RUNTIME_DIR", ""), ("XDG_STATE_HOME", "~/.local/state")):
-        folder = os.environ.get(name, "")
-        if not os.path.isabs(folder):
-            folder = os.path.expanduser(otherwise)
+    for folder in (os.environ.get("XDG_RUNTIME_DIR", ""), state_home()):
         if os.path.isabs(folder):
             return os.path.join(folder, "resolve")
     return None

@@ -234,6 +234,8 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError("--under chooses records of warc ls")
     if verb == "mcp" and (urls or found.lists):
         raise UsageError("mcp takes no URL: agents have them")
+    if found.register and found.unregister:
+        raise UsageError("--unregister undoes --register: leave one of them out")
     if verb == "serve" and (urls or found.lists):
         raise UsageError("serve takes no URL: browsers have them")
     if (

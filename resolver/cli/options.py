@@ -201,6 +201,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--gateway",), "SCHEME=URL", "resolve SCHEME through URL", f"{SERVED} schemes", many=True),
         Option(("--port",), "N", "serve there; 0 is a free one", "serve", kind=listening_port, default=0),
         Option(("--open",), None, "show it in a browser", "serve"),
+        Option(("--register",), None, "have the desktop open gopher, ftp, news here; no more", "serve"),
+        Option(("--unregister",), None, "undo that", "serve"),
         Option(("--page-size",), "N", "rows of a listing on one page", "serve", kind=page_size, default=500),
         Option(("--config",), "FILE", "the configuration, or none", CONFIGURED, kind=path),
     ),

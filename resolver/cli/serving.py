@@ -44,11 +44,20 @@ def perform(command: Command) -> int:
     except ModuleNotFoundError:
         streams.complain("serve needs an extra: pip install 'url-resolver[web]'")
         return _MISSING
+    registers = command.found.register or command.found.unregister
     try:
-        return trio.run(_serve, command)
+        return trio.run(_registered if registers else _serve, command)
     except ResolveError as error:
         streams.complain(error.message)
         return error.exit_code
+
+
+async def _registered(command: Command) -> int:
+    from resolver.cli import handlers
+
+    change = handlers.unregister if command.found.unregister else handlers.register
+    await change(command.quiet)
+    return 0
 
 
 async def _serve(command: Command) -> int:

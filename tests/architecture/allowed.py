@@ -193,6 +193,11 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.account", "json os.path.basename"),
     ("resolver.window.events", "json trio.current_time trio.move_on_after trio.sleep"),
     ("resolver.cli.browser", "webbrowser"),
+    (
+        "resolver.cli.handlers",
+        "os.path.abspath os.path.basename os.path.dirname os.path.isabs os.path.join subprocess.DEVNULL "
+        "sys.executable trio.run_process",
+    ),
     ("resolver.cli.browsing", "trio.sleep_forever"),
     (
         "resolver.window.serve",

@@ -33,6 +33,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
             f"resolver.window.{module}": "what browsers speak with us"
             for module in ("content", "entrance", "running", "serve")
         },
+        "resolver.cli.handlers": "what browsers have dropped, for the desktop",
         "resolver.policy.hosts": "who keeps a client most often keeps one of http",
         "resolver.adapters.guard.sockets": "the same",
         "resolver.adapters.guard.streams": "the same",
