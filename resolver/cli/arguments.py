@@ -160,7 +160,7 @@ def _read_options(argv: list[str]) -> tuple[list[str], Found]:
 def _command(verb: str, urls: tuple[str, ...], found: Found, configuration: Configuration) -> Command:
     _place_output(found)
     found.quiet = found.quiet or found.silent
-    _check_words(verb, urls, found)
+    _check_words(verb, urls, found, configuration)
     _check_output(verb, urls, found)
     _check_trees(found, configuration)
     if found.only_ipv4 and found.only_ipv6:
@@ -217,7 +217,34 @@ def _records_to_stderr(verb: str, found: Found) -> bool:
 _OF_ARCHIVES = (("ls",), ("check",))
 
 
-def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
+def _check_listening(found: Found, configuration: Configuration) -> None:
+    """Who serves others than this machine's has them reach nothing of it, and says how they are kept safe."""
+    if found.listen is None and (found.insecure or found.listen_cert is not None):
+        raise UsageError("--insecure and --listen-cert say how others are served: they take --listen")
+    if found.insecure and found.listen_cert is not None:
+        raise UsageError("--insecure is without TLS, and --listen-cert is for it: leave one of them out")
+    if not listens_to_others(found):
+        return
+    if found.listen_cert is None and not found.insecure:
+        needed = "--listen-cert FILE serves by TLS, and --insecure says that this is known"
+        raise UsageError(
+            f"whoever is on the way to {found.listen} would read the pages, and change them: {needed}"
+        )
+    if configuration.given.get("policy", "untrusted") != "untrusted":
+        raise UsageError("--listen serves others: it has the policy untrusted")
+    if found.file_root is not None:
+        raise UsageError("--listen serves others: they get no files of this machine")
+    found.policy = "untrusted"
+
+
+def listens_to_others(found: Found) -> bool:
+    """Is it for more than this machine?"""
+    from ipaddress import ip_address  # few command lines serve
+
+    return found.listen is not None and not ip_address(found.listen).is_loopback
+
+
+def _check_words(verb: str, urls: tuple[str, ...], found: Found, configuration: Configuration) -> None:
     if verb == "schemes" and urls:
         raise UsageError("schemes takes no URL: it lists every scheme")
     if verb == "config" and len(urls) > 1:
@@ -232,6 +259,10 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found) -> None:
         raise UsageError("warc takes what to do, ls or check, and the files to do it with")
     if found.under is not None and urls[:1] != ("ls",):
         raise UsageError("--under chooses records of warc ls")
+    if found.insecure and verb != "serve":  # elsewhere people know it for another thing
+        raise UsageError("--insecure says how others are served: certificates are always looked at")
+    if verb == "serve":
+        _check_listening(found, configuration)
     if verb == "mcp" and (urls or found.lists):
         raise UsageError("mcp takes no URL: agents have them")
     if found.register and found.unregister:

@@ -39,7 +39,10 @@ async def _begin(url: Url, command: Command) -> None:
     except ModuleNotFoundError as error:
         what = "a browser shows it, which needs an extra: pip install 'url-resolver[web]'"
         raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
-    async with serving(wishes_of(command)) as server:
+    from resolver.window.listening import LOOPBACK
+
+    own = wishes_of(command)._replace(address=LOOPBACK, public=False, certificate=None)
+    async with serving(own) as server:
         with findable(server, command):
             if not command.quiet:
                 streams.complain("no window runs: this is one, until it is interrupted")

@@ -16,7 +16,7 @@ import trio
 from protocols.errors import LocalError, ResolveError
 from protocols.values import replace
 from resolver.cli import INTERRUPTED, streams
-from resolver.cli.arguments import Command
+from resolver.cli.arguments import Command, listens_to_others
 from resolver.cli.bounds import limits_of, options_of
 from resolver.cli.browser import lead
 from resolver.cli.options import rows
@@ -27,10 +27,13 @@ from resolver.environment import state_folder
 from resolver.settings import Settings
 
 if TYPE_CHECKING:
+    from resolver.window.listening import Certificate
     from resolver.window.own_pages import Known
     from resolver.window.serve import Server, Wishes
 
 _STATUS_OF_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143}
+#: Asks for one more way in.
+_ANOTHER = signal.SIGUSR1
 #: What `STATUSES` has for an extra that is missing.
 _MISSING = 13
 #: What says nothing of how pages are served.
@@ -69,14 +72,14 @@ async def _serve(command: Command) -> int:
         if there is not None:
             return await _lead_on(command, there[0].process, there[1])
     status = 0
-    with trio.open_signal_receiver(*_STATUS_OF_SIGNAL) as signals:
+    with trio.open_signal_receiver(*_STATUS_OF_SIGNAL, _ANOTHER) as signals:
         async with serving(wishes_of(command)) as server:
             with findable(server, command):
                 streams.print_line(server.entry())
                 streams.flush()
                 if command.found.open:
                     await lead(server.entry())
-                status = await _stopped(signals)
+                status = await _stopped(signals, server)
     return status
 
 
@@ -96,6 +99,9 @@ def findable(server: Server, command: Command) -> Iterator[None]:
     """`resolve open` finds it as long as the block runs; the first one, where there are several."""
     from resolver.window.running import told
 
+    if command.found.listen is not None:  # it is for others, with what they may do
+        yield
+        return
     with ExitStack() as stack:
         try:
             stack.enter_context(told(server.house.port, server.house.keys.start))
@@ -105,24 +111,42 @@ def findable(server: Server, command: Command) -> Iterator[None]:
         yield
 
 
-async def _stopped(signals: AsyncIterator[int]) -> int:
+async def _stopped(signals: AsyncIterator[int], server: Server) -> int:
     async for number in signals:
+        if number == _ANOTHER:
+            streams.print_line(server.entry())
+            streams.flush()
+            continue
         return _STATUS_OF_SIGNAL[signal.Signals(number)]
     return 0
 
 
 def wishes_of(command: Command) -> Wishes:
     """What this command line says of a server. Raises `UsageError`."""
+    from resolver.window.listening import LOOPBACK
     from resolver.window.serve import Wishes
 
     return Wishes(
         settings_of(command),
         port=command.found.port,
+        address=command.found.listen or LOOPBACK,
+        public=listens_to_others(command.found),
+        certificate=_certificate(command.found.listen_cert),
         size=command.found.page_size,
         known=_known(command),
         ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
         tell=_pass_over if command.quiet else streams.complain,
     )
+
+
+def _certificate(named: str | None) -> Certificate | None:
+    """One file, or two."""
+    from resolver.window.listening import Certificate
+
+    if named is None:
+        return None
+    chain, _, key = named.partition(",")
+    return Certificate(chain, key or chain)
 
 
 def _known(command: Command) -> Known:

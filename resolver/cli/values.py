@@ -70,6 +70,21 @@ def listening_port(text: str) -> int:
     return _number(text, 0, 65_535)
 
 
+def listening_address(text: str) -> str:
+    """A numeric address to listen at, as browsers write it. One that means all of them has no name that a
+    browser could be held to, and neither has one that is known on one link alone."""
+    from ipaddress import ip_address  # few command lines have one
+
+    try:
+        found = ip_address(text)
+    except ValueError as error:
+        raise BadValue(f"a numeric address is needed, not {text!r}") from error
+    mapped = getattr(found, "ipv4_mapped", None) is not None
+    if found.is_unspecified or found.is_multicast or mapped or "%" in text or text == "255.255.255.255":
+        raise BadValue(f"one address of this machine is needed, not {text!r}")
+    return str(found)
+
+
 def page_size(text: str) -> int:
     """Rows of a listing on one page: at most 10,000."""
     return _number(text, 1, 10_000)

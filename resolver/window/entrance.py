@@ -43,16 +43,19 @@ _UNREGISTER = (
 
 
 class House(NamedTuple):
-    """What the gate guards. `place` is what `Host` must be; `tell` takes a line for the log."""
+    """What the gate guards. `place` is what `Host` must be; `tell` takes a line for the log. `public`: others
+    than this machine are served, whose users nobody here knows."""
 
     place: str
     port: int
     keys: Keys
     tell: Callable[[str], None]
+    scheme: str = "http"
+    public: bool = False
 
     @property
     def origin(self) -> str:
-        return f"http://{self.place}"
+        return f"{self.scheme}://{self.place}"
 
     @property
     def gateway(self) -> str:
@@ -114,7 +117,7 @@ Check: TypeAlias = Callable[[Visit, House], Refusal | None]
 
 def peer(visit: Visit, house: House) -> Refusal | None:
     """Another user of this machine sees addresses in its list of processes."""
-    if visit.client is None or is_of_this_user(visit.client[1], house.port):
+    if house.public or visit.client is None or is_of_this_user(visit.client[1], house.port):
         return None
     return Refusal(403, "from another user of this machine")
 

@@ -19,9 +19,10 @@ _OCTETS = 32
 
 
 class Keys:
-    """Those of one run, at one port; `now` gives seconds."""
+    """Those of one run, at one port; `now` gives seconds. Where pages go to other machines in the clear, no
+    browser takes a cookie that says `Secure`, or has the name of one that does."""
 
-    def __init__(self, port: int, now: Callable[[], float]) -> None:
+    def __init__(self, port: int, now: Callable[[], float], *, in_clear: bool = False) -> None:
         self._now = now
         self._tokens: dict[str, tuple[float, str]] = {}
         self._session = secrets.token_urlsafe(_OCTETS)
@@ -30,7 +31,8 @@ class Keys:
         #: For programs of the same person, who find it in a file that nobody else may read.
         self.start = secrets.token_urlsafe(_OCTETS)
         #: Cookies ignore ports, so the name has it: two servers do not take each other's.
-        self.cookie_name = f"__Host-resolve-{port}"
+        self.cookie_name = f"{'' if in_clear else '__Host-'}resolve-{port}"
+        self._secure = "" if in_clear else "; Secure"
 
     def token(self, url: str = "") -> str:
         """A new one, for one entry, which leads to `url`: an address would show that to who sees it."""
@@ -49,7 +51,7 @@ class Keys:
     @property
     def cookie(self) -> str:
         """What is set for who has entered."""
-        return f"{self.cookie_name}={self._session}; Path=/; Secure; HttpOnly; SameSite=Strict"
+        return f"{self.cookie_name}={self._session}; Path=/{self._secure}; HttpOnly; SameSite=Strict"
 
     def is_ours(self, cookies: Iterable[bytes]) -> bool:
         """Is the session's cookie among those of these headers?"""

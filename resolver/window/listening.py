@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 
-from protocols.errors import LocalError
+from protocols.errors import LocalError, NotConfigured
+from protocols.values import NamedTuple
 
 #: The numeric address and no name: of `localhost` browsers take `::1` first, where another user may listen.
 LOOPBACK = "127.0.0.1"
@@ -17,6 +19,8 @@ LOOPBACK = "127.0.0.1"
 #: Milliseconds after which a reader that takes nothing is given up. A server's sending has no deadline of its
 #: own, and would hold a shutdown.
 _UNREAD = 4_000
+
+_OWN_PORTS = {"http": 80, "https": 443}
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LOCAL, _REMOTE, _STATE, _UID = 1, 2, 3, 7  # columns
@@ -37,6 +41,32 @@ def bound(address: str, port: int) -> socket.socket:
         found.close()
         raise LocalError(f"cannot listen at {address} port {port}: {error.strerror}") from error
     return found
+
+
+class Certificate(NamedTuple):
+    """Files: of the certificate, and of its key, which may be the same one."""
+
+    chain: str
+    key: str
+
+
+def check_certificate(certificate: Certificate) -> None:
+    """Raises `NotConfigured` for what no server could show."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*certificate, password=_no_password)
+    except (OSError, ValueError) as error:
+        words = f"cannot serve with the certificate {certificate.chain} and the key {certificate.key}"
+        raise NotConfigured(f"{words}: {error}") from error
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted, and nobody is there to be asked for its password")
+
+
+def place_of(scheme: str, address: str, port: int) -> str:
+    """What browsers write in `Host` and in an origin: without a port that is the scheme's own."""
+    host = f"[{address}]" if ":" in address else address
+    return host if port == _OWN_PORTS[scheme] else f"{host}:{port}"
 
 
 def port_of(listener: socket.socket) -> int:

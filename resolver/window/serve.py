@@ -29,7 +29,7 @@ from resolver.window.entrance import CHECKS, FORM_LASTS, Application, Check, Ent
 from resolver.window.events import Events
 from resolver.window.gateway import Gateway
 from resolver.window.keys import Keys
-from resolver.window.listening import LOOPBACK, bound, port_of
+from resolver.window.listening import LOOPBACK, Certificate, bound, check_certificate, place_of, port_of
 from resolver.window.logins import LoginForms, Logins
 from resolver.window.own_pages import Known, OwnPages
 from resolver.window.pages.page import PAGE_SIZE
@@ -46,11 +46,15 @@ _GRACE = 3.0
 
 
 class Wishes(NamedTuple):
-    """What whoever starts a server may say: `ledger` is the file in which account is kept of what is saved.
-    The last four are for tests, which take a rule out to see that it is missed."""
+    """What whoever starts a server may say: `ledger` is the file in which account is kept of what is saved,
+    `public` is for others than this machine. The last four are for tests, which take a rule out to see that
+    it is missed."""
 
     settings: Settings
     port: int = 0
+    address: str = LOOPBACK
+    public: bool = False
+    certificate: Certificate | None = None
     size: int = PAGE_SIZE
     known: Known = Known()
     tell: Callable[[str], None] = lambda line: None
@@ -76,12 +80,16 @@ class Server(NamedTuple):
 @asynccontextmanager
 async def serving(wishes: Wishes) -> AsyncIterator[Server]:
     """A server as long as the block runs. Raises `LocalError` where nobody may listen."""
-    listeners = bound(LOOPBACK, wishes.port), bound(LOOPBACK, 0)
+    if wishes.certificate is not None:
+        check_certificate(wishes.certificate)
+    listeners = bound(wishes.address, wishes.port), bound(wishes.address, 0)
     ports = [port_of(each) for each in listeners]
-    place, elsewhere = (f"{LOOPBACK}:{port}" for port in ports)
-    house = House(place, ports[0], Keys(ports[0], trio.current_time), wishes.tell)
+    scheme = "http" if wishes.certificate is None else "https"
+    place, elsewhere = (place_of(scheme, wishes.address, port) for port in ports)
+    keys = Keys(ports[0], trio.current_time, in_clear=wishes.public and wishes.certificate is None)
+    house = House(place, ports[0], keys, wishes.tell, scheme, wishes.public)
     session = Session()
-    server = Server(house, f"http://{elsewhere}", session)
+    server = Server(house, f"{scheme}://{elsewhere}", session)
     settings = wishes.settings.copy()
     settings["on_event"] = _hear
     logins = Logins(settings.get("credentials"))
@@ -118,7 +126,7 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
             applications: tuple[Application, ...] = entrance, Content(session, elsewhere)
             for listener, application, each in zip(listeners, applications, said, strict=True):
                 fields = {name: text for name, text in each.items() if name not in wishes.without}
-                config = _Config(fields, wishes.tell)
+                config = _Config(fields, wishes.tell, wishes.certificate)
                 config.bind = [f"fd://{listener.detach()}"]
                 await nursery.start(partial(_run, application, config, stop))
             try:
@@ -151,8 +159,13 @@ async def _run(
 class _Config(Config):
     """What the server is told. Each answer has the same headers, also those that it gives by itself."""
 
-    def __init__(self, said: Mapping[str, str], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, said: Mapping[str, str], tell: Callable[[str], None], certificate: Certificate | None
+    ) -> None:
         super().__init__()
+        if certificate is not None:
+            self.certfile, self.keyfile = certificate
+            self.alpn_protocols = ["http/1.1"]
         self._said = said
         self.accesslog = None
         self.errorlog = None

@@ -31,7 +31,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
     schemes.only_the_tables_name_schemes: {
         **{
             f"resolver.window.{module}": "what browsers speak with us"
-            for module in ("content", "entrance", "running", "serve")
+            for module in ("content", "entrance", "listening", "running", "serve")
         },
         "resolver.cli.handlers": "what browsers have dropped, for the desktop",
         "resolver.policy.hosts": "who keeps a client most often keeps one of http",

@@ -16,6 +16,7 @@ import pytest
 from resolver.cli.arguments import read
 from resolver.cli.serving import settings_of, wishes_of
 from resolver.cli.values import UsageError
+from resolver.policy import check
 from tests.cli.command import resolve
 from tests.fresh import environment
 from tests.hang import HANG
@@ -88,3 +89,69 @@ def test_what_is_saved_is_kept_account_of_below_the_state_of_programs(
     command = read(["serve", "--config", "none"])
     assert command is not None
     assert wishes_of(command).ledger == f"{state}/resolve/transfers.db"
+
+
+LISTEN = ["serve", "--config", "none", "--listen"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*LISTEN, "192.0.2.1"], "--listen-cert FILE serves by TLS, and --insecure"),
+        ([*LISTEN, "2001:db8::1"], "--listen-cert FILE serves by TLS, and --insecure"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--listen-cert", "x"], "leave one of them out"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "default"], "it has the policy untrusted"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "cautious"], "it has the policy untrusted"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--file-root", "/tmp"], "no files"),
+        (["serve", "--insecure"], "they take --listen"),
+        (["serve", "--listen-cert", "x"], "they take --listen"),
+        *(
+            ([*LISTEN, address, "--insecure"], "needed")
+            for address in ("0.0.0.0", "::", "", "localhost", "h.example", "ff02::1", "fe80::1%eth0", "127.1")
+        ),
+        ([*LISTEN, "::ffff:127.0.0.1"], "one address of this machine"),
+    ],
+)
+def test_what_is_refused_to_serve_others(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(words)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1"])
+def test_this_machine_is_no_other(address: str) -> None:
+    command = read([*LISTEN, address])
+    assert command is not None
+    wishes = wishes_of(command)
+    assert (wishes.address, wishes.public, command.found.policy) == (address, False, "default")
+
+
+def test_who_serves_others_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
+    """Whatever the configuration says."""
+    (tmp_path / "config.toml").write_text('policy = "default"\n')
+    words = ["serve", "--config", str(tmp_path / "config.toml"), "--listen", "192.0.2.1", "--insecure"]
+    command = read(words)
+    assert command is not None
+    wishes = wishes_of(command)
+    assert (wishes.address, wishes.public) == ("192.0.2.1", True)
+    for url in ("file:///etc/passwd", "http://127.0.0.1/", "http://192.168.0.1/"):
+        assert check(url, policy=wishes.settings["policy"], origin="user").action == "refuse"
+
+
+def test_another_way_in_is_told_on_request(tmp_path: Path) -> None:
+    """One that serves others is found by no file of this machine's."""
+    with subprocess.Popen(
+        [sys.executable, *RUN, "--listen", "127.0.0.1"],
+        cwd=CHECKOUT,
+        env={**environment(), "XDG_RUNTIME_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+    ) as program:
+        assert program.stdout is not None
+        first = program.stdout.readline()
+        os.kill(program.pid, signal.SIGUSR1)
+        second = program.stdout.readline()
+        assert first.partition(b"?")[0] == second.partition(b"?")[0]
+        assert first != second
+        assert list(tmp_path.iterdir()) == []
+        program.terminate()
+        assert program.wait(HANG) == 143
