@@ -58,7 +58,5 @@ def colours_here() -> dict[str, str]:
 def state_folder() -> str | None:
     """Where it stands what this program remembers from one run to another and no person writes, if anywhere:
     as `own_folder`."""
-    home = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(home):
-        home = os.path.expanduser("~/.local/state")
+    home = state_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
