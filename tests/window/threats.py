@@ -207,6 +207,7 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     ),
     "cookie": (f"{RECORDED}:test_without_the_cookie_another_name_is_let_in",),
     "csrf": (f"{RECORDED}:test_without_the_proof_a_form_of_another_port_is_let_in",),
+    "program": ("resolver.window.test_running:test_without_that_rule_every_page_makes_its_way_in",),
     "origin": (f"{ENTRANCE}:test_what_acts_proves_that_a_form_of_ours_sent_it",),
     "peer": (f"{ENTRANCE}:test_another_user_of_the_machine_is_not_let_in",),
     "version": (f"{ENTRANCE}:test_nothing_is_answered_in_http2",),
