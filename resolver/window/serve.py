@@ -101,7 +101,7 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
         Account(wishes.ledger) as account,
         trio.open_nursery() as hands,
     ):
-        reading = Reading(resolver, settings)
+        reading = Reading(resolver, own_settings)
         answers = Answers(house.keys)
         transfers = Transfers(resolver, hands, account)
         known = wishes.known._replace(
