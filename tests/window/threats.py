@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 ENTRANCE, RECORDED, ORIGINS = (f"resolver.window.test_{name}" for name in ("entrance", "recorded", "origins"))
-HEADERS, SLOW, TYPES = (f"resolver.window.test_{name}" for name in ("headers", "slow", "types"))
+HEADERS, SLOW, TYPES, RUNNING = (
+    f"resolver.window.test_{name}" for name in ("headers", "slow", "types", "running")
+)
 ESCAPING, LOOK = "resolver.window.pages.test_escaping", "resolver.window.pages.test_look"
 ATTACKS, DOCUMENTS, WORDS = (f"window.test_{name}" for name in ("attacks", "documents", "words"))
 
@@ -150,6 +152,7 @@ THREATS: Mapping[int, Threat] = {
         (
             f"{ENTRANCE}:test_another_user_of_the_machine_is_not_let_in",
             f"{ENTRANCE}:test_a_connection_is_known_by_the_user_at_its_other_end",
+            f"{RUNNING}:test_it_is_told_for_its_owner_alone_as_long_as_it_runs",
         ),
     ),
     21: Threat(
