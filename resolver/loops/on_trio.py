@@ -81,7 +81,7 @@ async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descripto
             else:
                 return True
     finally:
-        watch.waiting.remove(waiting)
+        watch.waiting.discard(waiting)
     return False
 
 

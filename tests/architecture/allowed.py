@@ -89,6 +89,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "asyncio.Task asyncio.get_running_loop asyncio.sleep asyncio.wait socket.getaddrinfo "
         "threading.Thread",
     ),
+    ("resolver.loops.on_trio resolver.loops.on_asyncio", "math.inf"),
     ("resolver.retrieval.retry", "random.uniform"),
     (
         "resolver.blocking",
