@@ -15,9 +15,8 @@ from tests.hang import HANG
 CHECKOUT = Path(__file__).parents[1]
 
 #: At most so many calls of functions of ours, and files that they stand in, for one small thing of each kind.
-#: What is counted is the same on a busy machine but for a wait or two. Two of the files are of
-#: `resolver/loops`, which tells under which loop we are, and waits.
-MOST = {"gopher": (258, 39), "http": (305, 44), "ftp": (610, 46), "nntp": (422, 42)}
+#: Two of the files are of `resolver/loops`, which tells under which loop we are, and waits.
+MOST = {"gopher": (258, 39), "http": (276, 43), "ftp": (600, 46), "nntp": (416, 42)}
 
 
 def test_a_warm_fetch_makes_no_more_calls_in_no_more_files_and_no_circles() -> None:

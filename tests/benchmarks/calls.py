@@ -1,12 +1,12 @@
 """How far a warm fetch goes through the house: calls of functions of ours, and the files that they stand in.
 
 Counted and not timed, so that it says the same on every machine: one session fetches a small thing of each
-kind again and again from the mock servers, in a process of their own. Told is the warm fetch that needed
-least of them: where a server is late, more is waited for, and each wait is some calls of its own. A generator
-or a coroutine that is taken up again counts as called again. A table, then one line of JSON; with the name of
-a kind (`python -m tests.benchmarks.calls gopher`) where its calls go. Told is also how many objects the
-fetches left in circles, which only the garbage collector finds: it takes time, and what it has not found
-yet is in the way of what is new.
+kind again and again from the mock servers, in a process of their own. Before a socket is read, what it will
+give has come: where a server is late, more is waited for, and each wait is some calls of its own. Told is
+the warm fetch that needed least. A generator or a coroutine that is taken up again counts as called again.
+A table, then one line of JSON; with the name of a kind (`python -m tests.benchmarks.calls gopher`) where its
+calls go. Told is also how many objects the fetches left in circles, which only the garbage collector finds:
+it takes time, and what it has not found yet is in the way of what is new.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from types import CodeType, FrameType
+from select import select
+from socket import socket
+from types import BuiltinMethodType, CodeType, FrameType
 from typing import NamedTuple
 
 import trio
@@ -32,8 +34,9 @@ from fixtures.gopher import Item
 CHECKOUT = Path(__file__).parents[2]
 OURS = tuple(f"{CHECKOUT / package}/" for package in ("protocols", "resolver"))
 WARM = 20  # before anything is counted: constructors are written once a class has had a few values
-COUNTED = 50
+COUNTED = 10
 ONE_LINE = b"One line.\r\n"
+LATE = 0.1  #: seconds in which a mock server says what it is asked for, if it is to say anything
 
 #: What is fetched of the server of its scheme.
 KINDS = {"gopher": "/0line", "http": "/about.txt", "ftp": "/pub/a.txt", "nntp": "/comp.misc/1234"}
@@ -73,6 +76,13 @@ def place_of(code: CodeType) -> str:
     return f"{Path(code.co_filename).relative_to(CHECKOUT)}:{code.co_firstlineno}"
 
 
+def read_by(function: object) -> socket | None:
+    """The socket, if the function is one that reads it."""
+    if isinstance(function, BuiltinMethodType) and function.__name__.startswith("recv"):
+        return function.__self__ if isinstance(function.__self__, socket) else None
+    return None
+
+
 async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, int, list[Counter[CodeType]]]:
     """The octets of `url`, how many objects the fetches left in circles, and for each of them each
     function of ours, and how often it was called."""
@@ -81,6 +91,8 @@ async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, int, list[Co
     def note(frame: FrameType, event: str, argument: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(OURS):
             each[-1][frame.f_code] += 1
+        elif event == "c_call" and (read := read_by(argument)) is not None:
+            select([read], [], [], LATE)
 
     async with resolver.Resolver(policy=policy) as session:
         for _ in range(WARM):

@@ -17,7 +17,7 @@ from tests.window.served import Opened, Site
 from tests.window.steps import enter, look, open_
 
 #: What the browser says by itself: of an answer that is an error, and in its viewer for PDF.
-OTHERS = re.compile("status of|Failed to execute 'postMessage'")
+OTHERS = re.compile("status of|Failed to execute 'postMessage'|^Assertion failed$")
 
 
 def check(page: Page) -> None:

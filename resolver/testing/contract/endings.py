@@ -102,9 +102,11 @@ async def check_a_listener_that_fails(name: str, setting: Setting, folder: Path)
         await LEFT[name](session, url, folder / "whole")
     before = await settled()
     for number in spread(listener.events, MOST):
-        told = partial(setting.resolver, policy=policy, on_event=Listener(number))
+        listener = Listener(number)
+        told = partial(setting.resolver, policy=policy, on_event=listener)
         path = folder / f"{number}"  # a thread that hears it late may have saved the file by then
-        assert await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
+        raised = await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
+        assert raised or listener.events < number  # fewer there are where two replies came as one
         await check_nothing_left(before)
 
 

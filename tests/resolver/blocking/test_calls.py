@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import math
 import pickle
+import socket
 import threading
 import typing
 from collections.abc import Callable
@@ -28,6 +30,7 @@ from resolver.events import Connected, Event, Finished, OnEvent, Started
 from resolver.gate import Family, Given
 from resolver.gate.credentials import Keeper
 from resolver.hosts import Host
+from resolver.loops import running
 from resolver.portal import portal
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
@@ -194,6 +197,10 @@ def test_what_a_listener_raises_passes_at_each_event(gopher: GopherServer) -> No
 
 
 async def tasks() -> int:
+    """With the one that wakes who waits too long, which begins with the first who waits until a time."""
+    left, right = socket.socketpair()
+    with left, right:
+        await running().writable_by(left, math.inf)
     return trio.lowlevel.current_statistics().tasks_living
 
 
