@@ -161,7 +161,7 @@ def _command(verb: str, urls: tuple[str, ...], found: Found, configuration: Conf
     _place_output(found)
     found.quiet = found.quiet or found.silent
     _check_words(verb, urls, found, configuration)
-    _check_output(verb, urls, found)
+    _check_output(verb, urls, found, configuration)
     _check_trees(found, configuration)
     if found.only_ipv4 and found.only_ipv6:
         raise UsageError("-4 and -6 exclude one another")
@@ -277,9 +277,11 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found, configuration: 
         raise UsageError("a URL is needed (resolve --help shows what there is)")
 
 
-def _check_output(verb: str, urls: tuple[str, ...], found: Found) -> None:
+def _check_output(verb: str, urls: tuple[str, ...], found: Found, configuration: Configuration) -> None:
     """What no file is made of is not to be looked for in one: `explain` is, for it says what `get` does."""
     to_file = found.output is not None and found.output != "-"
+    if configuration.given.get("warc_dedup") and found.warc is None:
+        raise UsageError("--warc-dedup says what an archive need not have: it takes --warc")
     if verb not in ("get", "explain") and (to_file or found.directory is not None):
         raise UsageError(f"-O FILE and -d DIR are for get; what {verb} gives is on standard output")
     if found.html and found.json:

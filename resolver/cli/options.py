@@ -127,6 +127,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--failed",), "FILE", "list there what is left, for another run to take", LEFT, kind=path),
         Option(("--warc",), "FILE", "keep all that comes there, and what was said (WARC)", FETCH, kind=path),
         Option(("--warc-size",), "BYTES", "from there on another file of the archive", FETCH, kind=size),
+        Option(("--warc-dedup",), "CDX", "refer to what its archives have", FETCH, None, True, path),
         Option(("--meta",), None, "write how it came to NAME.meta.json beside it", GET),
         Option(("--exists",), "HOW", "a file that is there", GET, choices=EXISTS),
         Option(("--sync",), "HOW", "when files get to the disk", GET, choices=SYNC),

@@ -30,8 +30,16 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
     size = SIZE if found.warc_size is None else found.warc_size
     words = _words(command)
     with Recorder(
-        path, size=size, sync=found.sync == "always", policy=found.policy, command=words
+        path,
+        size=size,
+        sync=found.sync == "always",
+        policy=found.policy,
+        command=words,
+        dedup=found.warc_dedup,
     ) as recorder:
+        if recorder.unread and not command.quiet:
+            lines = "1 line" if recorder.unread == 1 else f"{recorder.unread} lines"
+            streams.complain(f"--warc-dedup: of {lines} nothing could be told")
         if recorder.cut and not command.quiet:
             streams.complain(f"{path}: {recorder.cut} octets of a run that was cut off were taken away")
         yield recorder

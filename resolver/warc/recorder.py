@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from threading import Lock
 from types import TracebackType
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from protocols.errors import NotConfigured
@@ -19,6 +20,9 @@ from resolver.warc.index import Row
 from resolver.warc.revisits import Original, Revisits
 from resolver.warc.volume import Volume
 from resolver.warc.writing import Block, Fields
+
+if TYPE_CHECKING:
+    from resolver.warc.earlier import Earlier
 
 #: Octets from which on a capture begins another file (WARC 1.1, Annex C).
 SIZE = 1_000_000_000
@@ -36,9 +40,11 @@ class Recorder:
     so on; beside each there is an index, `NAME.cdxj`. It is made before the first URL is fetched and
     closed after the last, or is a context that does so. `policy` and `command` say in the file how it came to
     be; what is secret does not belong in them. With `sync` each capture is on the disk before it counts.
+    `dedup` are indexes (CDXJ, CDX) of earlier archives, which are beside them: what has the payload of a
+    record there refers to it, and is not kept again.
 
     Raises `NotConfigured` for another name, `LocalError` where the file is another's, is damaged, is being
-    written, or cannot be.
+    written, or cannot be, and where an index cannot be read.
     """
 
     def __init__(
@@ -49,6 +55,7 @@ class Recorder:
         sync: bool = False,
         policy: str = "",
         command: str = "",
+        dedup: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         self.path = os.fspath(path)
         found = _NAME.fullmatch(self.path)
@@ -60,13 +67,23 @@ class Recorder:
         self._policy, self._command = policy, command
         self._lock = Lock()
         self._revisits = Revisits()
+        self._earlier = _earlier([os.fspath(each) for each in dedup])
+        try:
+            self._open()
+        except BaseException:
+            if self._earlier is not None:
+                self._earlier.close()
+            raise
+
+    def _open(self) -> None:
+        """The last file of those that an earlier run came to, or the one behind it."""
         self._number = 0
-        while os.path.exists(self._name(self._number + 1)):  # an earlier run came as far as that
+        while os.path.exists(self._name(self._number + 1)):
             self._number += 1
         self._volume = Volume(self._name(self._number))
         self.cut = self._volume.cut
         try:
-            if self._volume.size >= size:
+            if self._volume.size >= self._size:
                 self._volume.close()
                 self._number += 1
                 self._volume = Volume(self._name(self._number))
@@ -74,6 +91,11 @@ class Recorder:
         except BaseException:
             self._volume.close()
             raise
+
+    @property
+    def unread(self) -> int:
+        """Lines of the indexes for `dedup` that told nothing of use."""
+        return 0 if self._earlier is None else self._earlier.unread
 
     def __enter__(self) -> Recorder:
         return self
@@ -87,6 +109,8 @@ class Recorder:
         """Nothing more is kept; the index is written."""
         with self._lock:
             self._volume.close()
+            if self._earlier is not None:
+                self._earlier.close()
 
     def begin(self, subject: Subject, hide: Callable[[bytes], bytes]) -> Capture:
         """What is kept of one hop, from now on."""
@@ -122,6 +146,10 @@ class Recorder:
         fields = self._fields(group)
         id, target = fields[0][1], group.subject.target
         original = self._revisits.find(kept)
+        if original is None and self._earlier is not None:
+            original = self._earlier.find(kept)
+            if original is not None:
+                self._revisits.note(kept, original)
         if original is None:
             if kept.payload_digest is not None:
                 fields.append(("WARC-Payload-Digest", kept.payload_digest))
@@ -178,6 +206,14 @@ class Recorder:
         ]
         self._volume.write("warcinfo", fields, _FIELDS, Block.of(fields_block(lines)))
         return id
+
+
+def _earlier(indexes: list[str]) -> Earlier | None:
+    if not indexes:
+        return None
+    from resolver.warc.earlier import Earlier  # few runs have indexes, and it needs a database
+
+    return Earlier(indexes)
 
 
 def _date(moment: datetime) -> str:

@@ -78,6 +78,16 @@ def read_records(
             begun = resumes
 
 
+def read_one(source: Source, offset: int, reader_of: Callable[[Head], R]) -> Record[R]:
+    """The record that begins at `offset`, as somebody said. Raises `Damaged` where none does, or it is not
+    whole; so may the reader, to have no more of it."""
+    stretch = open_stretch(source, offset)
+    record = None if stretch is None else _read_record(stretch, offset, reader_of)
+    if record is None:
+        raise Damaged("the file ends before that")
+    return record
+
+
 def _read_record(stretch: Stretch, begun: int, reader_of: Callable[[Head], R]) -> Record[R] | None:
     """The next one, known to be whole; None at the end."""
     head = read_head(stretch)

@@ -45,20 +45,22 @@ class Revisits:
 
     def find(self, kept: Object) -> Original | None:
         """What is the same, where that is worth while; nothing of what is not whole."""
-        return self._known.get(_key(kept)) if _counts(kept) else None
+        return self._known.get(key_of(kept)) if counts(kept) else None
 
     def note(self, kept: Object, original: Original) -> None:
         """It is there now."""
-        if not _counts(kept):
+        if not counts(kept):
             return
         if len(self._known) >= self._most:
             del self._known[next(iter(self._known))]
-        self._known[_key(kept)] = original
+        self._known[key_of(kept)] = original
 
 
-def _counts(kept: Object) -> bool:
+def counts(kept: Object) -> bool:
+    """Is it worth while to refer to another record that has it, or to this one?"""
     return kept.truncated is None and kept.size >= LEAST and kept.status in (None, _OK)
 
 
-def _key(kept: Object) -> tuple[str, int, str]:
+def key_of(kept: Object) -> tuple[str, int, str]:
+    """What is alike in those that are the same."""
     return kept.sha256, kept.size, "" if kept.type == "response" else kept.content_type

@@ -148,6 +148,11 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "os.path.basename os.path.dirname os.path.exists threading.Lock uuid.uuid4",
     ),
     ("resolver.warc.volume", "os.path.basename"),
+    ("resolver.warc.cdx", "json"),
+    (
+        "resolver.warc.earlier",
+        "hashlib.sha256 os.pardir os.path.basename os.path.dirname sqlite3",
+    ),
     ("resolver.warc.index", "hashlib.sha1 json"),
     ("resolver.warc.writing", "base64.b32encode hashlib.sha1 warcio"),
     ("resolver.disk.spool", "tempfile.SpooledTemporaryFile"),

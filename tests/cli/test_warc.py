@@ -43,9 +43,9 @@ def records(path: Path) -> list[Found]:
     return found
 
 
-def check(path: Path) -> None:
-    """By two programs: ours, which knows more, and the one that everybody has."""
-    ours = resolve("warc", "check", str(path))
+def check(path: Path, *others: Path) -> None:
+    """By two programs: ours, which knows more, and the one that everybody has. It may refer to `others`."""
+    ours = resolve("warc", "check", str(path), *map(str, others))
     assert (ours.status, ours.out) == (0, b""), ours.out
     theirs = [sys.executable, "-m", "warcio.cli", "check", "-v", str(path)]
     done = subprocess.run(theirs, capture_output=True, text=True, timeout=HANG, check=False)
