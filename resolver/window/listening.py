@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import struct
 
 from protocols.errors import LocalError, NotConfigured
 from protocols.values import NamedTuple
@@ -26,6 +27,16 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LOCAL, _REMOTE, _STATE, _UID = 1, 2, 3, 7  # columns
 _LISTENS = b"0A"  # a state
 _MOST_TABLE = 16_777_216
+
+#: What Linux is asked for one connection, and what it answers (sock_diag(7)): the head of a message, the
+#: question, the ports in the order of the network, the rest of the places, any interface and any cookie.
+_SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
+_HEAD = struct.Struct("=IHHII")
+_QUESTION = struct.Struct("=BBBxI")
+_PORTS = struct.Struct(">HH")
+_USER = struct.Struct("=I")
+_ANY = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)
+_ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # where they begin in an answer, and how long that is
 
 
 def bound(address: str, port: int) -> socket.socket:
@@ -77,6 +88,8 @@ def port_of(listener: socket.socket) -> int:
 def is_of_this_user(peer_port: int, own_port: int) -> bool:
     """Is the other end of a connection on this machine a process of our user? Where the system has no table
     that says so, everybody is."""
+    if (known := _user_of(peer_port, own_port)) is not None:
+        return known == os.geteuid()
     uids = {uid for table in _TABLES for uid in _uids(table, peer_port, own_port)}
     return uids == {os.geteuid()} or not any(map(os.path.exists, _TABLES))
 
@@ -86,6 +99,27 @@ def is_listened_to_by_this_user(port: int) -> bool:
     system has no table that says so, it is."""
     uids = {int(row[_UID]) for table in _TABLES for row in _rows(table, port) if row[_STATE] == _LISTENS}
     return uids == {os.geteuid()} or not any(map(os.path.exists, _TABLES))
+
+
+def _user_of(peer_port: int, own_port: int) -> int | None:
+    """Who is at the other end of that connection, by a question for it alone: to read the table of all takes
+    longer than a page, where thousands have just ended. None where that is not known so, as of a peer that
+    came from another address of this machine: the table tells."""
+    address = socket.inet_aton(LOOPBACK).ljust(16, b"\0")
+    places = _PORTS.pack(peer_port, own_port) + address + address
+    question = _QUESTION.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0xFFFF_FFFF) + places + _ANY
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as system:
+            system.send(_HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
+            answer = system.recv(4_096, socket.MSG_DONTWAIT)
+    except (AttributeError, OSError):  # there is no such thing
+        return None
+    if len(answer) < _ANSWER or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
+        return None
+    if _PORTS.unpack_from(answer, _ANSWERED_PORTS) != (peer_port, own_port):
+        return None
+    (user,) = _USER.unpack_from(answer, _ANSWERED_USER)
+    return int(user)
 
 
 def _uids(table: str, peer_port: int, own_port: int) -> list[int]:

@@ -177,7 +177,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.window.dialogue.recordings", "contextvars.ContextVar"),
     ("resolver.window.dialogue.words", "unicodedata"),
     # a room that listens: what URLs lead to is opened by the gate alone
-    ("resolver.window.listening", "os.geteuid os.path.exists socket ssl builtins.open"),
+    ("resolver.window.listening", "os.geteuid os.path.exists socket ssl struct builtins.open"),
     ("resolver.window.running", "http.client json os.getpid"),
     ("resolver.window.keys", "hashlib.sha256 hmac secrets"),
     ("resolver.window.session", "secrets"),

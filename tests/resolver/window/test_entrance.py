@@ -11,7 +11,7 @@ import trio
 from h2.connection import H2Connection
 from h2.events import ResponseReceived
 
-from resolver.window import serve
+from resolver.window import listening, serve
 from resolver.window.entrance import CHECKS, MOST_FORM, cookie, host, method, origin, peer, site, version
 from resolver.window.listening import LOOPBACK, is_of_this_user
 from tests.hang import HANG
@@ -287,11 +287,18 @@ async def test_a_service_worker_of_another_program_is_taken_out() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the system has no table of connections")
-def test_a_connection_is_known_by_the_user_at_its_other_end() -> None:
+@pytest.mark.parametrize("table", [False, True])
+def test_a_connection_is_known_by_the_user_at_its_other_end(
+    table: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the table of all where the system cannot be asked for the one."""
+    if table:
+        monkeypatch.setattr(listening, "_SOCK_DIAG", 31)  # nothing that there is
     with socket.create_server((LOOPBACK, 0)) as server, socket.create_connection(server.getsockname()) as own:
         accepted, place = server.accept()
         with accepted:
             assert is_of_this_user(place[1], server.getsockname()[1])
+            assert (listening._user_of(place[1], server.getsockname()[1]) is None) == table
             assert not is_of_this_user(place[1], own.getsockname()[1])  # there is none such
 
 
