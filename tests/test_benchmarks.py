@@ -291,6 +291,18 @@ def test_one_more_fetch_is_counted_in_rooms() -> None:
     assert "resolver/gate" not in rooms
 
 
+def test_one_more_file_of_a_list_is_counted_in_rooms(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    with per_fetch.FETCHES[1].open(tmp_path, 1) as url:
+        words = [sys.executable, "-m", "tests.benchmarks.per_fetch", "get", url, "0", "1", "8", str(target)]
+        done = subprocess.run(words, cwd=CHECKOUT, env=environment(), capture_output=True, check=True)
+    rooms = json.loads(done.stdout)
+    assert rooms["resolver/batch"] > 10
+    assert rooms["resolver/disk"] > 10
+    assert len(list(target.iterdir())) == per_fetch.FEW
+
+
 def test_versions_are_of_all_that_takes_part() -> None:
     found = programs.versions()
     assert found["Python"].startswith("3.")

@@ -289,6 +289,20 @@ def with_nntplib(work: Work) -> Told:
         return watch.tell(octets)
 
 
+def with_get(work: Work) -> Told:
+    """The command with a list, into the folder `more`, in this process."""
+    from resolver import cli
+
+    listed = Path(f"{work.more}.list")
+    listed.write_text("".join(f"{url}\n" for url in work.urls()))
+    words = ["get", "-q", "--progress", "none", "-j", str(work.at_once), "--per-host", str(work.at_once)]
+    words += ["--allow-port", str(work.port), "-d", work.more, "-i", str(listed)]
+    watch = Watch()
+    status = cli.main(words)
+    assert status == 0
+    return watch.tell(work.many)
+
+
 #: What runs under which loop.
 UNDER_TRIO: dict[str, Client] = {
     "ours": ours,
@@ -300,7 +314,11 @@ UNDER_TRIO: dict[str, Client] = {
     "gopher": bare_gopher,
 }
 UNDER_ASYNCIO: dict[str, Client] = {"aiohttp": with_aiohttp}
-IN_THREADS: dict[str, Callable[[Work], Told]] = {"requests": with_requests, "nntplib": with_nntplib}
+ALONE: dict[str, Callable[[Work], Told]] = {
+    "requests": with_requests,
+    "nntplib": with_nntplib,
+    "get": with_get,
+}
 
 
 def told_by(kind: str, work: Work) -> Told:
@@ -310,7 +328,7 @@ def told_by(kind: str, work: Work) -> Told:
         return trio.run(under_trio, UNDER_TRIO[kind], work)
     if kind in UNDER_ASYNCIO:
         return asyncio.run(under_asyncio(UNDER_ASYNCIO[kind], work))
-    return IN_THREADS[kind](work)
+    return ALONE[kind](work)
 
 
 def work_of(words: list[str]) -> Work:

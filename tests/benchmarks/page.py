@@ -101,6 +101,7 @@ _KINDS = {
     "ours": "**resolver**",
     "saving-group": "**Resolver.save**",
     "saving-never": '**Resolver.save**, `sync="never"`',
+    "get": "**resolve get** of a list",
     "transport": "httpx with `HttpxTransport`",
     "h11": "h11 on trio, bare",
     "gopher": "trio, bare",

@@ -126,7 +126,7 @@ def _gopher(folder: Path, count: int) -> Iterator[str]:
 FETCHES = (
     Fetch("http", ("ours", "transport", "aiohttp", "h11", "httpx"), small.small_files),
     Fetch("gopher", ("ours", "gopher"), _gopher),
-    Fetch("saved http", ("saving-group", "saving-never"), small.small_files),
+    Fetch("saved http", ("saving-group", "saving-never", "get"), small.small_files),
     Fetch("ftp", ("ours",), ftp.small_files, at_once=1),
     Fetch("nntp", ("ours",), news.articles, at_once=128, first=news.FIRST),
 )
