@@ -261,7 +261,7 @@ class Gate(Protocol):
     ) -> tuple[Came[A] | None, Came[B] | None]:
         """Await both at once, beginning with the first; when one is done, cancel the other. Both came when
         both were done in the same turn, so nothing that was heard is lost. An error of either is raised
-        bare, unless a value came with it."""
+        bare, unless it is a `ResolveError` and a value came with it."""
         ...
 
     async def stand_by(self) -> NoReturn:

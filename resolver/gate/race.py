@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from protocols.contract import Came
+from protocols.errors import ResolveError
 from resolver.loops import Scope, is_cancel, running
 
 A = TypeVar("A")
@@ -38,7 +39,8 @@ async def first_of(
     first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
 ) -> tuple[Came[A] | None, Came[B] | None]:
     """Await both; as soon as one is done, cancel the other. See `Gate.first_of`. The first is awaited by
-    this task itself: one task less to start and to wait for, which a small transfer notices."""
+    this task itself: one task less to start and to wait for, which a small transfer notices.
+    What the peer did wrong shows again with the next read; what a listener raised does not, so it passes."""
     left: list[Came[A]] = []
     right: list[Came[B]] = []
     problem: BaseException | None = None
@@ -48,7 +50,7 @@ async def first_of(
             await _run(first, left, nursery.cancel_scope)
     except BaseExceptionGroup as group:
         problem = bare(group)
-    if problem is not None and not (isinstance(problem, Exception) and (left or right)):
+    if problem is not None and not (isinstance(problem, ResolveError) and (left or right)):
         raise problem  # outside the except block: the group is no part of its story
     return (left[0] if left else None, right[0] if right else None)
 

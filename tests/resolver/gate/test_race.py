@@ -93,6 +93,15 @@ async def test_an_interrupt_comes_bare_even_beside_a_value() -> None:
         await first_of(interrupted, at_once)
 
 
+async def test_what_a_listener_raises_comes_bare_even_beside_a_value() -> None:
+    async def mistaken() -> None:
+        raise LookupError("of the listener")
+
+    for calls in ((mistaken, at_once), (at_once, mistaken)):
+        with pytest.raises(LookupError):
+            await first_of(*calls)
+
+
 def test_of_a_group_the_exception_that_tells_most_is_taken() -> None:
     gone, missing, interrupt = Disconnected("gone"), NotFound("missing"), KeyboardInterrupt()
     assert bare(BaseExceptionGroup("", [gone, missing])) is gone
