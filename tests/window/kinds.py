@@ -87,6 +87,11 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+def family(name: str) -> str:
+    """What stands between us and it: a server, or nothing, for the page is of ours alone."""
+    return KINDS[name].at.partition("/")[0]
+
+
 def visit(page: Page, window: Opened, places: Places, name: str) -> None:
     """Go there, and wait until it is."""
     kind = KINDS[name]

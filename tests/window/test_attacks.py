@@ -15,6 +15,7 @@ from resolver import Policy
 from resolver.settings import Settings
 from resolver.window import headers
 from resolver.window.entrance import CHECKS, site
+from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served
 from tests.window.steps import enter
@@ -138,11 +139,13 @@ _LEADS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("attacker", "way"),
-    [*((PORT, way) for way in _LEADS), *((each, "link") for each in ATTACKERS[1:])],
-    indirect=["attacker"],
+#: Each attacker, and all ways by and by; they do not differ in what we are sent (tests/resolver/window).
+LED = sampled(
+    [*((PORT, way) for way in _LEADS), *((each, "link") for each in ATTACKERS[1:])], lambda led: led[0]
 )
+
+
+@pytest.mark.parametrize(("attacker", "way"), LED, indirect=["attacker"])
 def test_who_is_led_here_is_asked_first(
     way: str, viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site
 ) -> None:
@@ -170,15 +173,18 @@ def test_who_is_led_here_is_asked_first(
     assert open_house.told == ["refused GET /u/" + line.partition("/u/")[2] for line in open_house.told]
 
 
-@pytest.mark.parametrize(
-    ("attacker", "by", "enctype"),
+#: Each attacker, one way.
+SENT = sampled(
     [
         (PORT, "script", "application/x-www-form-urlencoded"),
         (PORT, "script", "text/plain"),
         *((each, "click", "application/x-www-form-urlencoded") for each in ATTACKERS),
     ],
-    indirect=["attacker"],
+    lambda sent: sent[0],
 )
+
+
+@pytest.mark.parametrize(("attacker", "by", "enctype"), SENT, indirect=["attacker"])
 def test_a_form_of_a_stranger_does_nothing(
     by: str, enctype: str, viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site
 ) -> None:
@@ -211,7 +217,10 @@ def test_a_name_that_is_made_to_lead_here_leads_nowhere(viewer: Viewer, window: 
     assert any("evil.example" in line for line in window.told)
 
 
-@pytest.mark.parametrize("name", ["localhost", "x.localhost", "0.0.0.0", "[::ffff:7f00:1]", "evil.example."])
+NAMES = ("localhost", "x.localhost", "0.0.0.0", "[::ffff:7f00:1]", "evil.example.")
+
+
+@pytest.mark.parametrize("name", sampled(NAMES, lambda name: None, 2))
 def test_other_names_of_this_machine_are_none_of_ours(name: str, viewer: Viewer, window: Opened) -> None:
     """Whatever the browser connects to, or does not: our pages are nowhere but at the numeric place."""
     page = entered(viewer, window)

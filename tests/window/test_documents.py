@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Download, Error, Frame, Page, expect
 
 from resolver.window import headers
+from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served
 from tests.window.steps import enter, open_
@@ -261,7 +262,7 @@ SNIFFED: Mapping[str, tuple[str, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", SNIFFED)
+@pytest.mark.parametrize("name", sampled(SNIFFED, lambda name: None, 3))
 def test_nothing_is_taken_for_a_page_that_runs(
     name: str, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:

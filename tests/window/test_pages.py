@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.cli.places import Places
+from tests.sampled import PART, sampled
 from tests.window.browser import Look, Viewer, barriers, overflow
 from tests.window.conftest import House
 from tests.window.keys import press, tabbed
-from tests.window.kinds import KINDS, visit
+from tests.window.kinds import KINDS, family, visit
 from tests.window.served import Opened, Site
 from tests.window.steps import enter, look, open_
 
@@ -33,7 +35,12 @@ def check(page: Page) -> None:
     page.emulate_media(forced_colors="none")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+#: Of each family one, and another one where no script runs.
+TRIED = sampled(KINDS, family)
+TRIED_PLAIN = sampled(KINDS, family, part=PART + 1)
+
+
+@pytest.mark.parametrize("kind", TRIED)
 def test_everybody_can_read_and_use_it(kind: str, viewer: Viewer, house: House) -> None:
     """With a browser that runs scripts, by the keyboard as by anything else."""
     page = viewer.page(storage_state=house.state)
@@ -47,7 +54,7 @@ def test_everybody_can_read_and_use_it(kind: str, viewer: Viewer, house: House) 
     assert [said for said in complaints if not OTHERS.search(said)] == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TRIED_PLAIN)
 def test_it_is_the_same_without_script(kind: str, viewer: Viewer, house: House) -> None:
     """But for axe, which is a script that waits."""
     page = viewer.page(Look(320, "dark", script=False), storage_state=house.state)
@@ -126,8 +133,10 @@ def test_it_is_used_with_the_keyboard_alone(script: bool, viewer: Viewer, house:
     expect(page.get_by_role("heading", name="Help")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", ["menu", "article", "results"])
+SHEETS = sampled(product(["menu", "article", "results"], ["light", "dark"]), lambda sheet: sheet[1])
+
+
+@pytest.mark.parametrize(("kind", "scheme"), SHEETS)
 def test_it_can_be_printed(kind: str, scheme: Literal["light", "dark"], viewer: Viewer, house: House) -> None:
     """Dark on white, whatever the screen has; without what only a screen can use; with the dialogue if it was
     opened."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import expect
 
+from tests.sampled import sampled
 from tests.servers.conftest import (  # noqa: F401
     _gophernicus,
     _inn,
@@ -55,7 +56,11 @@ VISITS = (
 SCHEMES = {"vsftpd": "ftp", "inn": "nntp", "nginx": "http"}
 
 
-@pytest.mark.parametrize("visit", VISITS, ids=lambda visit: f"{visit.server}{visit.path}")
+#: One of each server.
+TRIED = sampled(VISITS, lambda visit: visit.server)
+
+
+@pytest.mark.parametrize("visit", TRIED, ids=lambda visit: f"{visit.server}{visit.path}")
 def test_it_is_a_page_for_everybody(
     visit: Visit, request: pytest.FixtureRequest, viewer: Viewer, window: Opened
 ) -> None:

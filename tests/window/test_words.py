@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from resolver.window.pages import render
 from tests.resolver.window.pages.facts import PAGES
 from tests.resolver.window.pages.skeleton import HOSTILE, rendered
+from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.said import Says, gopher
 from tests.window.served import Opened, Sent, Site
@@ -196,9 +197,10 @@ def test_nobody_but_who_typed_it_reads_a_file_of_ours(
     assert "root:" not in page.content()
 
 
-@pytest.mark.parametrize(
-    "inner", ["http://169.254.169.254/latest/", "http://[fe80::1]/", "gopher://10.0.0.1/1"]
-)
+INNER = ("http://169.254.169.254/latest/", "http://[fe80::1]/", "gopher://10.0.0.1/1")
+
+
+@pytest.mark.parametrize("inner", sampled(INNER, lambda inner: None))
 def test_a_page_that_leads_inside_is_not_followed(
     inner: str, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
@@ -210,7 +212,7 @@ def test_a_page_that_leads_inside_is_not_followed(
     assert page.get_by_role("button", name="Open", exact=True).count() == 0
 
 
-@pytest.mark.parametrize("octets", ["%0D%0A", "%00", "%0AQUIT"])
+@pytest.mark.parametrize("octets", sampled(["%0D%0A", "%00", "%0AQUIT"], lambda octets: None))
 def test_what_would_end_a_command_is_pointed_at(
     octets: str, viewer: Viewer, window: Opened, target: Site
 ) -> None:
