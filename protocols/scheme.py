@@ -72,7 +72,8 @@ class Scheme(NamedTuple):
     `kept_as` says what an archive has of an object: the `exchange` as it was on the
     wire, the octets of the `data` connection, or the `body`; of a session no more than its `words`.
     `listing_kept` is what it has of a listing, where that is none of these; `archived_as` is the word that
-    archives have for the protocol.
+    archives have for the protocol, and `replayed` where the peer stands that answers for what is kept of more
+    than one answer ("module:name" of a `protocols.replay.Peer`, made of a `Kept`).
     `refine` puts the value of an option into a URL of this scheme: `search`, `view`, …. `needs` is an extra
     without which the scheme's URLs are parsed and not resolved.
     """
@@ -104,5 +105,6 @@ class Scheme(NamedTuple):
     kept_as: Literal["exchange", "data", "body", "words"] = "body"
     listing_kept: KeptListing | None = None
     archived_as: str | None = None
+    replayed: str | None = None
     refine: Mapping[str, Callable[[Any, str], Url]] = _NOTHING
     needs: Extra | None = None

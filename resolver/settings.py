@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from resolver.hosts import Host
     from resolver.policy import Policy
     from resolver.retrieval.retry import RetryPolicy
+    from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
 
 #: Fields of http requests, as a mapping or in pairs; text goes out in UTF-8.
@@ -110,6 +111,9 @@ class Settings(NetworkSettings, total=False):
     mirrored: Mapping[str, Sequence[str]] | None
     """By a URL that others begin with: where all that is below it is, too. The longest one counts, before the
     mirrors of a host; `save` asks there when the URL itself fails."""
+
+    archive: Archive | None
+    """Everything comes from these archives (WARC), and nothing from the network; with no `recorder`."""
 
     segments: int | None
     """How many connections `save` may take at once for one object, over all its places; 1 where nobody says,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
 from typing import Protocol, TypeVar, Unpack
 
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
+from protocols.errors import NotConfigured
 from protocols.values import replace
 from resolver.environment import proxies_here
 from resolver.events import PROGRESS, WIRE, Event, Warned, for_whom
@@ -76,6 +77,9 @@ class Network:
         self._closing: set[Closing] = set()
         self.proxy, self.environment = proxy, environment
         self._news_server = settings.get("news_server")
+        self.recorder, self.archive = settings.get("recorder"), settings.get("archive")
+        if self.recorder is not None and self.archive is not None:
+            raise NotConfigured("what comes from an archive is in one: keep it, or fetch from it, not both")
         pool = Pool()
         self._shared = Shared(
             policy=self.policy,
@@ -89,15 +93,22 @@ class Network:
             credentials=None if given is None else Keeper(given),
             pool=pool,
             pipelines=Pipelines(pool),
-            variables=proxies_here(proxy) if environment is None else proxy_variables(environment, proxy),
+            variables=self._variables(),
             logins=Logins(),
             hosts=Hosts(hosts).with_limits(self.policy.bound) if hosts else None,
             bucket=None if rate is None else Bucket(rate),
-            taps=settings.get("recorder") is not None,
+            taps=self.recorder is not None,
         )
-        self.recorder = settings.get("recorder")
         self.limits = self._shared.limits
         self.gateways = self._shared.gateways
+
+    def _variables(self) -> Mapping[str, str]:
+        """What is said of proxies, where there is a way out."""
+        if self.archive is not None:
+            return {}
+        if self.environment is None:
+            return proxies_here(self.proxy)
+        return proxy_variables(self.environment, self.proxy)
 
     async def __aenter__(self) -> Network:
         self._run = (self._check_run() or running()).run()
@@ -218,7 +229,7 @@ class Network:
         loop = self._check_run()
         judge = partial(Admission, self._shared, url, origin, referrer)
         admission = judge(server, options, None, in_clear, mask, loop)
-        if admission.row is None or not admission.row.server or not admission.needs_server:
+        if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:
             return admission
         server = server_of(find_setting(self._news_server), url.scheme)  # known not to be refused by now
         return judge(server, options, None, in_clear, mask, loop)

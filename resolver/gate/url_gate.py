@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 from protocols.contract import Came, Credentials, Finding, HostUrl, Limits, Options, PipelineState
 from protocols.errors import TimedOut
 from protocols.scheme import Scheme
+from protocols.step import Dialogue
 from protocols.values import replace
 from resolver.gate import race
 from resolver.gate.admission import Admission
@@ -66,6 +67,10 @@ class UrlGate:
         import secrets  # few dialogues leave anything to chance
 
         return secrets.token_bytes(count)
+
+    def answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+        """The dialogue as it is held through this gate: this one, where nobody but the peer answers it."""
+        return dialogue
 
     def tap(self, tap: Tap) -> None:
         """It keeps what is said from now on, before there is a connection."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from protocols.contract import Body, Options, Reply, Sink, Url
 from protocols.errors import ResolveError
@@ -13,17 +12,14 @@ from protocols.values import replace
 from resolver import registry
 from resolver.gate import Mask, UrlGate
 from resolver.retrieval.hops import Request
-from resolver.url import build
 from resolver.warc.group import Subject
+from resolver.warc.target import target_of
 
 if TYPE_CHECKING:
     from resolver.warc.capture import Capture
     from resolver.warc.recorder import Recorder
 
 T = TypeVar("T")
-
-#: What no URL may have as it is (RFC 3986 2).
-_NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
 
 
 class Recording:
@@ -92,20 +88,6 @@ class Recording:
         capture, self._capture = self._capture, None
         if capture is not None:
             capture.end(error, late=late)
-
-
-def target_of(url: Url, *, has_user: bool) -> str:
-    """The URL as records have it: whose, but not who, and never a password."""
-    absent: dict[str, Any] = {
-        name: None
-        for name in ("password", "fragment", "zone", *(() if has_user else ("user",)))
-        if getattr(url, name, None) is not None
-    }
-    return _NEVER.sub(_escaped, build(replace(url, **absent)) if absent else url.text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return "".join(f"%{octet:02X}" for octet in found[0].encode("utf-8", "surrogateescape"))
 
 
 class RecordedBody:

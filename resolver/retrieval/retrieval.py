@@ -173,9 +173,9 @@ class Retrieval:
         return url_gate, reply
 
     def _recorded(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """The dialogue, of which all is kept where somebody wants that."""
+        """The dialogue, of which all is kept where somebody wants that; or held with what was kept."""
         if self._recording is None:
-            return dialogue
+            return url_gate.answered(dialogue)
         self._recording.begin(self._request, url_gate, self._earlier[-1].shown if self._earlier else None)
         return self._recording.watched(dialogue)
 
@@ -218,7 +218,11 @@ class Retrieval:
             in_clear=request.in_clear,
             mask=self._mask,
         )
-        return UrlGate(admission)
+        if self._network.archive is None:
+            return UrlGate(admission)
+        from resolver.retrieval.archived import ArchivedGate  # most fetch from the network
+
+        return ArchivedGate(admission, self._network.archive)
 
     def _branch(self, moved: Moved, url_gate: UrlGate) -> None:
         point = RedirectPoint(self._request, url_gate, moved, self._earlier, [moved.location, *moved.others])

@@ -65,7 +65,7 @@ class Resolver(SavesMany):
     def __init__(self, **settings: Unpack[Settings]) -> None:
         check_names(settings, Settings.__optional_keys__)
         self._below: str | None = None
-        self._patience = settings.get("patience")
+        self._patience = ONE_TRY if settings.get("archive") else settings.get("patience")
         self._segments = settings.get("segments") or 1
         self._crowd = Crowd(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"

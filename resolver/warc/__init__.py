@@ -14,11 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from resolver.warc.archive import Archive as Archive
     from resolver.warc.recorder import Recorder as Recorder
 
 
 def __getattr__(name: str) -> object:
     """`Recorder` needs the extra `warc`, and reading does not."""
+    if name == "Archive":
+        from resolver.warc.archive import Archive
+
+        return Archive
     if name == "Recorder":
         from resolver.warc.recorder import Recorder
 

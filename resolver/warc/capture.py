@@ -320,7 +320,9 @@ class Capture:
         if not is_object or (error is not None and not size):
             outcome = "done" if is_session else "info" if error is None and is_info else "failed"
             self._finish_bodies(error, None)
-            self._keep(way, self._subject.protocol, end_of(outcome, error, reply, None), None, None)
+            self._keep(
+                way, self._subject.protocol, end_of(outcome, error, reply, None, hide=self._hide), None, None
+            )
             return
         truncated = None if self._is_whole and error is None else truncation_of(error, late=late)
         assert reply is not None
@@ -333,7 +335,7 @@ class Capture:
             block = Block(size, self._block.pieces)
         kept = resource_of(media_type, block, truncated)
         self._finish_bodies(error, None if block.size != size else size)
-        end = end_of(_outcome(truncated), error, reply, kept)
+        end = end_of(_outcome(truncated), error, reply, kept, hide=self._hide)
         self._keep(way, self._subject.protocol, end, kept, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:

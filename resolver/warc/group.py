@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha1, sha256
 from mimetypes import MimeTypes
@@ -122,8 +123,10 @@ def end_of(
     *,
     masked: list[str] | None = None,
     expected: int | None = None,
+    hide: Callable[[bytes], bytes] | None = None,
 ) -> dict[str, JsonValue]:
-    """The members of a dialogue's last event."""
+    """The members of a dialogue's last event. With `hide`, which takes secrets out, they have all facts: of
+    http the record of the answer has them."""
     end: dict[str, JsonValue] = {"outcome": outcome}
     if isinstance(error, ResolveError):
         told: dict[str, JsonValue] = {"code": type(error).__name__, "message": error.message}
@@ -138,6 +141,7 @@ def end_of(
             end["charset"] = reply.charset
         if reply.modified is not None:
             end["modified"] = reply.modified.isoformat()
+        end |= {} if hide is None else _facts_of(reply, hide)
     if kept is not None:
         end |= {"size": kept.size, "sha256": kept.sha256}
         if kept.status is not None:
@@ -152,6 +156,31 @@ def end_of(
     if reply is not None and reply.findings:
         end["findings"] = [[found.rule, found.action, found.detail] for found in reply.findings]
     return end
+
+
+def _facts_of(reply: Reply, hide: Callable[[bytes], bytes]) -> dict[str, JsonValue]:
+    """What else was known of it, as far as there is any."""
+    facts: dict[str, JsonValue] = {
+        "etag": reply.etag,
+        "title": reply.title,
+        "suggested": None if reply.suggested is None else reply.suggested.decode("latin-1"),
+        "meta": [list(pair) for pair in reply.meta] or None,
+        "target": reply.target,
+        "extra": None if reply.extra is None else dict(reply.extra),
+    }
+    told = {name: _hidden(fact, hide) for name, fact in facts.items() if fact is not None}
+    return {"announced": reply.size, **told}
+
+
+def _hidden(value: JsonValue, hide: Callable[[bytes], bytes]) -> JsonValue:
+    """The same without secrets, however deep they are in it."""
+    if isinstance(value, str):
+        return hide(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    if isinstance(value, list | tuple):
+        return [_hidden(each, hide) for each in value]
+    if isinstance(value, dict):
+        return {name: _hidden(each, hide) for name, each in value.items()}
+    return value
 
 
 def metadata_of(subject: Subject, events: Dialogue, now: datetime, end: dict[str, JsonValue]) -> bytes:

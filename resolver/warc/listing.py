@@ -62,14 +62,14 @@ class Listed(NamedTuple):
 def list_records(source: Source, wanted: Callable[[str], bool] | None = None) -> Iterator[Listed | Damage]:
     """Each whole record, in order, and what is damaged; of some URLs alone where `wanted` tells which. Raises
     `LocalError` for a file of another format."""
-    for found in read_records(source, _Glance):
+    for found in read_records(source, Glance):
         if isinstance(found, Damage):
             yield found
         elif wanted is None or (found.head.target is not None and wanted(found.head.target)):
             yield Listed(found.offset, found.head, found.reader.kind())
 
 
-class _Glance:
+class Glance:
     """As much of a block as tells what it is."""
 
     def __init__(self, head: Head) -> None:

@@ -19,6 +19,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
         "resolver.testing.contract.peers": "a server of the tests, which says what it likes",
         "resolver.testing.transcript": "what is written as an escape",
         "resolver.warc.group": "lines of a file of ours, as its format has them",
+        "resolver.warc.framing": "text that arrives: it is read again as it came",
         "resolver.warc.records": "text that arrives: how a record ends and the next one begins",
         "resolver.terminal": "a CR at the end of what was shown is carried over to the next text",
     },

@@ -22,7 +22,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         entry
         reply
         scheme
-        contract
+        contract replay
         syntax
         other
         authority

@@ -35,6 +35,7 @@ from resolver.portal import portal
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
+from resolver.warc.archive import Archive
 from resolver.warc.recorder import Recorder
 from tests.hang import NEVER
 from tests.resolver.blocking.conftest import allowing
@@ -106,7 +107,7 @@ def called(annotation: object) -> bool:
 
 def test_no_callback_is_called_elsewhere() -> None:
     """A callback that comes to be among the settings has to cross, too."""
-    classes = (resolver.Policy, RetryPolicy, Host, Recorder)
+    classes = (resolver.Policy, RetryPolicy, Host, Archive, Recorder)
     names = {each.__name__: each for each in classes}
     aliases = {"OnEvent": OnEvent, "Family": Family, "Given": Given, "Sync": Sync}
     hints = typing.get_type_hints(Settings, localns={**names, **aliases})

@@ -1,0 +1,304 @@
+"""What is fetched from archives: the gate opens nothing, and what a dialogue hears was kept.
+
+The dialogue of the scheme goes on as ever, and its readers make of the octets what they make of those of the
+wire. Where what was kept is an object by itself, told from nothing but its facts, these are the reply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from protocols.contract import Credentials, LocalFile, Options, PipelineState
+from protocols.errors import NotFound, ResolveError, Truncated
+from protocols.location import Kind
+from protocols.replay import Kept, Peer
+from protocols.reply import Reply
+from protocols.step import Begin, Carried, Carry, Dialogue, Give, OpenDatagrams, Opened, Step
+from protocols.values import replace
+from resolver import registry
+from resolver.gate import Admission, UrlGate
+from resolver.retrieval.archived_file import ArchivedFile, status_from
+from resolver.retrieval.archived_streams import (
+    ArchivedConnection,
+    ArchivedDatagrams,
+    ArchivedSlot,
+    ArchivedStream,
+)
+from resolver.url import parse
+from resolver.warc.framing import framed
+from resolver.warc.told import count, error_of, findings_of, reply_of, verified_of
+
+if TYPE_CHECKING:
+    from resolver.warc.archive import Archive, Found
+
+_COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
+
+
+class ArchivedGate(UrlGate):
+    """See `UrlGate`; its URL was judged as any other."""
+
+    def __init__(self, admission: Admission, archive: Archive) -> None:
+        super().__init__(admission)
+        self._archive = archive
+        self._data: ArchivedStream | None = None
+        self._asked = 0
+        self._mistaken: ResolveError | None = None
+        self.options = replace(self.options, tls="never", prompt=False, start=0, stop=None)
+        if self._how == "data":
+            self.options = self._as_kept()
+
+    @cached_property
+    def _found(self) -> Found:
+        """Raises `NotFound`, and what the retrieval failed by then."""
+        wants_facts = self.options.want == "facts"
+        found = self._archive.find(self._admission.url, wants_facts=wants_facts)
+        self._connector.peer = found.address
+        if not found.has_object and found.end.get("outcome") == "failed" and "error" in found.end:
+            raise error_of(found.end, found.date)
+        return found
+
+    # what it is
+
+    @property
+    def _media_type(self) -> str:
+        return self._found.object_head.first("Content-Type") or ""
+
+    @property
+    def _is_listing(self) -> bool:
+        """Is it made of answers, in the form that archives have for them?"""
+        kept = None if self.row is None else self.row.listing_kept
+        return kept is not None and self._media_type.partition(";")[0].strip().lower() == kept.media_type
+
+    @property
+    def _how(self) -> str:
+        """Where its octets go: as the row of the scheme says."""
+        row = self.row
+        if row is None:
+            return ""
+        if row.kept_as != "body":
+            return row.kept_as
+        if row.listing_kept is None:
+            return "stream"
+        return row.listing_kept.how if self._is_listing or row.listing_kept.how == "names" else "facts"
+
+    def _as_kept(self) -> Options:
+        """A listing is asked for in the form in which it came, as of then."""
+        try:
+            found, form = self._found, self._media_type.rpartition("-")[2]
+        except ResolveError:
+            return self.options
+        detailed = self.options.detailed or form == "list"
+        return replace(self.options, mlsd=form == "mlsd", detailed=detailed, clock=lambda: found.date)
+
+    # the dialogue
+
+    def answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+        """The same, in which the archive answers; or one of facts and octets."""
+        row = self.row
+        if row is None or (row.transport is None and row.kept_as == "body" and row.listing_kept is None):
+            return dialogue
+        return self._answered(dialogue)
+
+    def _answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+        try:
+            found = self._found
+        except ResolveError as error:
+            self._mistaken = error  # many a URL only leads elsewhere, and nobody is asked
+            return (yield from dialogue)
+        is_told = not found.has_object and self._how != "exchange" and not self._carries
+        if is_told or (found.has_object and self._how == "facts"):
+            reply = reply_of(found.end)
+            if reply is not None or found.has_object:
+                dialogue.close()
+                yield from self._give(reply or Reply(kind=Kind.DOCUMENT))
+                return None
+        return (yield from self._carried(dialogue))
+
+    @property
+    def _carries(self) -> bool:
+        """Was it asked for in datagrams, which are all there?"""
+        return any(way.transport == "udp" and way.heard for way in self._found.ways)
+
+    def _give(self, reply: Reply) -> Dialogue[None]:
+        """What it is, and its octets."""
+        found, end = self._found, self._found.end
+        reply.findings.extend(findings_of(end))
+        if reply.media_type is None and found.has_object and not end:
+            media_type = found.object_head.media_type
+            reply = replace(reply, media_type=media_type)
+        yield Begin(reply)
+        if self.options.want == "facts" or not found.has_object:
+            return
+        received = 0
+        for octets in found.block():
+            received += len(octets)
+            yield Give(octets)
+        if not found.is_whole:
+            words = f"the archive has {received} octets of it: what was kept is not whole"
+            raise Truncated(words, received=received, expected=count(end, "expected"))
+        reply.verified.update(verified_of(end))
+
+    def _carried(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+        """Of datagrams of which nothing was kept but what they carried, that."""
+        advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
+        try:
+            while True:
+                try:
+                    step = advance()
+                except StopIteration as done:
+                    return cast(object, done.value)
+                try:
+                    answer = self._at_once(step)
+                    if answer is None:
+                        answer = yield step
+                except ResolveError as error:
+                    advance = _throwing(dialogue, error)
+                else:
+                    advance = _sending(dialogue, answer)
+        finally:
+            dialogue.close()
+
+    def _at_once(self, step: Step) -> object:
+        if isinstance(step, OpenDatagrams) and self._how == "packets" and not self._carries:
+            return Opened((self._found.address or "",), 1)
+        if isinstance(step, Carry) and self._how == "packets" and not self._carries:
+            return Carried(tuple(self._found.block()), self._found.address or "")
+        return None
+
+    # what is opened
+
+    def _check(self) -> Found:
+        if self._mistaken is not None:
+            raise self._mistaken
+        return self._found
+
+    def _stream(self, *, tls: bool) -> ArchivedStream:
+        found, how = self._check(), self._how
+        peer: Peer | None = None
+        if how in ("data", "answers"):
+            peer = self._peer()
+            coming: Iterator[bytes] = iter((peer.greeting,))
+        else:
+            coming = self._exchange() if how == "exchange" else self._one_way()
+        is_cut = found.has_object and not found.is_whole and how != "data"
+        address = found.address or ""
+        return ArchivedStream(coming, address, tls=tls, is_cut=is_cut, peer=peer, data_over=self._is_over)
+
+    def _is_over(self) -> bool:
+        return self._data is None or self._data.is_over
+
+    def _peer(self) -> Peer:
+        found, row = self._found, self.row
+        assert row is not None
+        assert row.replayed is not None, "who keeps answers says who gives them"
+        commands = _COMMANDS.search(self._media_type)
+        end = found.end
+        if not found.has_object:
+            raise NotFound("the archive tells of it, and has nothing of it")
+        announced = count(end, "announced")
+        if not end and found.is_whole:
+            announced = found.object_head.length
+        modified = None if (reply := reply_of(end)) is None else reply.modified
+        kept = Kept(
+            self._media_type.partition(";")[0].strip().lower(),
+            () if commands is None else tuple(commands[1].split()),
+            announced,
+            modified,
+            found.block,
+        )
+        peer: Peer = registry.load(row.replayed)(kept)
+        return peer
+
+    def _exchange(self) -> Iterator[bytes]:
+        """An answer of http; to who wants facts its head alone."""
+        found = self._found
+        if not found.has_object:
+            yield from (octets for way in found.ways for octets in way.heard)
+            return
+        if self.options.want != "facts":
+            yield from found.block()
+            return
+        from resolver.warc.message import MOST_HEAD, find_answer
+
+        held = b""
+        for octets in found.block():
+            held += octets
+            if (answer := find_answer(held)) is not None:
+                yield held[: answer.interim + len(answer.head)]
+                return
+            if len(held) > MOST_HEAD:
+                break
+        yield held
+
+    def _one_way(self) -> Iterator[bytes]:
+        """What came on the one connection: what was heard before the object, and that, framed as it was."""
+        found = self._found
+        way = next((each for each in reversed(found.ways) if each.has_body), None)
+        if way is None:
+            way = next(iter(reversed(found.ways)), None)
+        heard = [] if way is None else way.heard
+        yield from heard
+        if not found.has_object:
+            return
+        if way is not None and way.framing == "dots" and found.is_whole:
+            yield from framed(found.block(), has_end=way.ended == "terminator")
+        else:
+            yield from found.block()
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[ArchivedStream]:  # type: ignore[override]
+        yield self._stream(tls=tls)
+
+    @asynccontextmanager
+    async def acquire(  # type: ignore[override]
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[ArchivedConnection]:
+        yield ArchivedConnection(self._stream(tls=tls))
+
+    @asynccontextmanager
+    async def join(  # type: ignore[override]
+        self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
+    ) -> AsyncIterator[ArchivedSlot]:
+        yield ArchivedSlot(self._stream(tls=tls), state)
+
+    @asynccontextmanager
+    async def connect_data(self, port: int) -> AsyncIterator[ArchivedStream]:  # type: ignore[override]
+        found = self._check()
+        self._data = ArchivedStream(found.block(), found.address or "", tls=False, is_cut=not found.is_whole)
+        yield self._data
+        self._data.is_over = True
+
+    @asynccontextmanager
+    async def open_datagrams(self) -> AsyncIterator[ArchivedDatagrams]:  # type: ignore[override]
+        asked = [way for way in self._check().ways if way.transport == "udp"]
+        if self._asked >= len(asked):
+            raise NotFound("the archive does not have all of what was said for it")
+        self._asked += 1
+        yield ArchivedDatagrams(asked[self._asked - 1])
+
+    @asynccontextmanager
+    async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:  # type: ignore[override]
+        found = self._check()
+        size = found.object_head.length if found.has_object else None
+        status = status_from(found.end, size, is_directory=self._is_listing)
+        yield ArchivedFile(status, found.block() if found.has_object else iter(()))
+
+    def elsewhere(self, location: str) -> UrlGate:
+        self._admission.led_to(parse(location), self.source)
+        return self
+
+    async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
+        """Nobody asks for a password here."""
+        return None
+
+
+def _throwing(dialogue: Dialogue[object], error: ResolveError) -> Callable[[], Step]:
+    return lambda: dialogue.throw(error)
+
+
+def _sending(dialogue: Dialogue[object], answer: object) -> Callable[[], Step]:
+    return lambda: dialogue.send(answer)

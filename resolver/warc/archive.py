@@ -1,0 +1,189 @@
+"""Archives to fetch from: `Archive`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import cached_property
+from types import TracebackType
+
+from protocols.errors import LocalError, NotFound
+from protocols.location import Url
+from resolver.disk.archive_file import open_archive
+from resolver.warc.block import open_block
+from resolver.warc.catalogue import Catalogue, Taken, latest
+from resolver.warc.head import Head
+from resolver.warc.message import MOST_HEAD, find_answer
+from resolver.warc.moment import read_moment
+from resolver.warc.stretch import Source
+from resolver.warc.target import sought_as
+from resolver.warc.told import Json, Way, end_of, read_events, ways_of
+
+
+class Archive:
+    """The files `paths`, WARC of whoever wrote them, from which is served what a `Resolver(archive=…)` is
+    asked for: no packet is sent. Of several captures of a URL it is the latest, or with `at` the latest of
+    until then: a datetime, or text as `--at` takes it. What is truncated is taken only where nothing whole
+    is. They are read once, from end to end, when this is made; it is closed in the end, or is a context that
+    does so.
+
+    Raises `LocalError` where a file is none of WARC, or cannot be read, and `NotConfigured` for what is no
+    time.
+
+    Examples:
+        >>> with resolver.warc.Archive(["run.warc.gz"]) as archive:
+        ...     async with resolver.Resolver(archive=archive) as session:
+        ...         (await session.fetch("gopher://127.0.0.1:8910/00/about")).size
+        39
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]], *, at: datetime | str | None = None) -> None:
+        self.at = read_moment(at) if isinstance(at, str) else at
+        if self.at is not None and self.at.tzinfo is None:
+            self.at = self.at.replace(tzinfo=UTC)
+        self._catalogue = Catalogue([])
+        self._opened = ExitStack()
+        try:
+            for path in paths:
+                self._read(os.fspath(path))
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self, path: str) -> None:
+        try:
+            self._catalogue.read(self._opened.enter_context(open_archive(path)))
+        except LocalError as error:
+            raise LocalError(f"{path}: {error.message}") from error
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing more is served."""
+        self._opened.close()
+
+    def find(self, url: Url, *, wants_facts: bool = False) -> Found:
+        """What there is of a URL. Raises `NotFound`."""
+        catalogue, sought = self._catalogue, sought_as(url)
+        objects, failed = catalogue.objects(sought), catalogue.alone(sought, "failed")
+        facts = catalogue.alone(sought, "info") if wants_facts else []
+        for candidates in ([*objects, *facts], failed):
+            if (taken := latest(candidates, self.at)) is not None:
+                return Found(catalogue, taken)
+        if found := [*objects, *failed]:
+            first = min(each.date for each in found)
+            raise NotFound(
+                f"not in the archive by then: its first capture is of {first:%Y-%m-%dT%H:%M:%SZ} (--at)"
+            )
+        raise NotFound(_nothing(catalogue, sought))
+
+
+def _nothing(catalogue: Catalogue, sought: str) -> str:
+    other = sought.removesuffix("/") if sought.endswith("/") else f"{sought}/"
+    if catalogue.objects(other):
+        return f"not in the archive, which has {other}"
+    return "not in the archive: `resolve warc ls FILE` tells what is"
+
+
+class Found:
+    """One capture. `address` is that of the peer that it came from."""
+
+    def __init__(self, catalogue: Catalogue, taken: Taken) -> None:
+        self._catalogue = catalogue
+        self._taken = taken
+        self.date = taken.date
+        self.has_object = taken.type != "metadata"
+
+    @cached_property
+    def head(self) -> Head:
+        """That of its record."""
+        return open_block(self._source(self._taken), self._taken.seat)[0]
+
+    @property
+    def address(self) -> str | None:
+        return self.head.first("WARC-IP-Address")
+
+    @property
+    def is_whole(self) -> bool:
+        return self._taken.is_whole and (self._original is None or self._original.is_whole)
+
+    @cached_property
+    def _original(self) -> Taken | None:
+        if self._taken.type != "revisit":
+            return None
+        found = self._catalogue.original(self.head)
+        if found is None:
+            wanted = self.head.first("WARC-Refers-To-Target-URI") or self.head.first("WARC-Refers-To") or "?"
+            raise NotFound(
+                f"the archive says that it was the same as {wanted}, which is in no file that was given"
+            )
+        return found
+
+    @property
+    def object_head(self) -> Head:
+        """That of the record that has its octets."""
+        original = self._original
+        return self.head if original is None else open_block(self._source(original), original.seat)[0]
+
+    def block(self) -> Iterator[bytes]:
+        """Its octets; of http head and body. Raises `NotFound` where they are in another file."""
+        original = self._original
+        if original is None:
+            return open_block(self._source(self._taken), self._taken.seat)[1]
+        pieces = open_block(self._source(original), original.seat)[1]
+        own = b"".join(open_block(self._source(self._taken), self._taken.seat)[1]) if self._has_head else b""
+        return _behind(own, pieces) if own else pieces
+
+    @property
+    def _has_head(self) -> bool:
+        return self.head.media_type == "application/http" and 0 < self.head.length <= MOST_HEAD
+
+    def _source(self, taken: Taken) -> Source:
+        return self._catalogue.sources[taken.seat.file]
+
+    @cached_property
+    def events(self) -> list[Json]:
+        """What was said, where that was kept, too."""
+        seat = self._catalogue.told(self._taken)
+        if seat is None:
+            return []
+        return read_events(open_block(self._catalogue.sources[seat.file], seat)[1])
+
+    @property
+    def end(self) -> Json:
+        return end_of(self.events)
+
+    @property
+    def ways(self) -> list[Way]:
+        return ways_of(self.events)
+
+
+def _behind(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The head that a revisit has, with the body of what it refers to; all of that, where the two frame their
+    bodies in different ways, or this is only told not to have changed."""
+    held, theirs = b"", None
+    for piece in pieces:
+        held += piece
+        theirs = find_answer(held)
+        if theirs is not None or len(held) > MOST_HEAD:
+            break
+    ours = find_answer(own)
+    fits = (
+        theirs is not None
+        and ours is not None
+        and ours.status == theirs.status
+        and ours.coded == theirs.coded
+    )
+    if fits and theirs is not None and ours is not None:
+        yield ours.head
+        held = held[theirs.interim + len(theirs.head) :]
+    yield held
+    yield from pieces

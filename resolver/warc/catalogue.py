@@ -1,0 +1,148 @@
+"""What is in archives by its URL: read once from end to end, and chosen from by time.
+
+Only whole records count. Where a file is damaged, what comes behind counts all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from protocols.errors import InvalidUrl
+from protocols.values import NamedTuple, dataclass, field
+from resolver.url import parse
+from resolver.warc.block import Seat
+from resolver.warc.head import Head
+from resolver.warc.listing import Glance
+from resolver.warc.records import Damage, Record, read_records
+from resolver.warc.stretch import Source
+from resolver.warc.target import sought_as
+
+_OBJECTS = frozenset({"response", "resource", "revisit"})
+_SERVED = b"GET "
+#: What of http is no object: a part, and that nothing has changed.
+_NO_OBJECTS = frozenset({"206", "304"})
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class Taken(NamedTuple):
+    """One record: `kind` is an http status, what became of a retrieval, or a word for what it is."""
+
+    seat: Seat
+    type: str
+    date: datetime
+    kind: str
+    is_whole: bool
+    id: str | None
+    sought: str
+
+
+class Look(Glance):
+    """As much of a block as tells what it is, and of a request what it asks for."""
+
+    def __init__(self, head: Head) -> None:
+        super().__init__(head)
+        self._is_request = head.type == "request"
+        self.first = b""
+
+    def take(self, octets: bytes) -> None:
+        if self._is_request:
+            self.first += octets[: len(_SERVED) - len(self.first)]
+        else:
+            super().take(octets)
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Of all files together; `sources` are the files, by their numbers."""
+
+    sources: list[Source]
+    _objects: dict[str, list[Taken]] = field(default_factory=dict)
+    _alone: dict[str, list[Taken]] = field(default_factory=dict)
+    _told: dict[str, Seat] = field(default_factory=dict)
+    _by_id: dict[str, Taken] = field(default_factory=dict)
+    _unserved: set[str] = field(default_factory=set)
+
+    def read(self, source: Source) -> None:
+        """All of one more file. Raises `LocalError` for one of another format."""
+        file = len(self.sources)
+        self.sources.append(source)
+        offset, number = -1, 0
+        for found in read_records(source, Look):
+            if isinstance(found, Damage):
+                continue
+            number = number + 1 if found.offset == offset else 0
+            offset = found.offset
+            self._note(found, Seat(file, offset, number))
+
+    def _note(self, record: Record[Look], seat: Seat) -> None:
+        head = record.head
+        companions = head.fields.get_list("WARC-Concurrent-To")
+        if head.type == "request":
+            if record.reader.first != _SERVED and record.reader.first:
+                self._unserved.update(companions)
+                self._unserved.update([head.id] if head.id is not None else [])
+            return
+        if head.type == "metadata" and companions:
+            self._told.setdefault(companions[0], seat)
+            return
+        sought = None if head.target is None else _sought(head.target)
+        if sought is None or (head.type not in _OBJECTS and head.type != "metadata"):
+            return
+        is_whole = head.type == "revisit" or head.first("WARC-Truncated") is None
+        taken = Taken(
+            seat, head.type, head.date or _EARLIEST, record.reader.kind(), is_whole, head.id, sought
+        )
+        if head.id is not None:
+            self._by_id.setdefault(head.id, taken)
+        into = self._alone if head.type == "metadata" else self._objects
+        into.setdefault(sought, []).append(taken)
+        self._unserved.update([head.id] if set(companions) & self._unserved and head.id is not None else [])
+
+    def objects(self, sought: str) -> list[Taken]:
+        """What can be served of a URL."""
+        found = self._objects.get(sought, [])
+        return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
+
+    def alone(self, sought: str, outcome: str) -> list[Taken]:
+        """What was told of a URL without an object: that it `failed`, or `info`."""
+        return [each for each in self._alone.get(sought, []) if each.kind == outcome]
+
+    def told(self, taken: Taken) -> Seat | None:
+        """Where the metadata of a record are."""
+        if taken.type == "metadata":
+            return taken.seat
+        return None if taken.id is None else self._told.get(taken.id)
+
+    def original(self, head: Head) -> Taken | None:
+        """What a revisit refers to, which is none itself: by its ID, else by its URL and date."""
+        found = self._by_id.get(head.first("WARC-Refers-To") or "")
+        if found is None:
+            found = next(self._by_target(head), None)
+        return None if found is None or found.type not in ("response", "resource") else found
+
+    def _by_target(self, head: Head) -> Iterator[Taken]:
+        target, date = head.first("WARC-Refers-To-Target-URI"), head.first("WARC-Refers-To-Date")
+        sought = None if target is None else _sought(target.removeprefix("<").removesuffix(">"))
+        for each in [] if sought is None else self._objects.get(sought, []):
+            if each.type != "revisit" and f"{each.date:%Y-%m-%dT%H:%M:%S}" == (date or "")[:19]:
+                yield each
+
+
+def latest(found: list[Taken], at: datetime | None) -> Taken | None:
+    """The latest whole one, not after `at`; the latest cut one where there is no other."""
+    by_then = [each for each in found if at is None or each.date <= at]
+    whole = [each for each in by_then if each.is_whole]
+    chosen: Taken | None = None
+    for each in whole or by_then:
+        if chosen is None or each.date >= chosen.date:
+            chosen = each
+    return chosen
+
+
+def _sought(target: str) -> str | None:
+    """None for what is no URL."""
+    try:
+        return sought_as(parse(target))
+    except (InvalidUrl, UnicodeError):
+        return None

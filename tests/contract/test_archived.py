@@ -1,0 +1,139 @@
+"""What comes from an archive is what came from the server: every row of the contract, recorded from its mock
+server and asked for again when that is gone."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+import trio
+
+from protocols.errors import NotFound, ResolveError
+from resolver.gate.connector import Connector
+from resolver.policy import Policy
+from resolver.retrieval.session import Resolver
+from resolver.testing.contract.case import Case
+from resolver.testing.contract.setting import start
+from resolver.warc.archive import Archive
+from resolver.warc.recorder import Recorder
+from tests.contract.cases import CASES, FTP
+from tests.hang import HANG
+
+Ask: TypeAlias = Callable[[Resolver, str, Path], Awaitable[object]]
+
+#: What is known of an object, that an archive tells again.
+FACTS = ("kind", "media_type", "charset", "size", "modified", "etag", "title", "suggested", "meta", "target")
+PROOFS = ("findings", "verified", "final_url")
+
+
+def told(value: object, *, names: tuple[str, ...] = FACTS + PROOFS) -> dict[str, object]:
+    facts = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    extra = dict(getattr(value, "extra", None) or {})
+    extra.pop("unique", None)  # what tells a directory from all others of a machine is of that machine
+    return {**facts, "extra": extra}
+
+
+async def fetch(session: Resolver, url: str, path: Path) -> object:
+    response = await session.fetch(url)
+    return told(response), response.content, listed(response.entries)
+
+
+async def stream(session: Resolver, url: str, path: Path) -> object:
+    async with session.stream(url) as reply:
+        octets = b"".join([piece async for piece in reply.body])
+        return told(reply, names=FACTS), octets
+
+
+async def entries(session: Resolver, url: str, path: Path) -> object:
+    async with session.entries(url) as found:
+        return listed([entry async for entry in found])
+
+
+def take(path: Path) -> bytes:
+    octets = path.read_bytes()
+    path.unlink()
+    return octets
+
+
+async def save(session: Resolver, url: str, path: Path) -> object:
+    saved = await session.save(url, path, digest=True)
+    return told(saved), take(path), saved.digest
+
+
+async def info(session: Resolver, url: str, path: Path) -> object:
+    return told(await session.info(url))
+
+
+def listed(found: object) -> object:
+    if not isinstance(found, list | tuple):
+        return None
+    rows = [entry.as_json() for entry in found]
+    for row in rows:
+        (row["extra"] or {}).pop("unique", None)
+        row["extra"] = row["extra"] or None
+    return rows
+
+
+async def ask(session: Resolver, urls: list[str], folder: Path) -> dict[tuple[str, str], object]:
+    """All that can be asked, in an order in which what was asked for last says most."""
+    answers: dict[tuple[str, str], object] = {}
+    ways: list[Ask] = [fetch, stream, entries, save, info]
+    for way in ways:
+        for url in urls:
+            try:
+                answers[way.__name__, url] = await way(session, url, folder / "saved")
+            except ResolveError as error:
+                answers[way.__name__, url] = type(error), error.exit_code, getattr(error, "code", None)
+    return answers
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_what_was_recorded_is_what_comes_again(
+    case: Case, tls: ssl.SSLContext, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            setting = await start(case, nursery, tls, folder)
+            urls = [setting.url(each) for each in (case.document, case.listing, case.missing) if each]
+            given = {"policy": setting.policy, "news_server": setting.news_server}
+            with Recorder(tmp_path / "a.warc.gz") as recorder:
+                async with Resolver(recorder=recorder, **given) as session:  # type: ignore[arg-type]
+                    live = await ask(session, urls, tmp_path)
+            nursery.cancel_scope.cancel()
+        monkeypatch.setattr(Connector, "addresses", None)  # no name is looked up, nothing is connected
+        monkeypatch.setattr("resolver.disk.file.open_local", None)
+        with Archive([tmp_path / "a.warc.gz"]) as archive:
+            async with Resolver(archive=archive, policy=setting.policy) as session:
+                assert await ask(session, urls, tmp_path) == live
+
+
+async def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "a.warc"):
+        pass
+    with Archive([tmp_path / "a.warc"]) as archive:
+        async with Resolver(archive=archive, policy=Policy()) as session:
+            for case in CASES:
+                if case.start is None:
+                    continue
+                with pytest.raises(NotFound, match="not in the archive"):
+                    await session.fetch(case.document.format(at="192.0.2.1", folder="/none"))
+
+
+async def test_a_listing_with_facts_is_one_again(
+    nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path, tmp_path: Path
+) -> None:
+    setting = await start(replace(FTP), nursery, tls, folder)
+    url = setting.url(FTP.listing)
+    for options in (replace(FTP.options, mlsd=True), replace(FTP.options, detailed=True)):
+        path = tmp_path / "a.warc.gz"
+        with Recorder(path) as recorder:
+            async with Resolver(recorder=recorder, policy=setting.policy, options=options) as session:
+                live = await entries(session, url, path)
+        with Archive([path]) as archive:
+            async with Resolver(archive=archive, policy=setting.policy) as session:
+                assert await entries(session, url, path) == live
+        take(path)
