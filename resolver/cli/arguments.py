@@ -244,6 +244,32 @@ def listens_to_others(found: Found) -> bool:
     return found.listen is not None and not ip_address(found.listen).is_loopback
 
 
+#: What is for the way out, of which there is none.
+_WAY_OUT = (
+    *("warc", "proxy", "cert", "cacert", "tls", "only_ipv4", "only_ipv6", "user", "password_file", "netrc"),
+    *(
+        "netrc_file",
+        "cookies",
+        "mirrors",
+        "segments",
+        "rate",
+        "tries",
+        "retry_delay",
+        "retry_all",
+        "register",
+    ),
+)
+
+
+def _check_archives(found: Found, configuration: Configuration) -> None:
+    """What comes from archives comes from nowhere else."""
+    if found.at is not None and not found.from_warc:
+        raise UsageError("--at chooses what was in an archive by then: it takes --from-warc")
+    for row in rows() if found.from_warc else ():
+        if row.name in _WAY_OUT and configuration.given.get(row.name) not in (None, False, []):
+            raise UsageError(f"--from-warc sends nothing and keeps nothing: {row.long} says nothing there")
+
+
 def _check_words(verb: str, urls: tuple[str, ...], found: Found, configuration: Configuration) -> None:
     if verb == "schemes" and urls:
         raise UsageError("schemes takes no URL: it lists every scheme")
@@ -259,6 +285,7 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found, configuration: 
         raise UsageError("warc takes what to do, ls or check, and the files to do it with")
     if found.under is not None and urls[:1] != ("ls",):
         raise UsageError("--under chooses records of warc ls")
+    _check_archives(found, configuration)
     if found.insecure and verb != "serve":  # elsewhere people know it for another thing
         raise UsageError("--insecure says how others are served: certificates are always looked at")
     if verb == "serve":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import trio
 
 from protocols.contract import Url
@@ -9,10 +11,14 @@ from protocols.errors import UnsupportedScheme
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.browser import lead
+from resolver.cli.recording import archive_of
 from resolver.cli.serving import findable, wishes_of
 from resolver.cli.targets import Target
 from resolver.policy import judge
 from resolver.retrieval.session import Resolver
+
+if TYPE_CHECKING:
+    from resolver.window.serve import Server
 
 
 async def browse(session: Resolver, url: Url, target: Target, command: Command) -> None:
@@ -24,7 +30,8 @@ async def browse(session: Resolver, url: Url, target: Target, command: Command) 
             raise error
     from resolver.window.running import found_entry
 
-    there = await trio.to_thread.run_sync(found_entry, url.text)
+    from_archives = bool(command.found.from_warc)  # the window that runs shows what there is now
+    there = None if from_archives else await trio.to_thread.run_sync(found_entry, url.text)
     if there is None:
         return await _begin(url, command)
     window, address = there
@@ -41,10 +48,15 @@ async def _begin(url: Url, command: Command) -> None:
         raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
     from resolver.window.listening import LOOPBACK
 
-    own = wishes_of(command)._replace(address=LOOPBACK, public=False, certificate=None)
-    async with serving(own) as server:
-        with findable(server, command):
-            if not command.quiet:
-                streams.complain("no window runs: this is one, until it is interrupted")
-            await lead(server.entry(url.text))
-            await trio.sleep_forever()
+    with archive_of(command) as archive:
+        own = wishes_of(command, archive)._replace(address=LOOPBACK, public=False, certificate=None)
+        async with serving(own) as server:
+            await _show(url, server, command)
+
+
+async def _show(url: Url, server: Server, command: Command) -> None:
+    with findable(server, command):
+        if not command.quiet:
+            streams.complain("no window runs: this is one, until it is interrupted")
+        await lead(server.entry(url.text))
+        await trio.sleep_forever()

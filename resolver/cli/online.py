@@ -25,7 +25,7 @@ from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.options import LISTED
 from resolver.cli.permissions import policy_of
 from resolver.cli.progress import display_of
-from resolver.cli.recording import recorder_of
+from resolver.cli.recording import Archives, archives_of
 from resolver.cli.records import telling, told_to
 from resolver.cli.secrets import Secrets, password_of_key
 from resolver.cli.sections import hosts_of, mirrors_of
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from resolver.cli.lists import Fetched
     from resolver.cli.trees import Trees
     from resolver.ledger.book import Entry, Ledger
-    from resolver.warc.recorder import Recorder
 
 _STOPPED = {130: "interrupted", 143: "terminated"}
 _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -176,10 +175,10 @@ class _Run:
     async def _work_through(self) -> None:
         try:
             password = await password_of_key(self._command.found.cert)
-            with recorder_of(self._command) as recorder:
+            with archives_of(self._command) as archives:
                 async with (
                     ledger_of(self._command) as ledger,
-                    self._session(password, recorder) as session,
+                    self._session(password, archives) as session,
                 ):
                     await self._fetch_all(session, ledger)
         except LocalError as error:  # a file of the person's own, and not of one URL
@@ -193,7 +192,7 @@ class _Run:
         else:
             await self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
 
-    def _session(self, certfile_password: bytes | None, recorder: Recorder | None) -> Resolver:
+    def _session(self, certfile_password: bytes | None, archives: Archives) -> Resolver:
         command = self._command
         return Resolver(
             policy=self._policy,
@@ -217,7 +216,8 @@ class _Run:
             segments_per_host=command.found.per_host,
             patience=_retry_policy(command),
             sync=command.found.sync,
-            recorder=recorder,
+            recorder=archives.recorder,
+            archive=archives.archive,
         )
 
     def _hosts(self, lane_of: Callable[[Task[None]], Hashable] | None = None) -> Hosts[Task[None]]:

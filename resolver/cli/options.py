@@ -19,6 +19,7 @@ from resolver.cli.values import (
     frequency,
     listening_address,
     listening_port,
+    moment,
     number,
     page_size,
     path,
@@ -40,6 +41,7 @@ BODY = "get cat"
 LISTED = "get cat ls"
 FETCH = "get cat ls info"
 FETCHED = f"{FETCH} mcp open serve"
+OF_ARCHIVES = f"{FETCH} open serve"
 PLAN = f"{FETCH} explain open"
 SERVED = f"{PLAN} mcp serve"
 READ = f"{PLAN} parse"
@@ -134,6 +136,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-l", "--long"), None, "kind, size, date, types and number of each", "ls"),
         Option(("--raw",), None, "the octets as the server sent them, nothing undone", f"{BODY} explain"),
         Option(("--sort",), "KEY", "order: none is the server's", "ls", choices=SORT, unsaid=True),
+        Option(("--from-warc",), "FILE", "fetch from that archive alone", OF_ARCHIVES, None, True, path),
+        Option(("--at",), "TIME", "what was in it by then: 2026-11-22, …", OF_ARCHIVES, kind=moment),
         Option(("--under",), "URL", "records of that URL, and of what is below it", "warc"),
         Option(("--follow",), "N", "what entry N of the listing leads to", LISTED, kind=entry),
         Option(("--show-error-body",), None, "what a server says to a 4xx or 5xx, on standard error", "cat"),

@@ -1,18 +1,47 @@
-"""The archive of a run (`--warc`): made, or gone on with, before anything is fetched; closed at its end."""
+"""The archives of a run: the one that is made, or gone on with (`--warc`), or those that all comes from
+(`--from-warc`). They are opened before anything is fetched, and closed at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from protocols.errors import NotConfigured
+from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.url import redact
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
+
+
+class Archives(NamedTuple):
+    """What is written, and what is read; of neither there need be one."""
+
+    recorder: Recorder | None
+    archive: Archive | None
+
+
+@contextmanager
+def archives_of(command: Command) -> Iterator[Archives]:
+    """Raises `LocalError`, and `NotConfigured` without the extra."""
+    with recorder_of(command) as recorder, archive_of(command) as archive:
+        yield Archives(recorder, archive)
+
+
+def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
+    """None where the network is asked. Raises `LocalError` for what is no archive."""
+    found = command.found
+    if not found.from_warc:
+        return nullcontext()
+    from resolver.warc.archive import Archive  # few fetch from one
+
+    return Archive(found.from_warc, at=found.at)
 
 
 @contextmanager

@@ -21,12 +21,14 @@ from resolver.cli.bounds import limits_of, options_of
 from resolver.cli.browser import lead
 from resolver.cli.options import rows
 from resolver.cli.permissions import policy_of
+from resolver.cli.recording import archive_of
 from resolver.cli.sections import hosts_of
 from resolver.cli.vocabulary import RULES, STATUSES
 from resolver.environment import state_folder
 from resolver.settings import Settings
 
 if TYPE_CHECKING:
+    from resolver.warc.archive import Archive
     from resolver.window.listening import Certificate
     from resolver.window.own_pages import Known
     from resolver.window.serve import Server, Wishes
@@ -72,8 +74,8 @@ async def _serve(command: Command) -> int:
         if there is not None:
             return await _lead_on(command, there[0].process, there[1])
     status = 0
-    with trio.open_signal_receiver(*_STATUS_OF_SIGNAL, _ANOTHER) as signals:
-        async with serving(wishes_of(command)) as server:
+    with archive_of(command) as archive, trio.open_signal_receiver(*_STATUS_OF_SIGNAL, _ANOTHER) as signals:
+        async with serving(wishes_of(command, archive)) as server:
             with findable(server, command):
                 streams.print_line(server.entry())
                 streams.flush()
@@ -99,7 +101,7 @@ def findable(server: Server, command: Command) -> Iterator[None]:
     """`resolve open` finds it as long as the block runs; the first one, where there are several."""
     from resolver.window.running import told
 
-    if command.found.listen is not None:  # it is for others, with what they may do
+    if command.found.listen is not None or command.found.from_warc:  # it is for others, or of another time
         yield
         return
     with ExitStack() as stack:
@@ -121,13 +123,14 @@ async def _stopped(signals: AsyncIterator[int], server: Server) -> int:
     return 0
 
 
-def wishes_of(command: Command) -> Wishes:
-    """What this command line says of a server. Raises `UsageError`."""
+def wishes_of(command: Command, archive: Archive | None = None) -> Wishes:
+    """What this command line says of a server; all comes from the `archive`, if there is one. Raises
+    `UsageError`."""
     from resolver.window.listening import LOOPBACK
     from resolver.window.serve import Wishes
 
     return Wishes(
-        settings_of(command),
+        Settings(**settings_of(command), archive=archive),
         port=command.found.port,
         address=command.found.listen or LOOPBACK,
         public=listens_to_others(command.found),

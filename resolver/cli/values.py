@@ -137,6 +137,17 @@ def path(text: str) -> str:
     return text
 
 
+def moment(text: str) -> str:
+    """A time in UTC, or its beginning."""
+    from resolver.warc.moment import read_moment  # few command lines have one
+
+    try:
+        read_moment(text)
+    except NotConfigured as error:
+        raise BadValue(error.message) from error
+    return text
+
+
 def proxy(text: str) -> str:
     """The URL of a proxy, or `none`."""
     from resolver.policy import check_proxy  # few command lines have one

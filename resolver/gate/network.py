@@ -195,7 +195,10 @@ class Network:
         in_clear: bool = False,
         mask: Mask | None = None,
     ) -> UrlGate:
-        """Judge a URL; the gate is the one way to open what it names. See `judged`."""
+        """Judge a URL; the gate is the one way to open what it names. See `judged`. Raises `NotConfigured`
+        where all comes from archives."""
+        if self.archive is not None:
+            raise NotConfigured("all comes from archives (--from-warc), and nothing goes out")
         return UrlGate(
             self.judged(
                 url,

@@ -35,6 +35,8 @@ from resolver.warc.told import count, error_of, findings_of, reply_of, verified_
 if TYPE_CHECKING:
     from resolver.warc.archive import Archive, Found
 
+#: A line of a directory with facts (RFC 3659 7.2).
+_FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
 
@@ -46,6 +48,7 @@ class ArchivedGate(UrlGate):
         self._archive = archive
         self._data: ArchivedStream | None = None
         self._asked = 0
+        self._takes_block = False
         self._mistaken: ResolveError | None = None
         self.options = replace(self.options, tls="never", prompt=False, start=0, stop=None)
         if self._how == "data":
@@ -63,9 +66,17 @@ class ArchivedGate(UrlGate):
 
     # what it is
 
-    @property
+    @cached_property
     def _media_type(self) -> str:
-        return self._found.object_head.first("Content-Type") or ""
+        """What the block is. Others keep the facts of a directory, and do not say that it is one."""
+        found, row = self._found, self.row
+        media_type = found.object_head.first("Content-Type") or ""
+        is_foreign = found.has_object and not found.events and row is not None and row.kept_as == "data"
+        if is_foreign and self._admission.url.text.endswith("/"):
+            lines = next(found.block(), b"").splitlines(keepends=True)
+            if lines and all(map(_FACTS.match, [line for line in lines if line.endswith(b"\n")])):
+                return "text/x-ftp-mlsd"
+        return media_type
 
     @property
     def _is_listing(self) -> bool:
@@ -109,7 +120,7 @@ class ArchivedGate(UrlGate):
         except ResolveError as error:
             self._mistaken = error  # many a URL only leads elsewhere, and nobody is asked
             return (yield from dialogue)
-        is_told = not found.has_object and self._how != "exchange" and not self._carries
+        is_told = not found.has_object and self._how != "exchange" and not found.exchanges
         if is_told or (found.has_object and self._how == "facts"):
             reply = reply_of(found.end)
             if reply is not None or found.has_object:
@@ -117,11 +128,6 @@ class ArchivedGate(UrlGate):
                 yield from self._give(reply or Reply(kind=Kind.DOCUMENT))
                 return None
         return (yield from self._carried(dialogue))
-
-    @property
-    def _carries(self) -> bool:
-        """Was it asked for in datagrams, which are all there?"""
-        return any(way.transport == "udp" and way.heard for way in self._found.ways)
 
     def _give(self, reply: Reply) -> Dialogue[None]:
         """What it is, and its octets."""
@@ -163,9 +169,11 @@ class ArchivedGate(UrlGate):
             dialogue.close()
 
     def _at_once(self, step: Step) -> object:
-        if isinstance(step, OpenDatagrams) and self._how == "packets" and not self._carries:
-            return Opened((self._found.address or "",), 1)
-        if isinstance(step, Carry) and self._how == "packets" and not self._carries:
+        """Where no datagram was kept that answers it, what they carried was."""
+        if isinstance(step, OpenDatagrams):
+            self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
+            return Opened((self._found.address or "",), 1) if self._takes_block else None
+        if isinstance(step, Carry) and self._takes_block:
             return Carried(tuple(self._found.block()), self._found.address or "")
         return None
 
@@ -274,7 +282,7 @@ class ArchivedGate(UrlGate):
 
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[ArchivedDatagrams]:  # type: ignore[override]
-        asked = [way for way in self._check().ways if way.transport == "udp"]
+        asked = self._check().exchanges
         if self._asked >= len(asked):
             raise NotFound("the archive does not have all of what was said for it")
         self._asked += 1

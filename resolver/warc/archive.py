@@ -31,12 +31,6 @@ class Archive:
 
     Raises `LocalError` where a file is none of WARC, or cannot be read, and `NotConfigured` for what is no
     time.
-
-    Examples:
-        >>> with resolver.warc.Archive(["run.warc.gz"]) as archive:
-        ...     async with resolver.Resolver(archive=archive) as session:
-        ...         (await session.fetch("gopher://127.0.0.1:8910/00/about")).size
-        39
     """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]], *, at: datetime | str | None = None) -> None:
@@ -161,9 +155,15 @@ class Found:
     def end(self) -> Json:
         return end_of(self.events)
 
-    @property
+    @cached_property
     def ways(self) -> list[Way]:
+        """What came on which connection."""
         return ways_of(self.events)
+
+    @property
+    def exchanges(self) -> list[Way]:
+        """Those of them in datagrams."""
+        return [way for way in self.ways if way.transport == "udp" and way.heard]
 
 
 def _behind(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:

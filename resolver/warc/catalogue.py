@@ -14,6 +14,7 @@ from resolver.url import parse
 from resolver.warc.block import Seat
 from resolver.warc.head import Head
 from resolver.warc.listing import Glance
+from resolver.warc.message import find_answer
 from resolver.warc.records import Damage, Record, read_records
 from resolver.warc.stretch import Source
 from resolver.warc.target import sought_as
@@ -33,16 +34,19 @@ class Taken(NamedTuple):
     date: datetime
     kind: str
     is_whole: bool
+    length: int
     id: str | None
     sought: str
 
 
 class Look(Glance):
-    """As much of a block as tells what it is, and of a request what it asks for."""
+    """As much of a block as tells what it is, and of a request what it asks for. `is_short`: an answer whose
+    head promises more than there is, whether or not it says so."""
 
     def __init__(self, head: Head) -> None:
         super().__init__(head)
         self._is_request = head.type == "request"
+        self._length = head.length
         self.first = b""
 
     def take(self, octets: bytes) -> None:
@@ -50,6 +54,12 @@ class Look(Glance):
             self.first += octets[: len(_SERVED) - len(self.first)]
         else:
             super().take(octets)
+
+    @property
+    def is_short(self) -> bool:
+        octets = b"" if self.http is None or self.http.octets is None else self.http.octets
+        answer = find_answer(octets)
+        return answer is not None and answer.length is not None and len(octets) + answer.length > self._length
 
 
 @dataclass(slots=True)
@@ -89,10 +99,11 @@ class Catalogue:
         sought = None if head.target is None else _sought(head.target)
         if sought is None or (head.type not in _OBJECTS and head.type != "metadata"):
             return
-        is_whole = head.type == "revisit" or head.first("WARC-Truncated") is None
-        taken = Taken(
-            seat, head.type, head.date or _EARLIEST, record.reader.kind(), is_whole, head.id, sought
+        is_whole = head.type == "revisit" or (
+            head.first("WARC-Truncated") is None and not record.reader.is_short
         )
+        date, kind = head.date or _EARLIEST, record.reader.kind()
+        taken = Taken(seat, head.type, date, kind, is_whole, head.length, head.id, sought)
         if head.id is not None:
             self._by_id.setdefault(head.id, taken)
         into = self._alone if head.type == "metadata" else self._objects
@@ -130,14 +141,12 @@ class Catalogue:
 
 
 def latest(found: list[Taken], at: datetime | None) -> Taken | None:
-    """The latest whole one, not after `at`; the latest cut one where there is no other."""
-    by_then = [each for each in found if at is None or each.date <= at]
+    """The latest whole one, not after `at`; where there is none, of what is cut the one that has most."""
+    by_then = sorted((each for each in found if at is None or each.date <= at), key=lambda each: each.date)
     whole = [each for each in by_then if each.is_whole]
-    chosen: Taken | None = None
-    for each in whole or by_then:
-        if chosen is None or each.date >= chosen.date:
-            chosen = each
-    return chosen
+    if whole or not by_then:
+        return whole[-1] if whole else None
+    return max(reversed(by_then), key=lambda each: each.length)
 
 
 def _sought(target: str) -> str | None:

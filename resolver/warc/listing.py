@@ -74,21 +74,21 @@ class Glance:
 
     def __init__(self, head: Head) -> None:
         self._head = head
-        self._http = HttpHead() if head.media_type == "application/http" else None
+        self.http = HttpHead() if head.media_type == "application/http" else None
         self._end = b""
 
     def take(self, octets: bytes) -> None:
         if self._head.type == "metadata":
             self._end = (self._end + octets)[-_MOST_END:]
-        elif self._http is not None:
-            self._http.take(octets)
+        elif self.http is not None:
+            self.http.take(octets)
 
     def kind(self) -> str:
         """An http status; what became of a retrieval; what the object is, as far as its type tells."""
         if self._head.type == "metadata":
             return _outcome(self._end)
-        if self._http is not None and self._http.status is not None:
-            return str(self._http.status)
+        if self.http is not None and self.http.status is not None:
+            return str(self.http.status)
         if self._head.type != "resource":
             return "-"
         return _LISTINGS.get(self._head.media_type or "", "document")

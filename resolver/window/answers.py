@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response as Answer
 
-from resolver.url import redact
+from protocols.errors import ResolveError
+from resolver.url import parse, redact
 from resolver.window import addresses, headers
 from resolver.window.keys import Keys
 from resolver.window.pages.page import Crumb, Frame, Page, Place
 from resolver.window.pages.render import pieces, render
 from resolver.window.streamed import Streamed
 
+if TYPE_CHECKING:
+    from resolver.warc.archive import Archive
+
 
 class Answers:
     """Those of one run, whose forms are proved by its keys."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: Keys, archive: Archive | None = None) -> None:
         self._keys = keys
+        self._archive = archive
 
     def place(self, text: str, page_id: str, from_id: str = "") -> Place:
         """Links of the page are found at `page_id`; asked again, it is from where it was before."""
@@ -42,10 +49,21 @@ class Answers:
     ) -> Answer:
         """A page that failed has its dialogue open."""
         failed = page.status != 200
-        frame = Frame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id)
+        archived = "" if self._archive is None else told_of(self._archive, address)
+        frame = Frame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)
         if not failed:
             return Streamed(piece.encode("utf-8", "replace") for piece in pieces(page, frame))
         return Answer(render(page, frame).encode("utf-8", "replace"), page.status, media_type=headers.HTML)
+
+
+def told_of(archive: Archive, address: str) -> str:
+    """Of what time a page is."""
+    until = "" if archive.at is None else f", as of {archive.at:%Y-%m-%d %H:%M:%S} UTC"
+    kept = ""
+    if address:
+        with suppress(ResolveError):
+            kept = f"This was kept on {archive.find(parse(address)).date:%Y-%m-%d at %H:%M:%S} UTC. "
+    return f"{kept}An archive is shown{until}: nothing comes from the network."
 
 
 def answered_form(request: Request) -> dict[str, str]:

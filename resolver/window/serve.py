@@ -102,7 +102,7 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
         trio.open_nursery() as hands,
     ):
         reading = Reading(resolver, own_settings)
-        answers = Answers(house.keys)
+        answers = Answers(house.keys, settings.get("archive"))
         transfers = Transfers(resolver, hands, account)
         known = wishes.known._replace(
             settings=[*wishes.known.settings, Fact("gateway for other clients", house.gateway)]

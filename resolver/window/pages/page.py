@@ -40,7 +40,8 @@ class Crumb(NamedTuple):
 
 class Frame(NamedTuple):
     """What every page has around its content. `address` stands in the address bar. `panel` is the markup of
-    the dialogue, which only `resolver.window.dialogue` makes. `csrf` gives a form's token by its action."""
+    the dialogue, which only `resolver.window.dialogue` makes. `csrf` gives a form's token by its
+    action. `archived` tells of an archive what time it is of."""
 
     address: str = ""
     crumbs: tuple[Crumb, ...] = ()
@@ -48,6 +49,7 @@ class Frame(NamedTuple):
     panel_open: bool = False
     csrf: Callable[[str], str] = str
     from_id: str = ""
+    archived: str = ""
 
 
 class Query(NamedTuple):
