@@ -26,6 +26,7 @@ TESTS = [
 CLOCKS = {
     "tests.scheduled": "makes the clock that the others have",
     "tests.faults.killed_at_random": "chooses the moment of a kill",
+    "tests.faults.killed_with_archive": "the same",
     "tests.servers.keeper": "asks servers to end, and then kills them",
 }
 #: What may ask how late it is, though it does not make the time itself with trio's `MockClock`.

@@ -157,7 +157,11 @@ class _Hashed:
         answer = self._payload.answer
         if answer is not None and answer.status != _OK:
             return False
+        is_coded = answer is not None and answer.coded
         said = self._kept._replace(
-            sha256=self._digest.hexdigest(), size=self._size, content_type=self._content_type
+            sha256=self._digest.hexdigest(),
+            size=self._size,
+            content_type=self._content_type,
+            payload_digest=None if is_coded else "",
         )
         return self._payload.is_whole and key_of(said) == key_of(self._kept)

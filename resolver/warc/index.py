@@ -21,7 +21,6 @@ from resolver.warc.message import MOST_HEAD, Answer, Unchunked, find_answer
 from resolver.warc.writing import digest_text
 
 _WWW = re.compile(r"www\d*\.")
-_NUMERIC = re.compile(r"[0-9.]+|.*:.*")
 #: Parameters that name a session (as the surt package strips them).
 _SESSION = re.compile(
     r"(?:^|&)(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24})(?=&|$)"
@@ -62,7 +61,7 @@ def key_of(target: str) -> str:
     if not isinstance(url, HostUrl) or not url.host:
         return _plain(target)
     host = _WWW.sub("", url.host.lower(), count=1) if _WWW.match(url.host.lower()) else url.host.lower()
-    if not _NUMERIC.fullmatch(host):
+    if ":" not in host:  # IPv6 stays as it is; numbers of IPv4 are turned around as names are
         host = ",".join(reversed(host.split(".")))
     port = "" if url.port in (None, url.default_port) else f":{url.port}"
     rest = target.partition("://")[2]

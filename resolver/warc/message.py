@@ -116,19 +116,18 @@ class Unchunked:
 
     def take(self, octets: bytes) -> bytes:
         """What these make; nothing behind its end, or where it is none."""
+        if self._is_over or not octets:  # which h11 takes for the end of a connection
+            return b""
         made: list[bytes] = []
-        while not self._is_over:
-            try:
-                self._machine.receive_data(octets)
-                octets = b""
-                while isinstance(
-                    event := self._machine.next_event(), h11.Data | h11.Response | h11.InformationalResponse
-                ):
-                    if isinstance(event, h11.Data):
-                        made.append(bytes(event.data))
-            except h11.RemoteProtocolError:
-                self._is_over = True
-                break
+        try:
+            self._machine.receive_data(octets)
+            while isinstance(
+                event := self._machine.next_event(), h11.Data | h11.Response | h11.InformationalResponse
+            ):
+                if isinstance(event, h11.Data):
+                    made.append(bytes(event.data))
+        except h11.RemoteProtocolError:
+            self._is_over = True
+        else:
             self.is_whole = self._is_over = isinstance(event, h11.EndOfMessage)
-            break
         return b"".join(made)

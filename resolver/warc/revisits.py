@@ -1,7 +1,7 @@
 """What was kept before, so that the same again is only said to be the same (WARC 1.1, 6.7).
 
-What tells is the SHA-256 of the payload and its length; of what has no head of its own the media type, too.
-The URL need not be the same.
+What tells is the SHA-256 of the payload and its length; of what has no head of its own the media type, too,
+and of answers of http whether they came in chunks. The URL need not be the same.
 """
 
 from __future__ import annotations
@@ -62,5 +62,8 @@ def counts(kept: Object) -> bool:
 
 
 def key_of(kept: Object) -> tuple[str, int, str]:
-    """What is alike in those that are the same."""
-    return kept.sha256, kept.size, "" if kept.type == "response" else kept.content_type
+    """What is alike in those that are the same. A revisit of http has a head, by which programs read the body
+    of the other: that is in chunks where this was, and only there."""
+    is_coded = kept.payload_digest is None
+    how = kept.content_type if kept.type != "response" else "chunks" if is_coded else ""
+    return kept.sha256, kept.size, how

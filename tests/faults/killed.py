@@ -28,7 +28,7 @@ from resolver.retrieval.session import Resolver
 
 #: What grows beside its name, and what is held in memory until it is whole.
 LARGE, SMALL = bytes(range(256)) * 300, bytes(range(256)) * 20
-_CALLS = (
+CALLS = (
     *(
         "fchmod",
         "fsync",
@@ -66,12 +66,12 @@ class CountedCalls:
     at_work: ClassVar[CountedCalls | None] = None
 
     def __init__(self, number: int) -> None:
-        self._left = number
+        self.left = number
         CountedCalls.at_work = self
 
     def count(self) -> None:
-        self._left -= 1
-        if self._left == 0:
+        self.left -= 1
+        if self.left == 0:
             os._exit(KILLED)
 
     def of(self, real: Callable[..., object]) -> Callable[..., object]:
@@ -84,7 +84,7 @@ class CountedCalls:
 
 def kill_before(number: int) -> None:
     calls = CountedCalls(number)
-    for name in _CALLS:
+    for name in CALLS:
         if hasattr(os, name):  # not every system has attributes
             setattr(os, name, calls.of(getattr(os, name)))
 

@@ -17,7 +17,8 @@ KEYS = {
     "http://h.example/?PHPSESSID=0123456789abcdef0123456789ABCDEF&x=1": "example,h)/?x=1",
     "http://h.example/?b=2&a=1": "example,h)/?a=1&b=2",
     "nntp://h.example/a.b/7": "example,h)/a.b/7",
-    "http://127.0.0.1:8080/a": "127.0.0.1:8080)/a",
+    "http://127.0.0.1:8080/a": "1,0,0,127:8080)/a",
+    "http://[::1]:8080/a": "::1:8080)/a",
     "news:X@H.example": "news:x@h.example",
     "file:///etc/motd": "file:/etc/motd",
 }

@@ -1,0 +1,182 @@
+"""Fetch a list into an archive, killed at some moment; then once more to the end, and look at what is there.
+
+`python -m tests.faults.killed_with_archive FOLDER EVERY FIRST URL...` kills before each call that changes a
+file or the ledger, or one of EVERY of them from FIRST on, and within calls that write, of which five times as
+many are tried. `FOLDER random
+TIMES URL...` kills (SIGKILL) as often at moments that nobody chose. Each prints a JSON object. Who serves is
+another process; processes are forked here, where no threads are yet.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+from warcio.checker import Checker
+
+from resolver.cli import main as resolve
+from resolver.warc.records import Damage, Record, read_records
+from tests.faults.killed import CALLS, KILLED, CountedCalls, in_a_child
+from tests.faults.killed_with_ledger import Counted
+from tests.resolver.warc.archives import Kept, Octets
+from tests.scheduled import has_ended
+
+_NEEDED = (
+    "idna",
+    "protocols.ftp.dialogue",
+    "protocols.gopher.dialogue",
+    "protocols.http.dialogue",
+    "resolver.cli.online",
+    "resolver.ledger.book",
+    "resolver.retrieval.saving",
+    "resolver.warc.recorder",
+)
+#: Seconds in which a run begins, when nothing else wants the processor.
+_BEGINNING = 0.06
+_NAMES = ("a.warc.gz", "a.warc")
+
+
+def run(place: Path, name: str, urls: list[str], within: bool = False) -> str:
+    """The command; `within` has the counted calls be those to write, each of which writes half then."""
+    if within and CountedCalls.at_work is not None:
+        _die_within(CountedCalls.at_work)
+    sqlite3.connect = partial(sqlite3.connect, factory=Counted)  # type: ignore[assignment]
+    os.chdir(place)
+    os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
+    words = ["get", "-q", "--progress", "none", "--ledger", "run.db", "-x", "-d", "out", "-j", "1"]
+    return str(resolve([*words, "--warc", name, *urls]))
+
+
+def _die_within(calls: CountedCalls) -> None:
+    left, posix = calls.left, importlib.import_module("posix")
+    for call in CALLS:
+        if hasattr(posix, call):
+            setattr(os, call, getattr(posix, call))
+    os.fsync, real = lambda fd: None, posix.write
+    CountedCalls.at_work = None
+
+    def write(fd: int, octets: bytes) -> int:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            real(fd, bytes(octets)[: len(octets) // 2])
+            os._exit(KILLED)
+        return int(real(fd, octets))
+
+    os.write = write  # type: ignore[assignment]
+
+
+def whole(path: Path) -> tuple[int, list[str], bool]:
+    """Where the last whole record ends, the URLs of all objects, and is there damage before one?"""
+    end, urls, damaged = 0, [], False
+    for found in read_records(Octets(path.read_bytes() if path.exists() else b""), Kept):
+        if isinstance(found, Damage):
+            damaged = damaged or found.resumes is not None
+            continue
+        assert isinstance(found, Record)
+        damaged = damaged or found.offset < end
+        end = found.end
+        if found.head.type in ("response", "resource", "revisit") and found.head.target is not None:
+            urls.append(found.head.target)
+    return end, urls, damaged
+
+
+def passes(path: Path, size: int) -> bool:
+    """Does `warcio check` say that this much of the file is right?"""
+    part = path.with_name(f"checked-{path.name}")
+    part.write_bytes(path.read_bytes()[:size])
+    with redirect_stdout(io.StringIO()):
+        return int(Checker(SimpleNamespace(inputs=[str(part)], verbose=False)).process_all()) == 0
+
+
+def report(place: Path, name: str, urls: list[str], moment: str) -> None:
+    """What was left, and what the next run made of it."""
+    path = place / name
+    left = path.stat().st_size if path.exists() else 0
+    end, _, damaged = whole(path)
+    then = passes(path, end) if end else True
+    begun = path.read_bytes()[:end] if path.exists() else b""
+    if left and not end:  # not even the first record: nobody knows whose file it is
+        path.unlink()
+    again, said = in_a_child(partial(run, place, name, urls), None)
+    last, found, damaged_now = whole(path)
+    told = {
+        "moment": moment,
+        "left": left,
+        "whole": end,
+        "right": then and not damaged,
+        "status": (again, said),
+        "kept": path.read_bytes().startswith(begun),
+        "right_now": not damaged_now and last == path.stat().st_size and passes(path, last),
+        "missing": sorted(set(urls) - set(found)),
+    }
+    print(json.dumps(told), flush=True)
+
+
+def one(place: Path, name: str, urls: list[str], number: int, *, within: bool) -> bool:
+    """False where there is no such moment."""
+    place.mkdir()
+    status, _ = in_a_child(partial(run, place, name, urls, within), number)
+    if status == KILLED:
+        report(place, name, urls, f"{'within write' if within else 'before call'} {number}")
+    return status == KILLED
+
+
+def main(folder: Path, every: int, first: int, urls: list[str]) -> None:
+    for row, (name, within) in enumerate((name, within) for name in _NAMES for within in (False, True)):
+        step = max(1, every // 5) if within else every
+        number = 1 + (first + row) % step
+        while one(folder / f"{row}-{number}", name, urls, number, within=within):
+            number += step
+
+
+def at_random(folder: Path, times: int, urls: list[str]) -> None:
+    """A run that is not killed tells how long the file becomes."""
+    chance = random.Random(times)
+    for name in _NAMES:
+        (folder / f"whole-{name}").mkdir()
+        assert in_a_child(partial(run, folder / f"whole-{name}", name, urls), None) == (0, "0")
+    for time_ in range(times):
+        name = _NAMES[time_ % len(_NAMES)]
+        place = folder / str(time_)
+        place.mkdir()
+        moment = _choose(chance, place / name, (folder / f"whole-{name}" / name).stat().st_size)
+        child = os.fork()
+        if child == 0:
+            run(place, name, urls)
+            os._exit(0)
+        while not (moment() or has_ended(child)):
+            time.sleep(0.0005)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        report(place, name, urls, f"random {time_}")
+
+
+def _choose(chance: random.Random, path: Path, size: int) -> Callable[[], bool]:
+    """Soon, or when so much of it is there."""
+    share = chance.uniform(-0.2, 1)
+    if share < 0:
+        until = time.monotonic() + chance.uniform(0, _BEGINNING)
+        return lambda: time.monotonic() >= until
+    return lambda: path.exists() and path.stat().st_size >= share * size
+
+
+if __name__ == "__main__":
+    for needed in _NEEDED:
+        importlib.import_module(needed)  # once, and not in every child
+    if sys.argv[2] == "random":
+        at_random(Path(sys.argv[1]), int(sys.argv[3]), sys.argv[4:])
+    else:
+        main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
