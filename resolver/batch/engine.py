@@ -7,6 +7,7 @@ of any cancel.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
 from functools import partial
@@ -16,7 +17,7 @@ from protocols.errors import ResolveError, TryLater
 from protocols.values import dataclass
 from resolver.batch.hosts import Hosts, Waiting
 from resolver.batch.turn import GiveWay, Turn, enter
-from resolver.loops import Loop, Nursery, running
+from resolver.loops import Loop, running
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -103,6 +104,8 @@ class Batch(Generic[T]):
         self._under_way = 0
         self._ended = False
         self._error: BaseException | None = None
+        self._looks = False
+        self._taken: deque[Waiting[Task[T]]] = deque()
         self._turns: dict[Waiting[Task[T]], Turn] = {}
         self._at_rest: set[Waiting[Task[T]]] = set()
 
@@ -114,8 +117,9 @@ class Batch(Generic[T]):
         self._read_on = self._loop.event()
         try:
             async with self._loop.open_nursery() as nursery:
+                self._begin = partial(nursery.start_soon, self._noting, partial(self._work, take))
                 nursery.start_soon(self._noting, partial(self._read, source))
-                await self._start_all(nursery, take)
+                await self._start_all()
         except BaseExceptionGroup:
             if self._error is None:
                 raise
@@ -142,24 +146,28 @@ class Batch(Generic[T]):
         self._ended = True
         self._changed.set()
 
-    async def _start_all(self, nursery: Nursery, take: Take[T]) -> None:
+    async def _start_all(self) -> None:
         while True:
-            await self._start_what_may(nursery, take)
+            self._start_what_may()
             if self._ended and not self._under_way and not self._hosts.waiting:
                 return
             await self._wait_for_change()
 
-    async def _start_what_may(self, nursery: Nursery, take: Take[T]) -> None:
-        """One after the other: what begins in one turn of a loop, begins in any order."""
-        while self._has_room:
-            waiting = self._hosts.take(self._loop.current_time())
-            if waiting is None:
-                return
+    def _start_what_may(self) -> None:
+        """Those that are taken begin in that order, in whichever one the loop turns to its new tasks."""
+        while self._has_room and (waiting := self._hosts.take(self._loop.current_time())) is not None:
             self._under_way += 1
-            nursery.start_soon(self._noting, partial(self._work, waiting, take))
-            if self._hosts.waiting < self._window:
+            self._taken.append(waiting)
+            self._begin()
+            if self._hosts.waiting <= self._window // 2:  # read many at once: less to do for each
                 self._read_on.set()
-            await self._loop.checkpoint()
+
+    def _fill_place(self) -> None:
+        """A place may be free: what may start there does, at once. Who waits for a change is left to wait
+        where there is none: all places are taken again, and it is looked whether what is there moves."""
+        self._start_what_may()
+        if self._has_room or not self._looks:
+            self._changed.set()
 
     @property
     def _has_room(self) -> bool:
@@ -174,8 +182,8 @@ class Batch(Generic[T]):
     async def _wait_for_change(self) -> None:
         until = self._hosts.ready_at() if self._has_room else None
         until = float("inf") if until is None else until
-        looks = self._hosts.waiting and (self._busy >= self._concurrency or self._hosts.lent)
-        look = self._hosts.look_at(self._loop.current_time()) if looks else float("inf")
+        self._looks = self._hosts.waiting > 0 and (self._busy >= self._concurrency or self._hosts.lent > 0)
+        look = self._hosts.look_at(self._loop.current_time()) if self._looks else float("inf")
         if not self._changed.is_set():
             with self._loop.move_on_at(min(until, look)):
                 await self._changed.wait()
@@ -184,15 +192,13 @@ class Batch(Generic[T]):
         if now >= look:
             self._hosts.look(now, [task for task, turn in self._turns.items() if turn.has_moved()])
 
-    async def _work(self, waiting: Waiting[Task[T]], take: Take[T]) -> None:
-        try:
-            result = await self._result(waiting)
-            if result is not None:
-                await take(result)
-        finally:
-            self._under_way -= 1
-            if self._has_room or not self._under_way:  # of what was at rest the place was taken long ago
-                self._changed.set()
+    async def _work(self, take: Take[T]) -> None:
+        """What ends it before its time ends all."""
+        result = await self._result(self._taken.popleft())
+        if result is not None:
+            await take(result)
+        self._under_way -= 1
+        self._fill_place()
 
     async def _result(self, waiting: Waiting[Task[T]]) -> Result[T] | None:
         """None where it gave way, and waits once more."""
@@ -203,12 +209,12 @@ class Batch(Generic[T]):
             result = Result(waiting.task, error=error)
         except GiveWay:
             self._hosts.put_back(waiting, self._loop.current_time())
-            self._changed.set()
             return None
         except BaseException:
             self._end(waiting, succeeded=False)
             raise
         self._end(waiting, succeeded=result.error is None)
+        self._fill_place()
         return result
 
     def _end(self, waiting: Waiting[Task[T]], *, succeeded: bool) -> None:
@@ -217,14 +223,12 @@ class Batch(Generic[T]):
             self._at_rest.discard(waiting)
         else:
             self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
-        if self._has_room:
-            self._changed.set()
 
     def _rest(self, waiting: Waiting[Task[T]]) -> None:
         if waiting not in self._at_rest and len(self._at_rest) < self._resting:
             self._hosts.end(waiting, self._loop.current_time(), succeeded=True)
             self._at_rest.add(waiting)
-            self._changed.set()
+            self._fill_place()
 
     def _turn(self, waiting: Waiting[Task[T]]) -> Turn:
         turn = self._turns.get(waiting)

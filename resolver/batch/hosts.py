@@ -101,6 +101,7 @@ class Hosts(Generic[T]):
         self._serial = itertools.count(1)
         self._busy: set[Place] = set()
         self._looked = float("-inf")
+        self._any_silent = False  # at the last look, which alone makes one silent
         self.waiting = 0
 
     def add(self, host: str, scheme: str, task: T) -> None:
@@ -135,7 +136,7 @@ class Hosts(Generic[T]):
     @property
     def lent(self) -> int:
         """How many are under way at hosts that are silent."""
-        return sum(place.under_way for place in self._busy if place.silent)
+        return sum(place.under_way for place in self._busy if place.silent) if self._any_silent else 0
 
     def look_at(self, now: float) -> float:
         """When it is to be looked again whether they move."""
@@ -149,6 +150,7 @@ class Hosts(Generic[T]):
             self._hear(task.place, now)
         for place in self._busy:
             place.silent = now - place.heard >= SILENCE
+        self._any_silent = any(place.silent for place in self._busy)
 
     def ready_at(self) -> float | None:
         """When the next one may start that waits for nothing but time; None where none does."""
