@@ -90,7 +90,8 @@ class InBackground:
 
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
         self._scope = trio.CancelScope()
-        self._ended = trio.Event()
+        self._waiting: list[trio.lowlevel.Task] = []
+        self._is_over = False
         trio.lowlevel.spawn_system_task(self._work, function, context=copy_context())
 
     async def _work(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
@@ -98,14 +99,18 @@ class InBackground:
             with self._scope:
                 await function()
         finally:
-            self._ended.set()
+            self._is_over = True
+            for each in self._waiting:
+                trio.lowlevel.reschedule(each)
 
     def cancel(self) -> None:
         self._scope.cancel()
 
     async def wait(self) -> None:
-        with trio.CancelScope(shield=True):
-            await self._ended.wait()
+        """A cancel is left to where the caller waits next. A shield would cost more than the wait."""
+        if not self._is_over:
+            self._waiting.append(trio.lowlevel.current_task())
+            await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
 
 
 LOOP = Loop(

@@ -78,7 +78,9 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "trio.lowlevel.in_trio_task trio.lowlevel.notify_closing trio.lowlevel.wait_readable "
         "trio.lowlevel.wait_writable trio.move_on_after trio.move_on_at trio.open_nursery trio.sleep "
         "trio.sleep_forever trio.socket.getaddrinfo trio.to_thread.run_sync contextvars.copy_context "
-        "trio.CancelScope trio.lowlevel.RunVar trio.lowlevel.spawn_system_task",
+        "trio.CancelScope trio.lowlevel.RunVar trio.lowlevel.spawn_system_task trio.lowlevel.Task "
+        "trio.lowlevel.Abort.FAILED trio.lowlevel.current_task trio.lowlevel.reschedule "
+        "trio.lowlevel.wait_task_rescheduled",
     ),
     (
         "resolver.loops.on_asyncio",
