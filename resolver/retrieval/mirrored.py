@@ -10,9 +10,9 @@ from resolver.hosts import names_of
 from resolver.url import parse, without_user
 
 
-def mirrored(url: Url, mirrors: Iterable[str]) -> Iterator[str]:
-    """The path of the URL behind each of the mirrors."""
-    return _behind(url, _path(url), mirrors)
+def mirrored(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
+    """The path of the URL behind each of the mirrors, which few hosts have."""
+    return _behind(url, _path(url), mirrors) if mirrors else ()
 
 
 class Prefixes:
