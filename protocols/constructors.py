@@ -1,6 +1,9 @@
 """The constructors of classes of values, written for their fields and compiled when they are needed.
 
-Python has no other way to one that is as fast as those that are written by hand.
+Python has no other way to one that is as fast as those that are written by hand. A frozen value could be
+given its fields by `object.__setattr__`, each at ten times the price of an assignment. So one of several
+fields is, while it is made, of a class beside its own, which lets them be assigned; when the constructor is
+done, and before `__post_init__`, it is of its own class, and frozen.
 """
 
 from __future__ import annotations
@@ -22,6 +25,25 @@ class _Absent:
 
 ABSENT: Any = _Absent()
 
+#: From so many fields on it pays to change the class of a frozen value, and back.
+_SEVERAL = 4
+
+
+class _Open(dict["type[Any]", "type[Any]"]):
+    """By a frozen class: one like it, whose values can be given their fields."""
+
+    def __missing__(self, frozen: type[Any]) -> type[Any]:
+        class Opened(frozen):  # type: ignore[misc]
+            __slots__ = ()
+            __setattr__ = object.__setattr__
+            __delattr__ = object.__delattr__
+
+        self[frozen] = Opened
+        return Opened
+
+
+_open_of = _Open()
+
 
 def for_fields(owner: Any, *, frozen: bool) -> Callable[..., None]:
     """Of a dataclass: one that sets its `__values__`."""
@@ -29,7 +51,11 @@ def for_fields(owner: Any, *, frozen: bool) -> Callable[..., None]:
     named: list[str] = []
     lines: list[str] = []
     known: dict[str, Any] = {"__name__": owner.__module__, "_absent": ABSENT, "_put": object.__setattr__}
-    put = "_put(self, {0!r}, {1})" if frozen else "self.{0} = {1}"
+    opens = frozen and len(owner.__values__) >= _SEVERAL
+    put = "self.{0} = {1}" if opens or not frozen else "_put(self, {0!r}, {1})"
+    if opens:
+        known["_open_of"] = _open_of
+        lines += ["_own = self.__class__", "_put(self, '__class__', _open_of[_own])"]
     for name, each in owner.__values__.items():
         default, value = "", name
         if each.factory is not ABSENT:
@@ -43,6 +69,8 @@ def for_fields(owner: Any, *, frozen: bool) -> Callable[..., None]:
         if each.init:
             (named if each.kw_only else places).append(name + default)
         lines.append(put.format(name, value))
+    if opens:
+        lines.append("self.__class__ = _own")
     if hasattr(owner, "__post_init__"):
         lines.append("self.__post_init__()")
     taken = ", ".join(["self", *places, *(["*", *named] if named else [])])

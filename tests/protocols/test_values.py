@@ -64,6 +64,32 @@ class Empty:
 class Further(Point):
     extra = 3
 
+@dataclass(frozen=True, slots=True)
+class Long:
+    a: int
+    b: int = 2
+    c: int = 3
+    d: int = 4
+    sum: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'sum', self.a + self.b + self.c + self.d)
+        if self.a < 0:
+            self.a = 0
+
+class LongPlaced(Long):
+    __slots__ = ("extra",)
+
+class LongOpen(Long):
+    extra = 3
+
+@dataclass(frozen=True)
+class LongNoSlots:
+    a: int
+    b: int = 2
+    c: int = 3
+    d: int = 4
+
 class Pair(NamedTuple):
     a: int
     b: str = "b"
@@ -104,6 +130,12 @@ vars(Further(1))
 Named(1, name='n') == Named(1, name='n', at=5), Named(1, name='n', tags=[1]) == Named(1, name='n')
 {Point(1): 1}[Point(1)], len({Point(1), Point(1, 2), Point(3)}), raised(lambda: hash(Growing()))
 Alone() == Alone(), repr(Alone()), len({Alone(), Alone()}), hash(Open(1)), Open(1), vars(Open(1))
+Long(1), Long(1).sum, replace(Long(1), b=3).sum, raised(lambda: Long(-1)), raised(lambda: Long())
+[raised(lambda: setattr(each(1), 'd', 2)) for each in (Long, LongPlaced, LongOpen, LongNoSlots)]
+[raised(lambda: delattr(each(1), 'd')) for each in (Long, LongPlaced, LongOpen, LongNoSlots)]
+[type(each(1)) for each in (Long, LongPlaced, LongOpen, LongNoSlots)], hash(Long(1)) == hash(Long(1))
+LongPlaced(1), LongOpen(1).sum, LongOpen(1).extra, LongNoSlots(1), vars(LongNoSlots(1)), Long(1) == Long(1)
+copy.copy(Long(1)), copy.deepcopy(LongNoSlots(1)), copy.copy(LongOpen(1)), dataclasses.asdict(Long(1))
 Empty(), Empty() == Empty(), len({Empty(), Empty()}), raised(lambda: Empty(1))
 Growing(3), Growing(3).twice, Growing() == Growing(), Growing().seen is Growing().seen
 raised(lambda: Point()), raised(lambda: Point(1, 2, 3)), raised(lambda: Point(z=1))
