@@ -89,7 +89,8 @@ class Pool:
         `suits` comes before all others."""
         while (waiting := self._kept.get(key)) is not None:
             kept = self._remove(_choice(waiting, suits))
-            if kept.stream.quiet and kept.stream.peer in addresses and self._is_fresh(kept):
+            waited = kept.stream.loop.current_time() - kept.since
+            if kept.stream.quiet and kept.stream.peer in addresses and waited <= LIFETIME:
                 return kept
             await kept.aclose()
         return None
@@ -98,11 +99,12 @@ class Pool:
         self, key: Hashable, stream: Stream, state: object, farewell: tuple[Line, ...] = ()
     ) -> None:
         """Keep a connection that is in order, in place of the oldest one if there are too many."""
-        kept = Kept(stream, state, stream.loop.current_time(), farewell)
+        now = stream.loop.current_time()
+        kept = Kept(stream, state, now, farewell)
         if not self._open or not stream.quiet:
             await kept.aclose()
             return
-        while len(self._oldest) >= CAPACITY or (self._oldest and self._is_stale(next(iter(self._oldest)))):
+        while len(self._oldest) >= CAPACITY or (self._oldest and now - self._longest_since > LIFETIME):
             await self._remove(next(iter(self._oldest))).aclose()
         self._serial += 1
         self._oldest[self._serial] = key
@@ -133,8 +135,8 @@ class Pool:
             del self._kept[key]
         return kept
 
-    def _is_stale(self, serial: int) -> bool:
-        return not self._is_fresh(self._kept[self._oldest[serial]][serial])
-
-    def _is_fresh(self, kept: Kept) -> bool:
-        return kept.stream.loop.current_time() - kept.since <= LIFETIME
+    @property
+    def _longest_since(self) -> float:
+        """Since when the oldest waits."""
+        serial, key = next(iter(self._oldest.items()))
+        return self._kept[key][serial].since

@@ -149,9 +149,10 @@ class Saver:
 
     def _covers(self, reply: StreamingResponse) -> bool:
         """Is the file no older than what comes? Where a scheme knows that before the body, none comes."""
-        if reply.unchanged or self._held is None or reply.start:
+        held = self._held
+        if held is None or reply.start or reply.unchanged:
             return reply.unchanged
-        return self._held.covers(reply.validators._replace(modified=reply.modified))
+        return held.covers(reply.validators._replace(modified=reply.modified))
 
     async def _foresee(self) -> Saved:
         """What a run would come to, as far as that is known without the body. Raises what would be in its way

@@ -256,9 +256,10 @@ class Resolver(SavesMany):
     ) -> str | None:
         """The file name that the server suggests (Content-Disposition), made harmless; None where it suggests
         none, or the policy does not let it. Raises `Refused` (S14) where nothing is left of it."""
+        if not self.policy.allow_server_name:
+            return None
         parsed = url_of(url, strict=self._strict, origin=origin)
-        row = registry.find(parsed.scheme)
-        if not self.policy.allow_server_name or row is None or not row.suggests:
+        if (row := registry.find(parsed.scheme)) is None or not row.suggests:
             return None
         request = self._request(parsed, origin, referrer, "facts", prompt=True)
         reply = await self._facts_of(request)
@@ -281,8 +282,7 @@ class Resolver(SavesMany):
         """How the name `index` goes on for what the URL names by its directory alone: `.html`, as the server
         tells its media type. Empty for any other URL, and where the server does not say it beforehand."""
         parsed = url_of(url, strict=self._strict, origin=origin)
-        row = registry.find(parsed.scheme)
-        if row is None or not row.suggests or not is_index(parsed):
+        if (row := registry.find(parsed.scheme)) is None or not row.suggests or not is_index(parsed):
             return ""
         request = self._request(parsed, origin, referrer, "facts", prompt=True)
         try:
