@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -29,6 +30,7 @@ from resolver.retrieval.archived_streams import (
     ArchivedStream,
 )
 from resolver.url import parse
+from resolver.warc.block import joined
 from resolver.warc.framing import framed
 from resolver.warc.told import count, error_of, findings_of, reply_of, verified_of
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 #: A line of a directory with facts (RFC 3659 7.2).
 _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
+#: When somebody may have looked at a listing, so that a year before and behind are years.
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
 
@@ -57,12 +61,26 @@ class ArchivedGate(UrlGate):
     @cached_property
     def _found(self) -> Found:
         """Raises `NotFound`, and what the retrieval failed by then."""
-        wants_facts = self.options.want == "facts"
-        found = self._archive.find(self._admission.url, wants_facts=wants_facts)
+        found = self._find()
         self._connector.peer = found.address
         if not found.has_object and found.end.get("outcome") == "failed" and "error" in found.end:
             raise error_of(found.end, found.date)
         return found
+
+    def _find(self) -> Found:
+        """A file that turns out to be a directory is one, as a server would say: a tree is walked so."""
+        url, row, want = self._admission.url, self.row, self.options.want
+        try:
+            return self._archive.find(url, wants_facts=want == "facts")
+        except NotFound:
+            if want != "file" or row is None or row.tree is None:
+                raise
+            with suppress(NotFound):
+                found = self._archive.find(row.tree.directory(url))
+                reply = reply_of(found.end)
+                if reply is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP):
+                    return found
+            raise
 
     # what it is
 
@@ -103,7 +121,8 @@ class ArchivedGate(UrlGate):
         except ResolveError:
             return self.options
         detailed = self.options.detailed or form == "list"
-        return replace(self.options, mlsd=form == "mlsd", detailed=detailed, clock=lambda: found.date)
+        then = min(max(found.date, _FIRST), _LAST)
+        return replace(self.options, mlsd=form == "mlsd", detailed=detailed, clock=lambda: then)
 
     # the dialogue
 
@@ -174,7 +193,8 @@ class ArchivedGate(UrlGate):
             self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
             return Opened((self._found.address or "",), 1) if self._takes_block else None
         if isinstance(step, Carry) and self._takes_block:
-            return Carried(tuple(self._found.block()), self._found.address or "")
+            answer = joined(self._found.block(), self.limits.body, "an answer")
+            return Carried((answer,), self._found.address or "")
         return None
 
     # what is opened

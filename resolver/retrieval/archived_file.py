@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from protocols.contract import FileStatus, Kind, Sink
-from protocols.errors import ProtocolError
+from resolver.warc.block import joined
 from resolver.warc.told import Json, count, moment
 
 #: Octets of all names of a directory, with what is known of them.
@@ -53,11 +53,7 @@ class ArchivedFile:
 
     def _read(self) -> dict[bytes, FileStatus]:
         if self._names is None:
-            octets = b""
-            for piece in self._pieces:
-                octets += piece
-                if len(octets) > _MOST:
-                    raise ProtocolError(f"the archive has a directory of more than {_MOST} octets")
+            octets = joined(self._pieces, _MOST, "a directory")
             self._names = dict(filter(None, map(_entry, octets.splitlines())))
         return self._names
 

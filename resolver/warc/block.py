@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from protocols.errors import ChecksumMismatch, ProtocolError
+from protocols.errors import ChecksumMismatch, LimitExceeded, ProtocolError
 from protocols.values import NamedTuple
 from resolver.warc.digests import Computed
 from resolver.warc.head import Head, read_head
@@ -41,6 +41,16 @@ def open_block(source: Source, seat: Seat) -> tuple[Head, Iterator[bytes]]:
     if head is None or stretch is None:
         raise _changed("no record begins there")
     return head, _verified(head, _pieces(stretch, head))
+
+
+def joined(pieces: Iterator[bytes], most: int, what: str) -> bytes:
+    """All of them. Raises `LimitExceeded`."""
+    held = bytearray()
+    for octets in pieces:
+        held += octets
+        if len(held) > most:
+            raise LimitExceeded("body", f"the archive has {what} of more than {most} octets")
+    return bytes(held)
 
 
 def _pass_over(stretch: Stretch) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from hashlib import blake2b
 
-from protocols.errors import InvalidUrl
+from protocols.errors import InvalidUrl, LocalError
 from protocols.values import NamedTuple, dataclass, field
 from resolver.url import parse
 from resolver.warc.block import Seat
@@ -18,6 +19,9 @@ from resolver.warc.message import find_answer
 from resolver.warc.records import Damage, Record, read_records
 from resolver.warc.stretch import Source
 from resolver.warc.target import sought_as
+
+#: Records that are known of all files together: some 700 MB.
+MOST = 1_000_000
 
 _OBJECTS = frozenset({"response", "resource", "revisit"})
 _SERVED = b"GET "
@@ -35,8 +39,7 @@ class Taken(NamedTuple):
     kind: str
     is_whole: bool
     length: int
-    id: str | None
-    sought: str
+    id: bytes | None
 
 
 class Look(Glance):
@@ -67,11 +70,12 @@ class Catalogue:
     """Of all files together; `sources` are the files, by their numbers."""
 
     sources: list[Source]
-    _objects: dict[str, list[Taken]] = field(default_factory=dict)
-    _alone: dict[str, list[Taken]] = field(default_factory=dict)
-    _told: dict[str, Seat] = field(default_factory=dict)
-    _by_id: dict[str, Taken] = field(default_factory=dict)
-    _unserved: set[str] = field(default_factory=set)
+    _count: int = 0
+    _objects: dict[bytes, list[Taken]] = field(default_factory=dict)
+    _alone: dict[bytes, list[Taken]] = field(default_factory=dict)
+    _told: dict[bytes, Seat] = field(default_factory=dict)
+    _by_id: dict[bytes, Taken] = field(default_factory=dict)
+    _unserved: set[bytes] = field(default_factory=set)
 
     def read(self, source: Source) -> None:
         """All of one more file. Raises `LocalError` for one of another format."""
@@ -86,38 +90,46 @@ class Catalogue:
             self._note(found, Seat(file, offset, number))
 
     def _note(self, record: Record[Look], seat: Seat) -> None:
+        self._count += 1
+        if self._count > MOST:
+            raise LocalError(f"more than {MOST} records: give fewer files")
         head = record.head
-        companions = head.fields.get_list("WARC-Concurrent-To")
+        own = None if head.id is None else _digest(head.id)
+        companions = {_digest(each) for each in head.fields.get_list("WARC-Concurrent-To")}
         if head.type == "request":
-            if record.reader.first != _SERVED and record.reader.first:
-                self._unserved.update(companions)
-                self._unserved.update([head.id] if head.id is not None else [])
-            return
-        if head.type == "metadata" and companions:
-            self._told.setdefault(companions[0], seat)
-            return
+            if record.reader.first not in (_SERVED, b""):
+                self._unserved |= companions | ({own} if own is not None else set())
+        elif head.type == "metadata" and companions:
+            for each in companions:
+                self._told.setdefault(each, seat)
+        elif head.type in _OBJECTS or head.type == "metadata":
+            self._take(record, seat, own)
+            if own is not None and companions & self._unserved:
+                self._unserved.add(own)
+
+    def _take(self, record: Record[Look], seat: Seat, own: bytes | None) -> None:
+        head = record.head
         sought = None if head.target is None else _sought(head.target)
-        if sought is None or (head.type not in _OBJECTS and head.type != "metadata"):
+        if sought is None:
             return
         is_whole = head.type == "revisit" or (
             head.first("WARC-Truncated") is None and not record.reader.is_short
         )
         date, kind = head.date or _EARLIEST, record.reader.kind()
-        taken = Taken(seat, head.type, date, kind, is_whole, head.length, head.id, sought)
-        if head.id is not None:
-            self._by_id.setdefault(head.id, taken)
+        taken = Taken(seat, head.type, date, kind, is_whole, head.length, own)
+        if own is not None:
+            self._by_id.setdefault(own, taken)
         into = self._alone if head.type == "metadata" else self._objects
         into.setdefault(sought, []).append(taken)
-        self._unserved.update([head.id] if set(companions) & self._unserved and head.id is not None else [])
 
     def objects(self, sought: str) -> list[Taken]:
         """What can be served of a URL."""
-        found = self._objects.get(sought, [])
+        found = self._objects.get(_digest(sought), [])
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def alone(self, sought: str, outcome: str) -> list[Taken]:
         """What was told of a URL without an object: that it `failed`, or `info`."""
-        return [each for each in self._alone.get(sought, []) if each.kind == outcome]
+        return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
 
     def told(self, taken: Taken) -> Seat | None:
         """Where the metadata of a record are."""
@@ -127,7 +139,7 @@ class Catalogue:
 
     def original(self, head: Head) -> Taken | None:
         """What a revisit refers to, which is none itself: by its ID, else by its URL and date."""
-        found = self._by_id.get(head.first("WARC-Refers-To") or "")
+        found = self._by_id.get(_digest(head.first("WARC-Refers-To") or ""))
         if found is None:
             found = next(self._by_target(head), None)
         return None if found is None or found.type not in ("response", "resource") else found
@@ -149,9 +161,14 @@ def latest(found: list[Taken], at: datetime | None) -> Taken | None:
     return max(reversed(by_then), key=lambda each: each.length)
 
 
-def _sought(target: str) -> str | None:
+def _sought(target: str) -> bytes | None:
     """None for what is no URL."""
     try:
-        return sought_as(parse(target))
+        return _digest(sought_as(parse(target)))
     except (InvalidUrl, UnicodeError):
         return None
+
+
+def _digest(text: str) -> bytes:
+    """In its place, for a text may be as long as a line."""
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()

@@ -165,7 +165,6 @@ def _facts_of(reply: Reply, hide: Callable[[bytes], bytes]) -> dict[str, JsonVal
         "title": reply.title,
         "suggested": None if reply.suggested is None else reply.suggested.decode("latin-1"),
         "meta": [list(pair) for pair in reply.meta] or None,
-        "target": reply.target,
         "extra": None if reply.extra is None else dict(reply.extra),
     }
     told = {name: _hidden(fact, hide) for name, fact in facts.items() if fact is not None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from protocols.errors import (
@@ -32,6 +32,9 @@ from protocols.values import dataclass
 
 #: Octets of metadata that are read: those of a dialogue, and what little stands before it.
 MOST = 2_097_152
+
+#: How deep facts are in one another; a scheme's own are four at most.
+_DEEPEST = 8
 
 _LINE = b"dialogue: "
 _WORDS = ("length", "final-reply", "close-notify", "terminator")
@@ -127,9 +130,9 @@ def count(event: Json, name: str) -> int | None:
 def moment(event: Json, name: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text(event, name) or "")
-    except ValueError:
+        return None if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return found if found.tzinfo is not None else None
 
 
 def reply_of(end: Json) -> Reply | None:
@@ -148,9 +151,16 @@ def reply_of(end: Json) -> Reply | None:
         title=text(end, "title"),
         suggested=None if suggested is None else suggested.encode("latin-1", "replace"),
         meta=tuple(_pairs(end.get("meta"))),
-        target=text(end, "target"),
-        extra=extra if isinstance(extra, dict) else None,
+        extra=extra if isinstance(extra, dict) and _depth(extra) <= _DEEPEST else None,
     )
+
+
+def _depth(value: JsonValue, deep: int = 0) -> int:
+    """How deep values are in it; of what is deeper than anything of ours no more than that."""
+    if deep > _DEEPEST or not isinstance(value, dict | list):
+        return deep
+    inner = value.values() if isinstance(value, dict) else value
+    return max((_depth(each, deep + 1) for each in inner), default=deep)
 
 
 def _pairs(value: JsonValue) -> Iterator[tuple[str, str]]:

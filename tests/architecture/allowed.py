@@ -137,7 +137,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.ledger.database", "sqlite3"),
     ("resolver.ledger.report", "json sqlite3"),
     ("resolver.warc.digests", "base64.b32decode base64.b64decode binascii hashlib.new"),
-    ("resolver.warc.check", "hashlib.blake2b"),
+    ("resolver.warc.catalogue resolver.warc.check", "hashlib.blake2b"),
     ("resolver.warc.inspection", "h11"),
     ("resolver.warc.listing", "json"),
     ("resolver.warc.stretch", "zlib"),

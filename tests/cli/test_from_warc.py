@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from resolver.gate.connector import Connector
 from tests.cli.command import Done, resolve
+from tests.hang import HANG
 from tests.resolver.warc.archives import WARC, packed, record
 
 ALL = [word for path in sorted(WARC.glob("*.warc.gz")) for word in ("--from-warc", str(path))]
@@ -51,6 +54,25 @@ def test_files_are_saved_and_redirects_are_followed_in_the_archive(folder: Path,
     assert (done.status, (folder / "a").read_bytes()[:1]) == (0, b"a"), done.told
     done = resolve("get", "-q", *ALL, "-O", "b", "http://127.0.0.1/copy.txt")  # a revisit of the same
     assert (folder / "b").read_bytes() == (folder / "a").read_bytes()
+
+
+def test_a_tree_is_walked_in_the_archive(
+    at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["get", "-q", "-r", "-d"]
+    live = resolve(*words, "live", "--warc", "a.warc.gz", f"{at['ftp']}/pub/")
+    sealed.__wrapped__(monkeypatch)  # type: ignore[attr-defined]
+    again = resolve(*words, "again", "--from-warc", "a.warc.gz", f"{at['ftp']}/pub/")
+    assert (again.status, again.out) == (live.status, live.out), again.told
+    trees = [
+        {
+            path.relative_to(folder / top): path.read_bytes()
+            for path in (folder / top).rglob("*")
+            if path.is_file()
+        }
+        for top in ("live", "again")
+    ]
+    assert trees[0] == trees[1] != {}
 
 
 def test_what_is_cut_is_told_as_cut(folder: Path, sealed: None) -> None:
@@ -178,6 +200,35 @@ def test_a_file_that_is_not_packed_by_the_record_is_served(folder: Path, sealed:
     for each in "ab":
         done = resolve("cat", "--from-warc", "a.warc.gz", f"ftp://h.example/{each}")
         assert shown(done) == (0, f"{each}\n".encode())
+
+
+WARCIO = """
+import io
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+with open("a.warc.gz", "wb") as file:
+    writer = WARCWriter(file, gzip=True)
+    head = StatusAndHeaders("200 OK", [("Content-Type", "text/plain")], protocol="HTTP/1.0")
+    body = io.BytesIO(b"found\\n")
+    writer.write_record(writer.create_warc_record("http://h.example/", "response", body, http_headers=head))
+"""
+
+
+def test_what_warcio_writes_is_served(folder: Path, sealed: None) -> None:
+    subprocess.run([sys.executable, "-c", WARCIO], cwd=folder, check=True, timeout=HANG)
+    assert shown(resolve("cat", "--from-warc", "a.warc.gz", "http://h.example")) == (0, b"found\n")
+
+
+def test_no_proxy_is_asked(folder: Path, sealed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://192.0.2.1:3128/")
+    monkeypatch.setenv("ALL_PROXY", "socks5h://192.0.2.1/")
+    done = resolve("cat", "-q", *ALL, "http://127.0.0.1/a.txt")
+    assert (done.status, len(done.out)) == (0, 300), done.told
+
+
+def test_a_news_url_without_a_server_needs_none(sealed: None) -> None:
+    done = resolve("cat", *ALL, "news:plain.1@example.test")
+    assert (done.status, len(done.out)) == (0, 308), done.told
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,124 @@
+"""What is served from damaged archives is what they have, or a typed error: octets changed, cut, doubled,
+lengths and words that lie, in files whose digests would tell and in those without any."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+import trio
+
+from protocols.errors import LocalError, ResolveError
+from resolver.policy import Policy
+from resolver.retrieval.session import Resolver
+from resolver.warc.archive import Archive
+from tests.hang import HANG
+from tests.resolver.warc.archives import WARC
+from tests.sampled import FULL
+
+Damage: TypeAlias = Callable[[random.Random, bytearray], None]
+
+ROUNDS = 200 if FULL else 8
+SAMPLES = sorted(path.name for path in WARC.glob("*.warc.gz"))
+NUMBER = re.compile(rb"(?<![\d-])\d{1,6}(?![\d-])")
+WORD = re.compile(rb'(?<=": ")[a-z]+|(?<=":")[a-z]+')
+POLICY = Policy(allow_port=frozenset(range(1, 65_536)))
+
+
+def change(chance: random.Random, octets: bytearray) -> None:
+    for _ in range(chance.randint(1, 12)):
+        octets[chance.randrange(len(octets))] = chance.randrange(256)
+
+
+def cut(chance: random.Random, octets: bytearray) -> None:
+    begin = chance.randrange(len(octets))
+    del octets[begin : begin + chance.choice((1, 7, 300, len(octets)))]
+
+
+def double(chance: random.Random, octets: bytearray) -> None:
+    begin = chance.randrange(len(octets))
+    piece = bytes(octets[begin : begin + chance.choice((1, 9, 500))])
+    octets[begin:begin] = piece
+
+
+def lie(chance: random.Random, octets: bytearray) -> None:
+    """Numbers of heads, dialogues and protocols."""
+    for found in sorted(chance.sample([*NUMBER.finditer(octets)], 3), key=lambda each: -each.start()):
+        octets[found.start() : found.end()] = chance.choice(
+            (b"0", b"1", b"99999999999999999999", b"-1", b"x")
+        )
+
+
+def swap(chance: random.Random, octets: bytearray) -> None:
+    """Words of the dialogue."""
+    found = [*WORD.finditer(octets)]
+    for each in sorted(chance.sample(found, min(4, len(found))), key=lambda each: -each.start()):
+        words = (b"directory", b"udp", b"dots", b"failed", b"info", b"NotFound", b"\\ud800", b"")
+        octets[each.start() : each.end()] = chance.choice(words)
+
+
+async def ask_all(path: Path, urls: list[str]) -> int:
+    """How many of them had an answer."""
+    try:
+        archive = Archive([path])
+    except LocalError:
+        return 0
+    count = 0
+    with archive:
+        async with Resolver(archive=archive, policy=POLICY) as session:
+            for url in urls:
+                for ask in (session.fetch, session.info):
+                    with suppress(ResolveError), trio.fail_after(HANG):
+                        await ask(url)
+                        count += 1
+    return count
+
+
+def urls_of(octets: bytes) -> list[str]:
+    return sorted({found.decode() for found in re.findall(rb"(?m)^WARC-Target-URI: (\S+)", octets)})
+
+
+@pytest.mark.parametrize("damage", [change, cut, double, lie, swap], ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_it_is_a_value_or_a_typed_error(name: str, damage: Damage, tmp_path: Path) -> None:
+    whole = gzip.decompress((WARC / name).read_bytes())
+    urls = urls_of(whole)
+    plain = re.sub(rb"(?m)^WARC-(?:Block|Payload)-Digest: .*\r\n", b"", whole)
+    path = tmp_path / "a.warc"
+    path.write_bytes(plain)
+    answered = await ask_all(path, urls)
+    assert answered >= len(urls)
+    for seed in range(ROUNDS):
+        chance = random.Random(f"{name} {seed}")
+        octets = bytearray(plain)
+        damage(chance, octets)
+        path.write_bytes(octets)
+        await ask_all(path, urls)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_what_is_packed_and_damaged_serves_the_rest(name: str, tmp_path: Path) -> None:
+    packed = (WARC / name).read_bytes()
+    urls = urls_of(gzip.decompress(packed))
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(packed)
+    best = await ask_all(path, urls)
+    for seed in range(ROUNDS):
+        octets = bytearray(packed)
+        change(random.Random(f"{name} {seed}"), octets)
+        path.write_bytes(octets)
+        assert await ask_all(path, urls) <= best
+
+
+async def test_those_that_are_hostile_are_served_as_far_as_they_are_whole(tmp_path: Path) -> None:
+    for path in sorted((WARC / "hostile").iterdir()):
+        if path.suffix in (".gz", ".warc"):
+            octets = path.read_bytes()
+            plain = octets if path.suffix == ".warc" else b""
+            await ask_all(path, [*urls_of(plain), "http://h.example/", "ftp://127.0.0.1/a.txt"])
