@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from protocols.contract import Credentials, LocalFile, Options, PipelineState
+from protocols.contract import Credentials, LocalFile, Options, PipelineState, Wanted
 from protocols.errors import NotFound, ResolveError, Truncated
 from protocols.location import Kind
 from protocols.replay import Kept, Peer
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
 #: When somebody may have looked at a listing, so that a year before and behind are years.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+#: What is wanted of what is not saved.
+_LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
 
@@ -73,7 +75,7 @@ class ArchivedGate(UrlGate):
         try:
             return self._archive.find(url, wants_facts=want == "facts")
         except NotFound:
-            if want != "file" or row is None or row.tree is None:
+            if want in _LOOKED_AT or row is None or row.tree is None:
                 raise
             with suppress(NotFound):
                 found = self._archive.find(row.tree.directory(url))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from types import TracebackType
 
 from protocols.errors import LocalError, NotFound
@@ -15,6 +16,7 @@ from resolver.disk.archive_file import open_archive
 from resolver.warc.block import open_block
 from resolver.warc.catalogue import Catalogue, Taken, latest
 from resolver.warc.head import Head
+from resolver.warc.joining import Part, Piece, joined_with
 from resolver.warc.message import MOST_HEAD, find_answer
 from resolver.warc.moment import read_moment
 from resolver.warc.stretch import Source
@@ -71,7 +73,8 @@ class Archive:
         facts = catalogue.alone(sought, "info") if wants_facts else []
         for candidates in ([*objects, *facts], failed):
             if (taken := latest(candidates, self.at)) is not None:
-                return Found(catalogue, taken)
+                parts = [] if taken.is_whole else catalogue.parts(sought, taken.date, self.at)
+                return Found(catalogue, taken, parts)
         if found := [*objects, *failed]:
             first = min(each.date for each in found)
             raise NotFound(
@@ -90,9 +93,10 @@ def _nothing(catalogue: Catalogue, sought: str) -> str:
 class Found:
     """One capture. `address` is that of the peer that it came from."""
 
-    def __init__(self, catalogue: Catalogue, taken: Taken) -> None:
+    def __init__(self, catalogue: Catalogue, taken: Taken, parts: list[Taken]) -> None:
         self._catalogue = catalogue
         self._taken = taken
+        self._parts = parts
         self.date = taken.date
         self.has_object = taken.type != "metadata"
 
@@ -107,7 +111,19 @@ class Found:
 
     @property
     def is_whole(self) -> bool:
+        """With what it was gone on with."""
+        if self._joined is not None:
+            return True
         return self._taken.is_whole and (self._original is None or self._original.is_whole)
+
+    @cached_property
+    def _joined(self) -> list[Piece] | None:
+        if not self._parts:
+            return None
+        return joined_with(self._part(self._taken), [self._part(each) for each in self._parts])
+
+    def _part(self, taken: Taken) -> Part:
+        return Part(taken.length, lambda: open_block(self._source(taken), taken.seat)[1])
 
     @cached_property
     def _original(self) -> Taken | None:
@@ -131,10 +147,12 @@ class Found:
         """Its octets; of http head and body. Raises `NotFound` where they are in another file."""
         original = self._original
         if original is None:
-            return open_block(self._source(self._taken), self._taken.seat)[1]
+            own = open_block(self._source(self._taken), self._taken.seat)[1]
+            return chain(own, *(each.part.behind(each.skipped) for each in self._joined or ()))
         pieces = open_block(self._source(original), original.seat)[1]
-        own = b"".join(open_block(self._source(self._taken), self._taken.seat)[1]) if self._has_head else b""
-        return _behind(own, pieces) if own else pieces
+        if not self._has_head:
+            return pieces
+        return _behind(b"".join(open_block(self._source(self._taken), self._taken.seat)[1]), pieces)
 
     @property
     def _has_head(self) -> bool:

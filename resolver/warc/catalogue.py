@@ -127,6 +127,13 @@ class Catalogue:
         found = self._objects.get(_digest(sought), [])
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
+    def parts(self, sought: str, after: datetime, at: datetime | None) -> list[Taken]:
+        """Parts of it that came then or later, in their order."""
+        found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
+        served = [each for each in found if each.id not in self._unserved and each.type == "response"]
+        in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
+        return sorted(in_time, key=lambda each: each.date)
+
     def alone(self, sought: str, outcome: str) -> list[Taken]:
         """What was told of a URL without an object: that it `failed`, or `info`."""
         return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]

@@ -153,6 +153,40 @@ def test_another_method_and_a_part_are_not_served(folder: Path, sealed: None) ->
     assert (done.status, done.out) == (0, b"0\n"), done.told
 
 
+def parts_of(bodies: list[tuple[int, bytes, str]], size: int = 10) -> bytes:
+    """Answers from an octet on, each with a tag; the first is the whole that was cut."""
+    made = []
+    for number, (begin, body, tag) in enumerate(bodies):
+        line = "200 OK" if number == 0 else "206 Part"
+        place = f"Content-Range: bytes {begin}-{size - 1}/{size}\r\n" if number else ""
+        head = f"HTTP/1.1 {line}\r\nETag: {tag}\r\n{place}Content-Length: {size - begin}\r\n\r\n".encode()
+        said = {"WARC_Record_ID": f"<{number}>", "WARC_Date": f"2026-01-0{number + 1}T00:00:00Z"}
+        type = {"WARC_Type": "response", "Content_Type": "application/http;msgtype=response"}
+        made.append(record(head + body, WARC_Target_URI="http://h.example/a", **type, **said))
+    return packed(*made)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "given", "status"),
+    [
+        ([(0, b"0123", '"a"'), (4, b"456789", '"a"')], b"0123456789", 0),
+        ([(0, b"0123", '"a"'), (2, b"2345", '"a"'), (6, b"6789", '"a"')], b"0123456789", 0),
+        ([(0, b"0123", '"a"'), (4, b"456789", '"b"')], b"0123", 10),  # another object
+        ([(0, b"0123", 'W/"a"'), (4, b"456789", 'W/"a"')], b"0123", 10),  # which says nothing of octets
+        ([(0, b"0123", '"a"'), (5, b"56789", '"a"')], b"0123", 10),
+        ([(0, b"0123", '"a"'), (4, b"45", '"a"')], b"0123", 10),
+    ],
+)
+def test_what_was_cut_and_gone_on_with_is_one(
+    bodies: list[tuple[int, bytes, str]], given: bytes, status: int, folder: Path, sealed: None
+) -> None:
+    (folder / "a.warc.gz").write_bytes(parts_of(bodies))
+    done = resolve("cat", "--from-warc", "a.warc.gz", "http://h.example/a")
+    assert (done.status, done.out) == (status, given), done.told
+    done = resolve("cat", "--at", "2026-01-01", "--from-warc", "a.warc.gz", "http://h.example/a")
+    assert (done.status, done.out) == (10, b"0123")
+
+
 @pytest.mark.parametrize("is_long", [False, True])
 def test_a_block_that_is_another_is_no_object(folder: Path, sealed: None, *, is_long: bool) -> None:
     block = b"x" * (3_000_000 if is_long else 30)
