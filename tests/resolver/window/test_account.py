@@ -10,10 +10,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import trio
 
 from resolver.ledger.report import newest, read
 from tests.resolver.window.client import Browser, running
 from tests.resolver.window.test_events import Slow, save, slow
+
+#: Seconds: while somebody asks all the time, the clock of the tests hardly goes, and nothing becomes due.
+LOOK_AGAIN = 0.05
 
 
 @pytest.fixture
@@ -40,8 +44,8 @@ async def rows(browser: Browser) -> list[str]:
 
 
 async def until(browser: Browser, holds: Callable[[list[str]], bool]) -> None:
-    while not holds(await rows(browser)):
-        pass
+    while not holds(await rows(browser)):  # noqa: ASYNC110
+        await trio.sleep(LOOK_AGAIN)
 
 
 async def act(browser: Browser, **form: str) -> None:
@@ -52,8 +56,12 @@ async def act(browser: Browser, **form: str) -> None:
 async def begun(browser: Browser, server: Slow, name: str) -> None:
     """Half of it is here."""
     await save(browser, server.url(name))
-    while "10 of 20 octets" not in (await browser.ask("/transfers")).text:
-        pass
+    await until_half_is_here(browser)
+
+
+async def until_half_is_here(browser: Browser) -> None:
+    while "10 of 20 octets" not in (await browser.ask("/transfers")).text:  # noqa: ASYNC110
+        await trio.sleep(LOOK_AGAIN)
 
 
 async def test_what_was_begun_is_gone_on_with_by_another_server(ledger: str, here: Path) -> None:
@@ -130,8 +138,7 @@ async def test_a_password_is_not_in_it(ledger: str, place: Path) -> None:
             looked = await browser.look(url)
             form = {"csrf": browser.server.house.keys.csrf("/save"), "url": url, "from": looked.field("from")}
             await browser.post("/save", form)
-            while "10 of 20 octets" not in (await browser.ask("/transfers")).text:
-                pass
+            await until_half_is_here(browser)
         assert not any(b"friend" in each.read_bytes() for each in place.parent.iterdir())
         asked = server.asked
         async with running(ledger=ledger) as (browser, _):
