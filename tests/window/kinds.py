@@ -87,9 +87,16 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+#: By what they are reached. A directory is one, whoever has it.
+FAMILIES: Mapping[str, str] = {
+    **dict.fromkeys(("{ftp}", "{http}", "{local}", "{prospero}"), "directories"),
+    **{"{gopher}": "menus", "{nntp}": "news", "{shelf}": "documents", "{wais}": "results", "": "ours"},
+}
+
+
 def family(name: str) -> str:
-    """What stands between us and it: a server, or nothing, for the page is of ours alone."""
-    return KINDS[name].at.partition("/")[0]
+    """Which pages look much like this one. Of what is in no table there is nothing to show but why."""
+    return FAMILIES.get(KINDS[name].at.partition("/")[0], "nothing to show")
 
 
 def visit(page: Page, window: Opened, places: Places, name: str) -> None:

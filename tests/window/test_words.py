@@ -44,7 +44,7 @@ def parts(page: Page, name: str, text: str) -> list[object]:
 
 def test_no_field_of_any_page_becomes_markup(viewer: Viewer) -> None:
     page = viewer.page()
-    for name in PAGES:
+    for name in sampled(PAGES, lambda name: None, 10):
         plain, *hostile = (parts(page, name, text) for text in ("x", *_TEXTS))
         assert (name, hostile) == (name, [plain, plain])
         assert plain[1:] == [0, "undefined"]
