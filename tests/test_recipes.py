@@ -16,6 +16,7 @@ import trio
 from fixtures.__main__ import PORT_BASE, ROWS, server_tls, start_rows
 from fixtures.ports import ROOM
 from tests.hang import HANG
+from tests.sampled import sampled
 
 CHECKOUT = Path(__file__).parents[1]
 PAGES = [*sorted((CHECKOUT / "docs/recipes").glob("*.md")), CHECKOUT / "docs/libraries.md"]
@@ -73,7 +74,7 @@ async def run(command: str, folder: Path, environment: dict[str, str]) -> str:
     return done.stdout.decode()
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", sampled(TEXTS, lambda name: None, 3))
 async def test_a_recipe_does_what_it_shows(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     text = TEXTS[name]
     ports = await start_servers(nursery, server_tls(tmp_path)[0])

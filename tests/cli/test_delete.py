@@ -13,6 +13,7 @@ from tests.cli.command import resolve
 from tests.cli.terminal import Terminal, on_terminal
 from tests.cli.test_mirrors import files
 from tests.hang import HANG
+from tests.sampled import sampled
 
 
 @pytest.fixture(name="source")
@@ -23,19 +24,20 @@ def _source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source
 
 
-@pytest.mark.parametrize(
-    ("typed", "status", "goes"),
-    [
-        (b"y\n", 0, True),
-        (b"yes\n", 0, True),
-        (b"n\n", 0, False),
-        (b"\n", 0, False),
-        (b"yesterday\n", 0, False),
-        (b"\x04", 0, False),
-        (b"\x03", 128 + signal.SIGINT, False),
-    ],
-    ids=["y", "yes", "n", "nothing", "another word", "the end of input", "^C"],
-)
+SAID = [
+    (b"y\n", 0, True),
+    (b"yes\n", 0, True),
+    (b"n\n", 0, False),
+    (b"\n", 0, False),
+    (b"yesterday\n", 0, False),
+    (b"\x04", 0, False),
+    (b"\x03", 128 + signal.SIGINT, False),
+]
+#: A word that means yes, one that does not, and an end.
+TRIED = sampled(SAID, lambda row: (row[1:], row[0][-1:] == b"\n"))
+
+
+@pytest.mark.parametrize(("typed", "status", "goes"), TRIED)
 async def test_what_goes_is_shown_and_goes_if_the_person_says_so(
     typed: bytes, status: int, goes: bool, source: Path, folder: Path
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 from tests import octets_in_text
 from tests.cli import contract
 from tests.cli.command import resolve
+from tests.sampled import sampled
 
 PYTHONS_WAY = re.compile(
     r"""(?:^|(?<=[\s(\[{,]))b['"]  # octets
@@ -71,9 +72,11 @@ ODD = (
     ),
     *("http://[::1%FF]/", "http://%FF/", "http://xn--\xff/", "//h/", "", "ftp://h.example/a;type=x"),
 )
-URLS = sorted(
+ALL = sorted(
     {*ODD, *contract.DOCUMENTS, *contract.LISTINGS, *contract.SHOWN, *(end.url for end in contract.ENDS)}
 )
+#: Of each server or scheme some.
+URLS = sampled(ALL, lambda url: url.partition("/")[0].partition(":")[0], 3)
 PATIENT = ("-t", "1", "--idle-timeout", "0.2")
 
 
