@@ -13,7 +13,6 @@ import httpx
 import pytest
 
 from fixtures.__main__ import server_tls
-from fixtures.http import ABOUT
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, serve
 from resolver import HttpxTransport
@@ -24,9 +23,10 @@ from resolver.testing.contract.setting import Listening, check_nothing_left, set
 from tests.elsewhere import Elsewhere
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run
-from tests.resolver.test_http2 import BIG, SITE
+from tests.resolver.test_http2 import SITE
 
-AT_ONCE = 30
+#: Requests, and how many of them for five megabytes.
+AT_ONCE, LARGE = 30, 4
 IMPATIENT = httpx.Timeout(None, read=0.05)
 
 
@@ -51,9 +51,9 @@ def test_many_at_once_in_frames(run: Run, framed: FramedServer, secured: tuple[s
     async def main() -> None:
         before = await settled()
         async with client(secured[1]) as plain:
-            paths = ["/about.txt", "/big"] * (AT_ONCE // 2)
+            paths = [*["/about.txt", "/big"] * LARGE, *["/about.txt"] * (AT_ONCE - 2 * LARGE)]
             answers = await asyncio.gather(*(plain.get(framed.url(path)) for path in paths))
-            assert [answer.content for answer in answers] == [ABOUT, BIG] * (AT_ONCE // 2)
+            assert [answer.content for answer in answers] == [SITE[path].content for path in paths]
             assert {answer.http_version for answer in answers} == {"HTTP/2"}
         await check_nothing_left(before)
 
