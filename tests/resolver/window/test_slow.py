@@ -30,11 +30,11 @@ async def test_who_says_nothing_is_let_go(begun: bytes, monkeypatch: pytest.Monk
     monkeypatch.setattr(serve, "_IDLE", 1.0)
     async with running() as (browser, _), AsyncExitStack() as stack:
         port = browser.server.house.port
-        streams = [
-            await stack.enter_async_context(await trio.open_tcp_stream(LOOPBACK, port)) for _ in range(MANY)
-        ]
-        for stream in streams:
+        streams = []
+        for _ in range(MANY):
+            stream = await stack.enter_async_context(await trio.open_tcp_stream(LOOPBACK, port))
             await stream.send_all(begun)
+            streams.append(stream)
         assert (await browser.ask("/")).status == 200
         with trio.fail_after(HANG):
             for stream in streams:
