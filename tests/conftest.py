@@ -27,8 +27,9 @@ from tests.scheduled import run_scheduled
 forget_settings()
 os.environ.setdefault("RESOLVE_TRACEBACK", "full")  # who mends a test wants to see all the way
 
-#: Parameters that long tables are crossed with: how what is received is cut, and how a cancel comes.
-CROSSED = ("cutter", "arrival")
+#: Parameters that long tables are crossed with: how what is received is cut, how a cancel comes, and which
+#: proxy is between.
+CROSSED = ("cutter", "arrival", "proxied")
 
 settings.register_profile(
     "resolve",
