@@ -11,14 +11,13 @@ from protocols.errors import UnsupportedScheme
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.browser import lead
-from resolver.cli.recording import archive_of
 from resolver.cli.serving import findable, wishes_of
 from resolver.cli.targets import Target
 from resolver.policy import judge
 from resolver.retrieval.session import Resolver
 
 if TYPE_CHECKING:
-    from resolver.window.serve import Server
+    from resolver.warc.archive import Archive
 
 
 async def browse(session: Resolver, url: Url, target: Target, command: Command) -> None:
@@ -30,17 +29,17 @@ async def browse(session: Resolver, url: Url, target: Target, command: Command) 
             raise error
     from resolver.window.running import found_entry
 
-    from_archives = bool(command.found.from_warc)  # the window that runs shows what there is now
-    there = None if from_archives else await trio.to_thread.run_sync(found_entry, url.text)
+    is_now = session.archive is None  # as what a window that runs shows
+    there = await trio.to_thread.run_sync(found_entry, url.text) if is_now else None
     if there is None:
-        return await _begin(url, command)
+        return await _begin(url, command, session.archive)
     window, address = there
     if not command.quiet:
         streams.complain(f"opened in the window of process {window.process}, whose settings hold there")
     await lead(address)
 
 
-async def _begin(url: Url, command: Command) -> None:
+async def _begin(url: Url, command: Command, archive: Archive | None) -> None:
     try:
         from resolver.window.serve import serving
     except ModuleNotFoundError as error:
@@ -48,15 +47,11 @@ async def _begin(url: Url, command: Command) -> None:
         raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
     from resolver.window.listening import LOOPBACK
 
-    with archive_of(command) as archive:
-        own = wishes_of(command, archive)._replace(address=LOOPBACK, public=False, certificate=None)
-        async with serving(own) as server:
-            await _show(url, server, command)
-
-
-async def _show(url: Url, server: Server, command: Command) -> None:
-    with findable(server, command):
-        if not command.quiet:
-            streams.complain("no window runs: this is one, until it is interrupted")
-        await lead(server.entry(url.text))
-        await trio.sleep_forever()
+    own = wishes_of(command, archive)._replace(address=LOOPBACK, public=False, certificate=None)
+    async with serving(own) as server:
+        with findable(server, command):
+            if not command.quiet:
+                why = "no window runs" if archive is None else "the archive has a window of its own"
+                streams.complain(f"{why}: this is one, until it is interrupted")
+            await lead(server.entry(url.text))
+            await trio.sleep_forever()

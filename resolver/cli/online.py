@@ -25,7 +25,7 @@ from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.options import LISTED
 from resolver.cli.permissions import policy_of
 from resolver.cli.progress import display_of
-from resolver.cli.recording import Archives, archives_of
+from resolver.cli.recording import archive_of, recorder_of
 from resolver.cli.records import telling, told_to
 from resolver.cli.secrets import Secrets, password_of_key
 from resolver.cli.sections import hosts_of, mirrors_of
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from resolver.cli.lists import Fetched
     from resolver.cli.trees import Trees
     from resolver.ledger.book import Entry, Ledger
+    from resolver.warc.archive import Archive
+    from resolver.warc.recorder import Recorder
 
 _STOPPED = {130: "interrupted", 143: "terminated"}
 _STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -60,7 +62,8 @@ def perform(command: Command) -> int:
         streams.complain(error.message)
         return error.exit_code
     try:
-        status = trio.run(_Run(command, watcher, tally).supervised)
+        with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
+            status = trio.run(_Run(command, watcher, tally, archive).supervised)
     except ResolveError as error:
         streams.complain(error.message)
         status = error.exit_code
@@ -111,7 +114,8 @@ def _retry_policy(command: Command) -> RetryPolicy:
 class _Run:
     """One command line under way: its workers and the statuses so far."""
 
-    def __init__(self, command: Command, watcher: Watcher, tally: Tally) -> None:
+    def __init__(self, command: Command, watcher: Watcher, tally: Tally, archive: Archive | None) -> None:
+        self._archive = archive
         self._command = command
         self._tally = tally
         self._policy = policy_of(command.found)
@@ -175,10 +179,10 @@ class _Run:
     async def _work_through(self) -> None:
         try:
             password = await password_of_key(self._command.found.cert)
-            with archives_of(self._command) as archives:
+            with recorder_of(self._command) as recorder:
                 async with (
                     ledger_of(self._command) as ledger,
-                    self._session(password, archives) as session,
+                    self._session(password, recorder) as session,
                 ):
                     await self._fetch_all(session, ledger)
         except LocalError as error:  # a file of the person's own, and not of one URL
@@ -192,7 +196,7 @@ class _Run:
         else:
             await self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
 
-    def _session(self, certfile_password: bytes | None, archives: Archives) -> Resolver:
+    def _session(self, certfile_password: bytes | None, recorder: Recorder | None) -> Resolver:
         command = self._command
         return Resolver(
             policy=self._policy,
@@ -216,8 +220,8 @@ class _Run:
             segments_per_host=command.found.per_host,
             patience=_retry_policy(command),
             sync=command.found.sync,
-            recorder=archives.recorder,
-            archive=archives.archive,
+            recorder=recorder,
+            archive=self._archive,
         )
 
     def _hosts(self, lane_of: Callable[[Task[None]], Hashable] | None = None) -> Hosts[Task[None]]:

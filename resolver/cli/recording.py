@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from protocols.errors import NotConfigured
-from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.url import redact
@@ -18,20 +17,6 @@ if TYPE_CHECKING:
 
     from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
-
-
-class Archives(NamedTuple):
-    """What is written, and what is read; of neither there need be one."""
-
-    recorder: Recorder | None
-    archive: Archive | None
-
-
-@contextmanager
-def archives_of(command: Command) -> Iterator[Archives]:
-    """Raises `LocalError`, and `NotConfigured` without the extra."""
-    with recorder_of(command) as recorder, archive_of(command) as archive:
-        yield Archives(recorder, archive)
 
 
 def archive_of(command: Command) -> AbstractContextManager[Archive | None]:

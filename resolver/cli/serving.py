@@ -51,7 +51,10 @@ def perform(command: Command) -> int:
         return _MISSING
     registers = command.found.register or command.found.unregister
     try:
-        return trio.run(_registered if registers else _serve, command)
+        if registers:
+            return trio.run(_registered, command)
+        with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
+            return trio.run(_serve, command, archive)
     except ResolveError as error:
         streams.complain(error.message)
         return error.exit_code
@@ -65,7 +68,7 @@ async def _registered(command: Command) -> int:
     return 0
 
 
-async def _serve(command: Command) -> int:
+async def _serve(command: Command, archive: Archive | None) -> int:
     from resolver.window.running import found_entry
     from resolver.window.serve import serving
 
@@ -74,7 +77,7 @@ async def _serve(command: Command) -> int:
         if there is not None:
             return await _lead_on(command, there[0].process, there[1])
     status = 0
-    with archive_of(command) as archive, trio.open_signal_receiver(*_STATUS_OF_SIGNAL, _ANOTHER) as signals:
+    with trio.open_signal_receiver(*_STATUS_OF_SIGNAL, _ANOTHER) as signals:
         async with serving(wishes_of(command, archive)) as server:
             with findable(server, command):
                 streams.print_line(server.entry())

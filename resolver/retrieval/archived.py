@@ -57,7 +57,7 @@ class ArchivedGate(UrlGate):
         self._takes_block = False
         self._mistaken: ResolveError | None = None
         self.options = replace(self.options, tls="never", prompt=False, start=0, stop=None)
-        if self._how == "data":
+        if self.row is not None and self.row.kept_as == "data":
             self.options = self._as_kept()
 
     @cached_property
@@ -105,6 +105,15 @@ class ArchivedGate(UrlGate):
         return kept is not None and self._media_type.partition(";")[0].strip().lower() == kept.media_type
 
     @property
+    def _is_told(self) -> bool:
+        """Is it a document of a plug-in's, whose last words nobody kept? What it was is told."""
+        row = self.row
+        if row is None or registry.is_ours(row) or row.replayed is not None:
+            return False
+        reply = reply_of(self._found.end)
+        return reply is not None and reply.kind in (Kind.DOCUMENT, Kind.ARTICLE)
+
+    @property
     def _how(self) -> str:
         """Where its octets go: as the row of the scheme says."""
         row = self.row
@@ -113,7 +122,7 @@ class ArchivedGate(UrlGate):
         if row.kept_as != "body":
             return row.kept_as
         if row.listing_kept is None:
-            return "stream"
+            return "facts" if self._is_told else "stream"
         return row.listing_kept.how if self._is_listing or row.listing_kept.how == "names" else "facts"
 
     def _as_kept(self) -> Options:
@@ -209,7 +218,7 @@ class ArchivedGate(UrlGate):
     def _stream(self, *, tls: bool) -> ArchivedStream:
         found, how = self._check(), self._how
         peer: Peer | None = None
-        if how in ("data", "answers"):
+        if self.row is not None and self.row.replayed is not None:
             peer = self._peer()
             coming: Iterator[bytes] = iter((peer.greeting,))
         else:

@@ -86,7 +86,7 @@ class Resolver(SavesMany):
         self._network = Network(**settings)
         kept = settings.get("cookies")
         self._cookies = None if kept is None else self._cookies_in(fspath(kept))
-        self.policy = self._network.policy
+        self.policy, self.archive = self._network.policy, self._network.archive
         self.limits = self._network.limits
 
     async def __aenter__(self) -> Resolver:

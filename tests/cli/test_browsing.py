@@ -11,13 +11,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
 from tests.cli.command import resolve
 from tests.fresh import environment
 from tests.hang import HANG
+from tests.resolver.warc.archives import WARC
+from tests.resolver.window.client import OWN
 
 CHECKOUT = Path(__file__).parents[2]
 URL = "gopher://me:secret@127.0.0.1/1/a%20b"
@@ -114,6 +116,34 @@ def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_pat
     assert (status, out) == (143, "")
     assert err == "resolve: no window runs: this is one, until it is interrupted\n"
     assert not (tmp_path / "resolve" / "serve.json").exists()
+
+
+def start_page(entry: re.Match[str]) -> str:
+    """What a browser that came in there sees first."""
+    with urlopen(entry[0], timeout=HANG) as entered:
+        cookie = entered.headers["Set-Cookie"].partition(";")[0]
+    asked = Request(f"http://127.0.0.1:{entry[1]}/", headers={**OWN, "Cookie": cookie})
+    with urlopen(asked, timeout=HANG) as page:
+        text: str = page.read().decode()
+    return text
+
+
+@pytest.mark.parametrize("verb", ["open", "serve"])
+def test_an_archive_has_a_window_of_its_own(verb: str, own: dict[str, str], tmp_path: Path) -> None:
+    archived = ["--from-warc", str(WARC / "gopher.warc.gz"), "--at", "2026-11"]
+    with program(own, "serve") as window:
+        first = entry_of(window)
+        assert "rchive" not in start_page(first)
+        words = [verb, *(["gopher://127.0.0.1/"] if verb == "open" else []), *archived]
+        with program(own, *words) as opened:
+            entry = entry_of(opened)
+            assert entry[1] != first[1]
+            assert "An archive is shown, as of 2026-11-30 23:59:59 UTC" in start_page(entry)
+            os.kill(opened.pid, signal.SIGTERM)
+            status, _, err = ended(opened)
+        assert (status, "this is one" in err) == (143, verb == "open")
+        place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
+        assert place["process"] == window.pid  # it is not found in place of this one
 
 
 def test_what_nobody_chose_is_judged_before() -> None:

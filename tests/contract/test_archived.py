@@ -3,9 +3,11 @@ server and asked for again when that is gone."""
 
 from __future__ import annotations
 
+import importlib
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,6 +15,7 @@ import pytest
 import trio
 
 from protocols.errors import NotFound, ResolveError
+from resolver import registry
 from resolver.gate.connector import Connector
 from resolver.policy import Policy
 from resolver.retrieval.session import Resolver
@@ -22,6 +25,7 @@ from resolver.warc.archive import Archive
 from resolver.warc.recorder import Recorder
 from tests.contract.cases import CASES, FTP
 from tests.hang import HANG
+from tests.plugin.distribution import PLUGINS
 
 Ask: TypeAlias = Callable[[Resolver, str, Path], Awaitable[object]]
 
@@ -137,3 +141,48 @@ async def test_a_listing_with_facts_is_one_again(
             async with Resolver(archive=archive, policy=setting.policy) as session:
                 assert await entries(session, url, path) == live
         take(path)
+
+
+WORDS = b"220 dict.example <1@dict.example>\r\n"
+DEFINED = b'150 1 found\r\n151 "cat" pets "Pets"\r\nSmall.\r\n..purrs\r\n.\r\n250 ok\r\n221 bye\r\n'
+MATCHED = b'152 2 found\r\npets "cat"\r\npets "a \\"cat"\r\n.\r\n250 ok\r\n221 bye\r\n'
+
+
+async def look_up(stream: trio.SocketStream) -> None:
+    await stream.send_all(WORDS)
+    asked = await stream.receive_some()
+    await stream.send_all(DEFINED if asked.startswith(b"DEFINE") else MATCHED)
+    await stream.aclose()
+
+
+async def point(stream: trio.SocketStream) -> None:
+    await stream.receive_some()
+    await stream.send_all(b"Login: joe\r\nNo Plan.\r\n")
+    await stream.aclose()
+
+
+async def test_schemes_of_others_are_served_as_well(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(PLUGINS))
+    rows = (
+        importlib.import_module("more_schemes.dictionary").DICT,
+        importlib.import_module("more_schemes.finger").FINGER,
+    )
+    for row in rows:
+        monkeypatch.setitem(registry._registered, row.name, row)
+    ports = []
+    for handler in (look_up, point):
+        (listener,) = await nursery.start(partial(trio.serve_tcp, handler, 0, host="127.0.0.1"))
+        ports.append(listener.socket.getsockname()[1])
+    policy = Policy(allow_port=frozenset(ports))
+    dictionary, finger = (f"127.0.0.1:{port}" for port in ports)
+    urls = [f"dict://{dictionary}/d:cat", f"dict://{dictionary}/m:cat:!:prefix", f"finger://{finger}/joe"]
+    path = tmp_path / "a.warc.gz"
+    with trio.fail_after(HANG), Recorder(path) as recorder:
+        async with Resolver(recorder=recorder, policy=policy) as session:
+            live = [await fetch(session, url, path) for url in urls]
+    monkeypatch.setattr(Connector, "addresses", None)
+    with trio.fail_after(HANG), Archive([path]) as archive:
+        async with Resolver(archive=archive, policy=policy) as session:
+            assert [await fetch(session, url, path) for url in urls] == live
