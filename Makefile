@@ -68,7 +68,7 @@ bench: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-long: $(VENV)/.installed
-	@$(RUN) -m tests.benchmarks saved-unsynced tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far --rounds 3
+	@$(RUN) -m tests.benchmarks saved-unsynced tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far archive --rounds 3
 	@$(RUN) -m tests.benchmarks.startup
 	@$(RUN) -m tests.benchmarks.segments
 	@$(RUN) -m tests.benchmarks.blocking

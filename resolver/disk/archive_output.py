@@ -13,9 +13,12 @@ from resolver.disk.archive_file import ArchiveFile
 from resolver.disk.faults import writing_fault
 from resolver.disk.lock import lock
 
+#: Octets that are held at most.
+_AT_ONCE = 1_048_576
+
 
 class ArchiveOutput:
-    """Raises `LocalError`. `size` is how long it is."""
+    """Raises `LocalError`. `size` is how long it is, with what is to be written."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -55,18 +58,21 @@ class ArchiveOutput:
         self.size = size
 
     def write(self, octets: bytes) -> None:
-        """Behind what is there, by the next `flush` at the latest."""
+        """Behind what is there, by the next `settle` at the latest."""
         self._held += octets
-        if len(self._held) >= 1_048_576:
-            self.flush()
+        self.size += len(octets)
+        if len(self._held) >= _AT_ONCE:
+            self.settle()
 
     def flush(self) -> None:
-        """All of it is the system's now."""
+        """A record is over, and others may belong to it: see `settle`."""
+
+    def settle(self) -> None:
+        """All of it is the system's now: records that belong together in one go, as far as they are short."""
         held, self._held = memoryview(bytes(self._held)), bytearray()
         try:
             while held:
-                count = os.write(self._fd, held)
-                self.size, held = self.size + count, held[count:]
+                held = held[os.write(self._fd, held) :]
         except OSError as error:
             raise writing_fault(error, self.path) from error
 

@@ -204,7 +204,8 @@ class Recorder:
             ("WARC-Date", _date(self.now())),
             ("WARC-Filename", self._volume.name),
         ]
-        self._volume.write("warcinfo", fields, _FIELDS, Block.of(fields_block(lines)))
+        with self._volume.together():
+            self._volume.write("warcinfo", fields, _FIELDS, Block.of(fields_block(lines)))
         return id
 
 

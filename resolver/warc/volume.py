@@ -44,10 +44,9 @@ class Volume:
         return os.path.basename(self.path)
 
     def write(self, type: str, fields: Fields, content_type: str | None, block: Block) -> tuple[int, int]:
-        """One record; where it begins, and how long it is there."""
+        """One record of those that are written `together`; where it begins, and how long it is there."""
         begin = self._file.size
         self._writer.write(type, fields, content_type, block)
-        self._file.flush()
         return begin, self._file.size - begin
 
     @contextmanager
@@ -57,6 +56,7 @@ class Volume:
         begin, rows = self._file.size, len(self._rows)
         try:
             yield
+            self._file.settle()
         except BaseException:
             del self._rows[rows:]
             self._file.cut(begin)
