@@ -57,7 +57,7 @@ class Supply:
     def __init__(
         self,
         command: Command,
-        report: Callable[[LocalError], None],
+        report: Callable[[ResolveError], None],
         ledger: Ledger | None,
         fetched: Mapping[str, Fetched],
     ) -> None:
@@ -84,7 +84,7 @@ class Supply:
 
     async def _next(self) -> tuple[list[Part], LocalError | None]:
         """A list may be a pipe that nothing comes from for hours: it is waited for in a thread."""
-        if not self._command.lists and self._ledger is None:
+        if not (self._command.lists or self._command.extracts) and self._ledger is None:
             return self._some()
         return await trio.to_thread.run_sync(self._some, abandon_on_cancel=True)
 

@@ -54,6 +54,8 @@ class Command(NamedTuple):
     url_options: tuple[tuple[str, str], ...]
     found: Found
     configuration: Configuration
+    #: The archive of which all files are wanted.
+    extracts: str | None
 
     @property
     def walks(self) -> bool:
@@ -83,7 +85,22 @@ def read(argv: list[str]) -> Command | None:
     verb = _verb(words)
     if verb is None:
         return _command("get", words, found, _completed(found, "get"))
+    if words[:2] == ("warc", "extract"):
+        return _extraction(words[2:], found)
     return _command(verb, words[1:], found, _completed(found, verb))
+
+
+def _extraction(words: tuple[str, ...], found: Found) -> Command:
+    """`warc extract FILE URL...` is `get` out of that archive, with all that goes with it."""
+    if not words or hasattr(found, "from_warc"):
+        raise UsageError("warc extract takes one archive, and behind it URLs of what is wanted, if not all")
+    found.from_warc = [words[0]]
+    completed = _completed(found, "get")
+    if len(words) > 1 or found.lists:
+        return _command("get", words[1:], found, completed)
+    if found.recursive:
+        raise UsageError("-r is for what is below a URL, and warc extract FILE is of all")
+    return _command("get", (), found, completed, extracts=words[0])
 
 
 def _help(words: tuple[str, ...]) -> Command:
@@ -157,10 +174,18 @@ def _read_options(argv: list[str]) -> tuple[list[str], Found]:
         raise UsageError(f"{error} (resolve --help shows what there is)") from error
 
 
-def _command(verb: str, urls: tuple[str, ...], found: Found, configuration: Configuration) -> Command:
+def _command(
+    verb: str,
+    urls: tuple[str, ...],
+    found: Found,
+    configuration: Configuration,
+    extracts: str | None = None,
+) -> Command:
     _place_output(found)
     found.quiet = found.quiet or found.silent
     _check_words(verb, urls, found, configuration)
+    if extracts is None:
+        _check_urls(verb, urls, found)
     _check_output(verb, urls, found, configuration)
     _check_trees(found, configuration)
     if found.only_ipv4 and found.only_ipv6:
@@ -192,6 +217,7 @@ def _command(verb: str, urls: tuple[str, ...], found: Found, configuration: Conf
         ),
         found=found,
         configuration=configuration,
+        extracts=extracts,
     )
 
 
@@ -282,7 +308,7 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found, configuration: 
     if verb == "open" and (found.during is not None or found.until is not None or found.send):
         raise UsageError("--for, --until and --send are for nobody at a terminal: cat takes them")
     if verb == "warc" and (found.lists or urls[:1] not in _OF_ARCHIVES or len(urls) < 2):
-        raise UsageError("warc takes what to do, ls or check, and the files to do it with")
+        raise UsageError("warc takes what to do (ls, check, extract) and the files to do it with")
     if found.under is not None and urls[:1] != ("ls",):
         raise UsageError("--under chooses records of warc ls")
     _check_archives(found, configuration)
@@ -296,6 +322,9 @@ def _check_words(verb: str, urls: tuple[str, ...], found: Found, configuration: 
         raise UsageError("--unregister undoes --register: leave one of them out")
     if verb == "serve" and (urls or found.lists):
         raise UsageError("serve takes no URL: browsers have them")
+
+
+def _check_urls(verb: str, urls: tuple[str, ...], found: Found) -> None:
     if (
         not urls
         and not found.lists

@@ -51,7 +51,7 @@ def perform(command: Command) -> int:
 def _each(answer: Callable[[Target, Command], int], command: Command) -> int:
     statuses: list[int] = []
 
-    def report(error: LocalError) -> None:
+    def report(error: ResolveError) -> None:
         if not command.found.silent:
             streams.complain(error.message)
         statuses.append(error.exit_code)

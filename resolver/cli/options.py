@@ -52,6 +52,7 @@ ALL = f"{TABLES} mcp serve help"
 QUIET = f"{READ} ledger warc serve"
 LEFT = f"{FETCH} ledger"
 KEPT = "get ledger"
+SAVED = f"{GET} warc"
 
 
 class Option(NamedTuple):
@@ -111,10 +112,10 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-V", "--version"), None, "the version", ALL),
     ),
     "output": (
-        Option(("-O", "-o", "--output"), "FILE", "save there (DIR/: inside); - is stdout", GET, kind=path),
-        Option(("-d", "--directory"), "DIR", "save below DIR, created if need be", GET, kind=path),
-        Option(("-x", "--host-directories"), None, "save as host/path/name", GET),
-        Option(("--cut-dirs",), "N", "save as path/name, less its first N directories", GET, kind=number),
+        Option(("-O", "-o", "--output"), "FILE", "save there (DIR/: inside); - is stdout", SAVED, kind=path),
+        Option(("-d", "--directory"), "DIR", "save below DIR, created if need be", SAVED, kind=path),
+        Option(("-x", "--host-directories"), None, "save as host/path/name", SAVED),
+        Option(("--cut-dirs",), "N", "save as path/name, less its first N directories", SAVED, kind=number),
         Option(("-i", "--input"), "LIST", "URLs, digests, Metalink; - is stdin", TEXT, "lists", True, path),
         Option(("-r", "--recursive"), None, "all that is below each URL, too", GET),
         Option(("--depth",), "N", "with -r: so many directories down, the URL's is 1", GET, kind=depth),
@@ -130,14 +131,14 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--warc",), "FILE", "keep all that comes there, and what was said (WARC)", FETCH, kind=path),
         Option(("--warc-size",), "BYTES", "from there on another file of the archive", FETCH, kind=size),
         Option(("--warc-dedup",), "CDX", "refer to what its archives have", FETCH, None, True, path),
-        Option(("--meta",), None, "write how it came to NAME.meta.json beside it", GET),
-        Option(("--exists",), "HOW", "a file that is there", GET, choices=EXISTS),
+        Option(("--meta",), None, "write how it came to NAME.meta.json beside it", SAVED),
+        Option(("--exists",), "HOW", "a file that is there", SAVED, choices=EXISTS),
         Option(("--sync",), "HOW", "when files get to the disk", GET, choices=SYNC),
         Option(("-l", "--long"), None, "kind, size, date, types and number of each", "ls"),
-        Option(("--raw",), None, "the octets as the server sent them, nothing undone", f"{BODY} explain"),
+        Option(("--raw",), None, "octets as the server sent them, nothing undone", f"{BODY} explain warc"),
         Option(("--sort",), "KEY", "order: none is the server's", "ls", choices=SORT, unsaid=True),
         Option(("--from-warc",), "FILE", "fetch from that archive alone", OF_ARCHIVES, None, True, path),
-        Option(("--at",), "TIME", "what was in it by then: 2026-11-22, …", OF_ARCHIVES, kind=moment),
+        Option(("--at",), "TIME", "what was there by then: 2026-11, …", f"{OF_ARCHIVES} warc", kind=moment),
         Option(("--under",), "URL", "records of that URL, and of what is below it", "warc"),
         Option(("--follow",), "N", "what entry N of the listing leads to", LISTED, kind=entry),
         Option(("--show-error-body",), None, "what a server says to a 4xx or 5xx, on standard error", "cat"),

@@ -103,7 +103,7 @@ class Target(NamedTuple):
 
 
 def targets(
-    command: Command, report: Callable[[LocalError], None], fetched: Mapping[str, Fetched] = _NOTHING
+    command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, Fetched] = _NOTHING
 ) -> Iterator[Target]:
     """All targets, in order. `report` is told of a line that can be no target; the others are taken all the
     same. `fetched` are the lists that are URLs, as they came. Raises `LocalError` for a list that cannot be
@@ -200,11 +200,16 @@ class Naming:
 
 
 def _targets(
-    command: Command, report: Callable[[LocalError], None], fetched: Mapping[str, Fetched]
+    command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, Fetched]
 ) -> Iterator[Target]:
     referrer = None if command.referrer is None else (redact(command.referrer), None)
     for url in command.urls:
         yield Target(url, command.origin, referrer)
+    if command.extracts is not None:
+        from resolver.cli.extracting import urls_in  # few take all that there is
+
+        for url in urls_in(command.extracts, command.found.at, report, quiet=command.quiet):
+            yield Target(url, command.origin, referrer)
     if not command.lists:
         return
     from resolver.cli import lists  # few command lines have one

@@ -91,8 +91,8 @@ VERBS = (
     ),
     Verb(
         "warc",
-        "ls|check FILE...",
-        "what is in archives (WARC), and whether they are what they say",
+        "ls|check|extract FILE...",
+        "what is in archives (WARC), whether they are what they say, and files out of one",
         "resolve warc check crawl.warc.gz",
     ),
     Verb("help", "[WORD]", "a verb, an option, a rule (S04), an exit status", "resolve help S04"),

@@ -150,6 +150,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
         "os.path.basename os.path.dirname os.path.exists threading.Lock uuid.uuid4",
     ),
     ("resolver.warc.volume", "os.path.basename"),
+    ("resolver.cli.extracting", "hashlib.blake2b"),
     ("resolver.warc.cdx", "json"),
     (
         "resolver.warc.earlier",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import LocalError, NotConfigured
+from protocols.errors import LocalError, NotConfigured, ResolveError
 from resolver.cli.arguments import Command, read
 from resolver.cli.targets import Target, status_of, targets
 
@@ -15,7 +15,7 @@ def command(*argv: str) -> Command:
     return found
 
 
-def _no_fault(error: LocalError) -> None:
+def _no_fault(error: ResolveError) -> None:
     raise error
 
 
@@ -76,7 +76,7 @@ def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:
 def test_what_is_no_target_says_where_and_the_others_are_taken(tmp_path: Path, line: bytes) -> None:
     source = tmp_path / "list"
     source.write_bytes(b"http://a/\n" + line + b"\nhttp://b/\n")
-    told: list[LocalError] = []
+    told: list[ResolveError] = []
     urls = [target.url for target in targets(command("cat", "-i", str(source)), told.append)]
     assert urls == ["http://a/", "http://b/"]
     assert [f"{source}, line 2: " in error.message for error in told] == [True]
