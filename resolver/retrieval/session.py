@@ -66,7 +66,7 @@ class Resolver(SavesMany):
         check_names(settings, Settings.__optional_keys__)
         self._below: str | None = None
         self._patience = ONE_TRY if settings.get("archive") else settings.get("patience")
-        self._segments = settings.get("segments") or 1
+        self._segments = 1 if settings.get("archive") else settings.get("segments") or 1
         self._crowd = Crowd(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"
         self._commits: GroupCommit | None = None

@@ -5,6 +5,10 @@ was packed, `head` reads what a record says of itself, `records` goes through a 
 and tells what is damaged, `digests` and `inspection` hold a record to what it says, `check` a whole file.
 Nothing that reads opens a file: whoever does hands over a `Source`.
 
+What is in files an `Archive` serves: a `catalogue` of all records finds the one that is meant, by its URL
+(`target`) and time (`moment`), `block` reads it when it is wanted, `joining` puts together what came in
+parts, and `told` reads back what was said. Who fetches from it is `resolver/retrieval/archived.py`.
+
 What is fetched is written by a `Recorder`, an extra: each hop is a `capture`, of http an `exchange`, with its
 `dialogue`; it becomes a `group` of records, which `writing` puts into a `volume`, with its `index`.
 """

@@ -17,11 +17,15 @@ from tests.resolver.warc.archives import WARC, packed, record
 ALL = [word for path in sorted(WARC.glob("*.warc.gz")) for word in ("--from-warc", str(path))]
 
 
-@pytest.fixture
-def sealed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is connected and no name looked up, nor a file of a URL opened."""
+def seal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on nothing is connected and no name looked up, nor a file of a URL opened."""
     monkeypatch.setattr(Connector, "addresses", None)
     monkeypatch.setattr("resolver.disk.file.open_local", None)
+
+
+@pytest.fixture
+def sealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seal(monkeypatch)
 
 
 def shown(done: Done) -> tuple[int, bytes]:
@@ -43,7 +47,7 @@ def test_each_verb_says_what_it_said(
     live = {}
     for number, run in enumerate(runs):
         live[run] = shown(resolve(run[0], "-q", "--warc", f"{number}.warc.gz", *run[1:]))
-    sealed.__wrapped__(monkeypatch)  # type: ignore[attr-defined]
+    seal(monkeypatch)
     for number, run in enumerate(runs):
         again = resolve(run[0], "-q", "--from-warc", f"{number}.warc.gz", *run[1:])
         assert shown(again) == live[run], (run, again.told)
@@ -61,7 +65,7 @@ def test_a_tree_is_walked_in_the_archive(
 ) -> None:
     words = ["get", "-q", "-r", "-d"]
     live = resolve(*words, "live", "--warc", "a.warc.gz", f"{at['ftp']}/pub/")
-    sealed.__wrapped__(monkeypatch)  # type: ignore[attr-defined]
+    seal(monkeypatch)
     again = resolve(*words, "again", "--from-warc", "a.warc.gz", f"{at['ftp']}/pub/")
     assert (again.status, again.out) == (live.status, live.out), again.told
     trees = [
@@ -258,6 +262,54 @@ def test_no_proxy_is_asked(folder: Path, sealed: None, monkeypatch: pytest.Monke
     monkeypatch.setenv("ALL_PROXY", "socks5h://192.0.2.1/")
     done = resolve("cat", "-q", *ALL, "http://127.0.0.1/a.txt")
     assert (done.status, len(done.out)) == (0, 300), done.told
+
+
+def test_no_file_of_this_machine_is_opened(folder: Path, sealed: None) -> None:
+    (folder / "a").write_bytes(b"of now")
+    assert resolve("cat", *ALL, (folder / "a").as_uri()).status == 8
+    done = resolve("cat", *ALL, "file:///srv/example/note.txt")
+    assert (done.status, len(done.out)) == (0, 23), done.told
+
+
+def test_there_is_a_bound_to_what_is_known(
+    folder: Path, sealed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resolver.warc.catalogue.MOST", 2)
+    (folder / "a.warc").write_bytes(record() * 2)
+    assert resolve("cat", "--from-warc", "a.warc", "ftp://h.example/a").status == 0
+    (folder / "a.warc").write_bytes(record() * 3)
+    done = resolve("cat", "--from-warc", "a.warc", "ftp://h.example/a")
+    assert (done.status, done.out) == (3, b"")
+    assert "a.warc: more than 2 records" in done.told
+
+
+def test_facts_that_are_none_are_passed_over(folder: Path, sealed: None) -> None:
+    """What a stranger's metadata say is looked at and no more."""
+    deep = "[" * 500 + "]" * 500
+    for facts in (
+        f'"extra":{{"a":{deep}}}',
+        '"extra":[1],"meta":7,"findings":[["a","burn","b"],3],"verified":["length","all"]',
+        '"modified":"0001-01-01T00:00:00+14:00","announced":-1,"suggested":"\\ud800","size":true',
+        '"kind":"directory","media_type":5',
+    ):
+        said = f'{{"t":0,"c":0,"event":"end","outcome":"done","kind":"article",{facts}}}'
+        made = [record(b"found\n", WARC_Target_URI="news:a@b"), metadata_of("<urn:uuid:1>", said)]
+        (folder / "a.warc.gz").write_bytes(packed(*made))
+        done = resolve("cat", "-q", "--from-warc", "a.warc.gz", "news:a@b")
+        assert shown(done) == (0, b"found\n"), (facts, done.told)
+        assert resolve("info", "--json", "--from-warc", "a.warc.gz", "news:a@b").status == 0
+        assert (
+            resolve(
+                "get", "--meta", "-O", "x", "--exists", "replace", "--from-warc", "a.warc.gz", "news:a@b"
+            ).status
+            == 0
+        )
+
+
+def metadata_of(id: str, *events: str) -> bytes:
+    block = "".join(f"dialogue: {event}\r\n" for event in events).encode()
+    said = {"WARC_Record_ID": "<urn:uuid:2>", "WARC_Concurrent_To": id, "WARC_Target_URI": "news:a@b"}
+    return record(block, WARC_Type="metadata", Content_Type="application/warc-fields", **said)
 
 
 def test_a_news_url_without_a_server_needs_none(sealed: None) -> None:
