@@ -21,6 +21,7 @@ MOST = 1_048_576
 _EACH = 100
 
 _LINE = "dialogue: "
+_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
 @dataclass(slots=True)
@@ -97,4 +98,4 @@ def _json(happened: Happened, hide: Callable[[bytes], bytes]) -> str:
     said: dict[str, JsonValue] = {"t": at, "c": happened.way, "event": happened.event}
     if happened.octets is not None:
         said["octets"] = hide(bytes(happened.octets)).decode("latin-1")
-    return json.dumps({**said, **happened.members}, ensure_ascii=True, separators=(",", ":"))
+    return _ENCODER.encode({**said, **happened.members})

@@ -67,15 +67,16 @@ class Exchange:
         if is_head:
             said = [("send", request), *said, ("receive", head)]
             return Facts(None, None, True, True, answer.version, said, {}, masked, None)
+        coded, length = answer.coded, answer.length
         kept, whole, expected = self._object(answer, head, is_whole=is_whole)
         kept = kept._replace(is_found=request.startswith(b"GET "))
         body: dict[str, JsonValue] = {
             "count": kept.block.size - len(head),
             "block": [len(head), kept.block.size],
-            "framing": "chunks" if answer.coded else "none" if answer.length is None else "length",
-            "ended": "reset" if not whole else "terminator" if answer.coded else "length",
+            "framing": "chunks" if coded else "none" if length is None else "length",
+            "ended": "reset" if not whole else "terminator" if coded else "length",
         }
-        if whole and not answer.coded and answer.length is None:
+        if whole and not coded and length is None:
             body["ended"] = "close"
         asked = Block(self.asked.size, self.asked.pieces)
         return Facts(kept, asked, False, whole, answer.version, said, body, masked, expected)
@@ -83,12 +84,10 @@ class Exchange:
     def _object(self, answer: Answer, head: bytes, *, is_whole: bool) -> tuple[Object, bool, int | None]:
         begin = answer.interim + len(answer.head)
         size = self._came.size - begin
-        length = answer.length
+        length, unchunked = answer.length, Unchunked(answer.head) if answer.coded else None
         if length is not None:
             size = min(size, length)  # what comes behind its end is none of it
-        raw, payload, octets, unchunked = sha1(usedforsecurity=False), sha256(), 0, None
-        if answer.coded:
-            unchunked = Unchunked(answer.head)
+        raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
         for piece in first_octets(self._came.pieces(begin), size):
             made = piece if unchunked is None else unchunked.take(piece)
             raw.update(made)
@@ -97,6 +96,8 @@ class Exchange:
         whole = is_whole if length is None else size >= length
         if unchunked is not None:
             whole = unchunked.is_whole
+
+        digest = digest_text(raw.digest())
 
         def pieces() -> Iterator[bytes]:
             yield head
@@ -107,8 +108,8 @@ class Exchange:
             content_type=RESPONSE,
             block=Block(len(head) + size, pieces),
             head=head,
-            payload_digest=None if answer.coded else digest_text(raw.digest()),
-            digest=digest_text(raw.digest()),
+            payload_digest=None if unchunked is not None else digest,
+            digest=digest,
             sha256=payload.hexdigest(),
             size=octets,
             truncated=None,

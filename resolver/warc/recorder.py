@@ -218,4 +218,4 @@ def _earlier(indexes: list[str]) -> Earlier | None:
 
 
 def _date(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
