@@ -27,9 +27,11 @@ from resolver.loops import Wait
 
 T = TypeVar("T")
 
-#: What a call that had not to wait costs others at least, in octets taken: they get their turn after
-#: `RECEIVE_SIZE`. With a turn for each call, the few octets of a small file cost as much as 64 KiB.
-_CALL = 4_096
+#: Octets taken without a wait after which others get their turn. It costs what 16 KiB inside TLS do; so many
+#: of those take less than a millisecond. A cancel is heard of before each call all the same.
+_TURN = 262_144
+#: What a call that had not to wait counts as at least: few octets cost others time, too.
+_CALL = 16_384
 
 #: Seconds after which nobody greets any more. A server that has too much to do leaves at once; one of another
 #: protocol waits for a request first, and leaves when none comes (nginx after 60 s).
@@ -300,7 +302,7 @@ class Stream:
         """Wait for octets and read them into `view`: how many; 0 at the end, then always. Others get their
         turn also where octets never stop coming: before some are taken, for a cancel may come with it, and
         asyncio's goes through any shield."""
-        if self._unshared >= RECEIVE_SIZE:
+        if self._unshared >= _TURN:
             self._unshared = 0
             await self.loop.checkpoint()
         else:

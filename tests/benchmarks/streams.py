@@ -28,8 +28,9 @@ async def ours(work: Work) -> Told:
         "cafile": work.more or None,
         "environment": {},
     }
+    session = resolver.Resolver(**settings)  # which imports it
     watch, octets = Watch(), 0
-    async with resolver.Resolver(**settings) as session, session.stream(work.url) as reply:
+    async with session, session.stream(work.url) as reply:
         async for piece in reply.body:
             octets += len(piece)
     return watch.tell(octets)
