@@ -1,4 +1,5 @@
-"""`resolve mcp`, spoken to by the SDK's own client over the standard streams of a process of its own."""
+"""`resolve mcp`, spoken to by the SDK's own client: over the standard streams of a process of its own, and
+where these make no difference in this one."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import trio
 from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client
+from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, EmbeddedResource, TextContent
 
 from resolver.cli.arguments import read
@@ -44,6 +46,24 @@ async def conversation(*options: str) -> AsyncIterator[ClientSession]:
         async with stdio_client(parameters) as (heard, said), ClientSession(heard, said) as session:
             await session.initialize()
             yield session
+
+
+@asynccontextmanager
+async def talk(*options: str) -> AsyncIterator[ClientSession]:
+    """The same in this process, with no streams between: what is said is no other."""
+    from resolver.adapters.mcp import server
+    from resolver.cli.agents import grant_of
+
+    command = read(["mcp", "--config", "none", *options])
+    assert command is not None
+    served = server(grant_of(command))
+    with trio.fail_after(HANG):
+        async with create_client_server_memory_streams() as (here, there), trio.open_nursery() as nursery:
+            nursery.start_soon(served.run, *there, served.create_initialization_options())
+            async with ClientSession(*here) as session:
+                await session.initialize()
+                yield session
+            nursery.cancel_scope.cancel()
 
 
 def facts(result: CallToolResult) -> dict[str, Any]:
@@ -116,7 +136,7 @@ async def test_what_is_hostile_is_shown_and_paged(nursery: trio.Nursery) -> None
     text, menu = await saying(nursery, TEXT), await saying(nursery, MENU)
     long = await saying(nursery, b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"one line\n" * 9)
     port = menu.partition(":")[2]
-    async with conversation("--allow-address", "127.0.0.1", "--allow-port", port) as session:
+    async with talk("--allow-address", "127.0.0.1", "--allow-port", port) as session:
         assert body(await session.call_tool("fetch", {"url": f"http://{text}/"})) == SHOWN
         (entry,) = facts(await session.call_tool("list", {"url": f"gopher://{menu}/1"}))["entries"]
         assert entry["name"] == "a\\u202eb \\U000e0069"
@@ -131,7 +151,7 @@ async def test_what_is_hostile_is_shown_and_paged(nursery: trio.Nursery) -> None
 
 
 async def test_what_fails_says_why_and_by_which_rule(places: Places) -> None:
-    async with conversation(*allowed(places), "--max-size", "30000") as session:
+    async with talk(*allowed(places), "--max-size", "30000") as session:
         for tool, url, code, status, rule in (
             ("fetch", f"{places['http']}/bomb", "LimitExceeded", 14, None),
             ("fetch", f"{places['short']}/", "Truncated", 10, None),
@@ -175,7 +195,7 @@ async def test_nothing_is_connected_to_that_the_operator_did_not_allow(
         await stream.aclose()
 
     nursery.start_soon(trio.serve_listeners, visited, listeners)
-    async with conversation() as session:
+    async with talk() as session:
         for host in ("127.0.0.1", "localhost", "a.localhost", "[::ffff:127.0.0.1]", "2130706433", "127.1"):
             for tool in ("fetch", "list", "info"):
                 refused = await session.call_tool(tool, {"url": f"http://{host}:{port}/"})
@@ -209,7 +229,7 @@ async def test_a_call_that_is_cancelled_closes_its_connection(nursery: trio.Nurs
 
 
 async def test_what_is_no_text_is_given_in_octets(places: Places) -> None:
-    async with conversation(*allowed(places)) as session:
+    async with talk(*allowed(places)) as session:
         image = await session.call_tool("fetch", {"url": f"{places['ftp']}/pub/a.bin"})
         assert facts(image)["form"] == "binary"
         (_, blob) = image.content
