@@ -27,9 +27,9 @@ from tests.scheduled import run_scheduled
 forget_settings()
 os.environ.setdefault("RESOLVE_TRACEBACK", "full")  # who mends a test wants to see all the way
 
-#: Parameters that long tables are crossed with: how what is received is cut, how a cancel comes, and which
-#: proxy is between.
-CROSSED = ("cutter", "arrival", "proxied")
+#: Parameters that long tables are crossed with: how what is received is cut, how a cancel comes, which
+#: proxy is between, which server of FTP answers.
+CROSSED = ("cutter", "arrival", "proxied", "ftp_server")
 
 settings.register_profile(
     "resolve",

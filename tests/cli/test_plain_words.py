@@ -76,7 +76,7 @@ ALL = sorted(
     {*ODD, *contract.DOCUMENTS, *contract.LISTINGS, *contract.SHOWN, *(end.url for end in contract.ENDS)}
 )
 #: Of each server or scheme some.
-URLS = sampled(ALL, lambda url: url.partition("/")[0].partition(":")[0], 3)
+URLS = sampled(ALL, lambda url: url.partition("/")[0].partition(":")[0], 2)
 PATIENT = ("-t", "1", "--idle-timeout", "0.2")
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 import resolver
+from tests.sampled import sampled
 from tests.servers.gopher_servers import GopherServer
 from tests.servers.gopher_tree import FILES, GIF, LARGE, OCTETS
 
@@ -86,7 +87,10 @@ def _unfetched() -> Iterator[Case]:
         yield Case(server, "2ns", None, "service", b"", None)
 
 
-CASES = [*_texts(), *_binaries(), *_gopher_plus(), *_unfetched()]
+#: Of each server and type some.
+CASES = sampled(
+    [*_texts(), *_binaries(), *_gopher_plus(), *_unfetched()], lambda case: (case.server, case.rest[:1]), 2
+)
 
 
 @pytest.fixture
