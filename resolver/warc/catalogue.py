@@ -20,7 +20,7 @@ from resolver.warc.records import Damage, Record, read_records
 from resolver.warc.stretch import Source
 from resolver.warc.target import sought_as
 
-#: Records that are known of all files together: some 700 MB.
+#: Records that are known of all files together: some 400 MB.
 MOST = 1_000_000
 
 _OBJECTS = frozenset({"response", "resource", "revisit"})
@@ -48,7 +48,7 @@ class Look(Glance):
 
     def __init__(self, head: Head) -> None:
         super().__init__(head)
-        self._is_request = head.type == "request"
+        self._is_request = self.type == "request"
         self._length = head.length
         self.first = b""
 
@@ -93,33 +93,31 @@ class Catalogue:
         self._count += 1
         if self._count > MOST:
             raise LocalError(f"more than {MOST} records: give fewer files")
-        head = record.head
-        own = None if head.id is None else _digest(head.id)
+        head, type, id = record.head, record.reader.type, record.head.id
+        own = None if id is None else _digest(id)
         companions = {_digest(each) for each in head.fields.get_list("WARC-Concurrent-To")}
-        if head.type == "request":
+        if type == "request":
             if record.reader.first not in (_SERVED, b""):
                 self._unserved |= companions | ({own} if own is not None else set())
-        elif head.type == "metadata" and companions:
+        elif type == "metadata" and companions:
             for each in companions:
                 self._told.setdefault(each, seat)
-        elif head.type in _OBJECTS or head.type == "metadata":
+        elif type in _OBJECTS or type == "metadata":
             self._take(record, seat, own)
             if own is not None and companions & self._unserved:
                 self._unserved.add(own)
 
     def _take(self, record: Record[Look], seat: Seat, own: bytes | None) -> None:
-        head = record.head
-        sought = None if head.target is None else _sought(head.target)
+        head, type, target = record.head, record.reader.type, record.head.target
+        sought = None if target is None else _sought(target)
         if sought is None:
             return
-        is_whole = head.type == "revisit" or (
-            head.first("WARC-Truncated") is None and not record.reader.is_short
-        )
+        is_whole = type == "revisit" or (head.first("WARC-Truncated") is None and not record.reader.is_short)
         date, kind = head.date or _EARLIEST, record.reader.kind()
-        taken = Taken(seat, head.type, date, kind, is_whole, head.length, own)
+        taken = Taken(seat, type, date, kind, is_whole, head.length, own)
         if own is not None:
             self._by_id.setdefault(own, taken)
-        into = self._alone if head.type == "metadata" else self._objects
+        into = self._alone if type == "metadata" else self._objects
         into.setdefault(sought, []).append(taken)
 
     def objects(self, sought: str) -> list[Taken]:

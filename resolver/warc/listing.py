@@ -73,25 +73,26 @@ class Glance:
     """As much of a block as tells what it is."""
 
     def __init__(self, head: Head) -> None:
-        self._head = head
-        self.http = HttpHead() if head.media_type == "application/http" else None
+        self.type = head.type
+        self._media_type = head.media_type
+        self.http = HttpHead() if self._media_type == "application/http" else None
         self._end = b""
 
     def take(self, octets: bytes) -> None:
-        if self._head.type == "metadata":
+        if self.type == "metadata":
             self._end = (self._end + octets)[-_MOST_END:]
         elif self.http is not None:
             self.http.take(octets)
 
     def kind(self) -> str:
         """An http status; what became of a retrieval; what the object is, as far as its type tells."""
-        if self._head.type == "metadata":
+        if self.type == "metadata":
             return _outcome(self._end)
         if self.http is not None and self.http.status is not None:
             return str(self.http.status)
-        if self._head.type != "resource":
+        if self.type != "resource":
             return "-"
-        return _LISTINGS.get(self._head.media_type or "", "document")
+        return _LISTINGS.get(self._media_type or "", "document")
 
 
 def _outcome(end: bytes) -> str:
