@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 
 from protocols.contract import Gate, Stream
 from protocols.errors import Disconnected, NetworkError, TlsError
@@ -23,7 +23,7 @@ class DataConnection:
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._opened = AsyncExitStack()
+        self._opened: AbstractAsyncContextManager[Stream] | None = None
         self._stream: Stream | None = None
         self._handshake = Handshake.NONE
         self.buffer = Buffer()
@@ -35,9 +35,11 @@ class DataConnection:
 
     async def connect(self, port: int, *, tls: bool) -> None:
         """With `tls`, the handshake is made by the next `receive`."""
-        await self._opened.aclose()
+        await self.aclose()
         self.buffer = Buffer()
-        self._stream = await self._opened.enter_async_context(self._gate.connect_data(port))
+        opening = self._gate.connect_data(port)
+        self._stream = await opening.__aenter__()
+        self._opened = opening
         self._handshake = Handshake.DUE if tls else Handshake.NONE
 
     async def receive(self) -> NetworkError | None:
@@ -62,7 +64,9 @@ class DataConnection:
         return None if received is None else received.value
 
     async def aclose(self) -> None:
-        await self._opened.aclose()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
 
 
 async def _at_once() -> None:

@@ -18,7 +18,7 @@ from resolver.gate.stream import Stream
 from resolver.gate.stream_settings import Bounds, StreamSettings
 from resolver.gate.zones import within_zone
 from resolver.loops import running
-from resolver.policy import literal_addresses
+from resolver.policy import Policy, check_data_port, literal_addresses
 
 #: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
 _OFFERS = ("h2", "http/1.1")
@@ -235,6 +235,26 @@ class Connecting:
         self._stream = connector.first = await connector.connect(host, port, tls=self._tls)
         if connector.bounds is not None:
             connector.bounds.connected()
+        return self._stream
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stream.aclose()
+
+
+class ConnectingData:
+    """A connection to another port of the same peer (S13), while somebody has it."""
+
+    def __init__(self, policy: Policy, connector: Connector, port: int) -> None:
+        self._policy = policy
+        self._connector = connector
+        self._port = port
+
+    async def __aenter__(self) -> Stream:
+        check_data_port(self._port, self._policy)
+        self._stream = await self._connector.connect_data(self._port)
+        self._stream.has_only_data()
         return self._stream
 
     async def __aexit__(

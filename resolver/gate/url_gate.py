@@ -18,7 +18,7 @@ from protocols.values import replace
 from resolver.gate import race
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import interleave
-from resolver.gate.connector import Acquiring, Connecting, Connector
+from resolver.gate.connector import Acquiring, Connecting, ConnectingData, Connector
 from resolver.gate.mask import Mask
 from resolver.gate.pipeline import Pipeline, Slot
 from resolver.gate.rate import Throttle
@@ -26,7 +26,6 @@ from resolver.gate.stream import Stream
 from resolver.gate.tap import Tap
 from resolver.gate.timer import Timer
 from resolver.loops import running
-from resolver.policy import check_data_port
 from resolver.policy.schemes import rules_of
 from resolver.policy.verdict import refusal
 from resolver.url import parse
@@ -127,15 +126,8 @@ class UrlGate:
         finally:
             await self._shared.pipelines.leave(place, pipeline, slot)
 
-    @asynccontextmanager
-    async def connect_data(self, port: int) -> AsyncIterator[Stream]:
-        check_data_port(port, self._shared.policy)
-        stream = await self._connector.connect_data(port)
-        stream.has_only_data()
-        try:
-            yield stream
-        finally:
-            await stream.aclose()
+    def connect_data(self, port: int) -> ConnectingData:
+        return ConnectingData(self._shared.policy, self._connector, port)
 
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[Datagrams]:
