@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
+from contextvars import copy_context
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -117,7 +118,9 @@ class Batch(Generic[T]):
         self._read_on = self._loop.event()
         try:
             async with self._loop.open_nursery() as nursery:
-                self._begin = partial(nursery.start_soon, self._noting, partial(self._work, take))
+                # In the context of the batch, whichever task it is that begins the next one.
+                begin = partial(nursery.start_soon, self._noting, partial(self._work, take))
+                self._begin = partial(copy_context().run, begin)
                 nursery.start_soon(self._noting, partial(self._read, source))
                 await self._start_all()
         except BaseExceptionGroup:

@@ -130,7 +130,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.adapters.fsspec.listings", "atexit os.getpid"),
     ("resolver.adapters.fsspec.options", "urllib.parse.unquote"),
     ("resolver.adapters.mcp", "anyio base64.b64encode json mcp mcp_types os.environ"),
-    ("resolver.batch", "contextvars.ContextVar heapq"),
+    ("resolver.batch", "contextvars.ContextVar contextvars.copy_context heapq"),
     ("resolver.retrieval.aside", "hashlib.blake2b sqlite3"),
     ("resolver.ledger", "contextvars.ContextVar"),
     ("resolver.ledger.book", "hashlib.blake2b json sqlite3 threading.Lock"),

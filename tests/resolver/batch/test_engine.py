@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,6 +14,8 @@ from protocols.errors import Declined
 from resolver.batch import Batch, Hosts, Result, Task, current
 from resolver.batch.hosts import SILENCE
 from tests.hang import HANG
+
+NAME: ContextVar[str] = ContextVar("name", default="")
 
 
 @dataclass(eq=False)
@@ -96,6 +99,26 @@ async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> 
                 work.go.set()
     assert len(taken) == len(works)
     assert begun == [work.name for work in works]
+
+
+@pytest.mark.parametrize("rests", [False, True])
+async def test_what_a_task_sets_for_itself_no_later_one_sees(rests: bool) -> None:
+    """Whichever of them began it."""
+    names: list[str] = []
+
+    class Naming(Work):
+        async def run(self) -> str:
+            names.append(NAME.get())
+            NAME.set(self.name)
+            return await super().run()
+
+    works = [Naming(str(number), [], rests=rests) for number in range(6)]
+    for work in works:
+        work.go.set()
+    with trio.fail_after(HANG):
+        one: Batch[str] = Batch(Hosts(free), concurrency=2, resting=2)
+        await one.run(given(works), Taken().take)
+    assert names == [""] * 6
 
 
 async def test_a_failure_stops_no_other() -> None:
