@@ -13,7 +13,7 @@ from tests.cli.command import resolve
 
 #: At most so many calls of functions of ours for one more small file of http, on the thread of the loop: some
 #: more than on an idle machine, for where a server is late more is waited for.
-MOST = 560
+MOST = 600
 _FEW, _MANY = 40, 120
 
 
