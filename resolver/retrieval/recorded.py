@@ -11,6 +11,7 @@ from protocols.step import Dialogue
 from protocols.values import replace
 from resolver import registry
 from resolver.gate import Mask, UrlGate
+from resolver.loops import running
 from resolver.retrieval.hops import Request
 from resolver.warc.group import Subject
 from resolver.warc.target import target_of
@@ -82,6 +83,16 @@ class Recording:
                 if count > most:
                     break
         raise error
+
+    async def conclude(self) -> None:
+        """The same as `end` where nothing failed, in a thread: to pack, and a disk that stands still, keeps
+        nobody else waiting. A connection that is closed meanwhile is told of or not."""
+        if self._capture is None:
+            return
+        try:
+            await running().in_thread(self._capture.end, None)
+        finally:
+            self.end(None)  # what a cancel kept from beginning
 
     def end(self, error: BaseException | None, *, late: bool = False) -> None:
         """The hop is over, and all of it written. Raises `LocalError` where the disk takes no more."""

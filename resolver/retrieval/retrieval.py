@@ -183,6 +183,12 @@ class Retrieval:
         if self._recording is not None:
             self._recording.end(error, late=clock is not None and clock.is_over)
 
+    async def _conclude_record(self, recording: Recording, error: BaseException | None) -> None:
+        if error is None and not (self._clock is not None and self._clock.is_over):
+            await recording.conclude()
+        else:
+            self._end_record(error, self._clock)
+
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
         """As far as the reply. Who wants a least rate of a body also wants it to begin: a peer that says
         something now and then has as long as one that says nothing."""
@@ -347,7 +353,8 @@ class Retrieval:
         except ResolveError as failure:
             raise outermost(located(failure, self._shown, self._hide)) from failure.__cause__
         finally:
-            self._end_record(error, self._clock)
+            if self._recording is not None:
+                await self._conclude_record(self._recording, error)
             if self._listener is not None:
                 failed = error if isinstance(error, Exception) else None
                 self._listener(Finished(self._requested.url.shown, failed, transfer=self._requested.transfer))

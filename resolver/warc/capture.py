@@ -309,7 +309,7 @@ class Capture:
 
     def _end_object(self, error: BaseException | None, *, late: bool) -> None:
         way = self._main
-        for each in self._ways.values():
+        for each in list(self._ways.values()):
             self._heard(each, 0)
         reply, size = self._reply, self._block.size
         if way is None and error is None and reply is not None and reply.target is not None:
@@ -340,7 +340,7 @@ class Capture:
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
         """What came for the object, by its connection; all of it became the block."""
-        bodies = [way for way in self._ways.values() if way.body is not None]
+        bodies = [way for way in list(self._ways.values()) if way.body is not None]
         verified = set() if self._reply is None else self._reply.verified
         for way in bodies:
             ended = way.ended
@@ -368,7 +368,7 @@ class Capture:
         request: Block | None,
     ) -> None:
         now = self._keeper.now()
-        key = next((key for key, each in self._ways.items() if each is way), None)
+        key = next((key for key, each in list(self._ways.items()) if each is way), None)
         tls = self._tls.get(key)
         group = Group(
             subject=self._subject,

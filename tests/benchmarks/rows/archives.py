@@ -84,7 +84,7 @@ ROWS = (
         COUNT,
         10,
         _archived,
-        aims=[Aim("resolve get --warc", "wget --warc-file", least=0.3)],
+        aims=[Aim("resolve get --warc", "wget --warc-file", least=0.4)],
         seconds=120,
         long=True,
     ),
