@@ -78,16 +78,20 @@ class Catalogue:
     _unserved: set[bytes] = field(default_factory=set)
 
     def read(self, source: Source) -> None:
-        """All of one more file. Raises `LocalError` for one of another format."""
-        file = len(self.sources)
+        """All of one more file. Raises `LocalError` for one of another format, or without a whole record."""
+        file, before = len(self.sources), self._count
         self.sources.append(source)
+        damage: Damage | None = None
         offset, number = -1, 0
         for found in read_records(source, Look):
             if isinstance(found, Damage):
+                damage = damage or found
                 continue
             number = number + 1 if found.offset == offset else 0
             offset = found.offset
             self._note(found, Seat(file, offset, number))
+        if damage is not None and self._count == before:
+            raise LocalError(f"not one whole record: octet {damage.offset}: {damage.message}")
 
     def _note(self, record: Record[Look], seat: Seat) -> None:
         self._count += 1

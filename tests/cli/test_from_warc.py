@@ -336,11 +336,18 @@ def test_what_says_nothing_there_is_a_usage_error(words: list[str], folder: Path
 
 
 def test_what_is_no_archive_is_said(folder: Path) -> None:
-    (folder / "a.warc").write_bytes(b"no archive")
     (folder / "b.warc").write_bytes(b"WARC/0.18\r\n")
     assert resolve("cat", "--from-warc", "b.warc", "ftp://h/a").status == 3
     assert resolve("cat", "--from-warc", "none.warc", "ftp://h/a").status == 3
-    assert resolve("cat", "--from-warc", "a.warc", "ftp://h/a").status == 8  # nothing whole is in it
+
+
+def test_what_has_not_one_whole_record_is_said(folder: Path) -> None:
+    (folder / "index.cdxj").write_text('org,example)/ 20260101000000 {"url": "http://a/"}\n')
+    done = resolve("cat", "--from-warc", "index.cdxj", "http://a/")
+    assert (done.status, done.told) == (
+        3,
+        "resolve: index.cdxj: not one whole record: octet 0: no record of a WARC begins here\n",
+    )
 
 
 def test_a_session_is_in_no_archive(folder: Path) -> None:
