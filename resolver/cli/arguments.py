@@ -26,12 +26,9 @@ ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
 
 
 class Command(NamedTuple):
-    (
-        """One command line. `urls` are as typed; `lists` are files with more of them. What `found` says of
+    """One command line. `urls` are as typed; `lists` are files with more of them. What `found` says of
     policy and limits, `permissions` and `bounds` read: parsing has no use for it. `configuration` is where
     the rest of it comes from."""
-        ""
-    )
 
     verb: str
     urls: tuple[str, ...]
