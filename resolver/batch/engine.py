@@ -152,6 +152,8 @@ class Batch(Generic[T]):
     async def _start_all(self) -> None:
         while True:
             self._start_what_may()
+            if self._has_room:  # what may begin is perhaps not read yet
+                self._read_on.set()
             if self._ended and not self._under_way and not self._hosts.waiting:
                 return
             await self._wait_for_change()

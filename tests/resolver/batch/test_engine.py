@@ -231,6 +231,23 @@ async def test_a_slow_host_does_not_hold_the_others() -> None:
             nursery.cancel_scope.cancel()
 
 
+async def test_what_may_begin_is_read_though_few_places_to_wait_are_left() -> None:
+    """Those of one host that wait fill more than half of them."""
+    begun: list[str] = []
+    slow = [Work(f"slow{number}", begun, host="slow") for number in range(8)]
+    quick = [Work(f"quick{number}", begun, host="quick") for number in range(9)]
+    for work in quick:
+        work.go.set()
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            one = batch(lambda scheme, waiting: 1, window=8)
+            nursery.start_soon(one.run, given([*slow, *quick]), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert [result.value for result in taken] == [work.name for work in quick]
+            nursery.cancel_scope.cancel()
+
+
 def at_hosts(begun: list[str], position: Callable[[], int]) -> list[Work]:
     """Four, each of another host, and behind them some of one, which are done as soon as they begin."""
     works = [Work(str(number), begun, f"h{min(number, 4)}", position=position) for number in range(9)]
