@@ -102,7 +102,7 @@ async def test_the_timeout_is_for_all_of_it(name: str, nursery: trio.Nursery, tm
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 async def test_a_setting_that_there_is_not(name: str, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"'polcy': the settings are cafile, .*policy"):
+    with pytest.raises(TypeError, match=r"'polcy': the settings are archive, .*policy"):
         await call(name, "http://h.example/", tmp_path / "file", polcy=None)  # type: ignore[call-arg]
 
 
