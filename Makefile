@@ -8,7 +8,7 @@
 #   make coverage  lines and branches that some test runs; what it leaves tells make mutants which tests run a line
 #   make mutants   what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
 #   make bench     measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
-#   make bench-long  what takes longer: trees that are far away, segments, calls of threads, lists of very many with a ledger, long listings in a browser
+#   make bench-long  what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
 #   make speed     measure all that docs/speed.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
 #   make plots     the same of the figures that are in docs/speed
 #   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
