@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import fixtures.gopher
 import fixtures.http
 from tests.elsewhere import Elsewhere
 from tests.fresh import environment
+from tests.sampled import sampled
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -55,8 +57,11 @@ def urls(elsewhere: Elsewhere) -> dict[str, tuple[str, int]]:
     }
 
 
-@pytest.mark.parametrize("scheme", ["ftp", "gopher", "http"])
-@pytest.mark.parametrize("loop", PROGRAMS)
+#: Each loop with one scheme.
+TRIED = sampled(product(PROGRAMS, ["ftp", "gopher", "http"]), lambda row: row[0])
+
+
+@pytest.mark.parametrize(("loop", "scheme"), TRIED)
 def test_a_program_imports_no_other_loop_than_its_own(
     loop: str, scheme: str, urls: dict[str, tuple[str, int]], tmp_path: Path
 ) -> None:

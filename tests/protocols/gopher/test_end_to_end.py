@@ -16,6 +16,7 @@ import resolver
 from fixtures.gopher import serve
 from fixtures.gopher.flavour import PYGOPHERD, UMN23, UMN30, Flavour
 from tests.protocols.command import command
+from tests.sampled import sampled
 
 STORY = [b"+INFO: 0A story", b"+ADMIN:", b"+VIEWS:", b"+ABSTRACT:"]
 
@@ -25,7 +26,11 @@ def blocks(octets: bytes) -> list[bytes]:
     return [line.split(b"\t")[0].rstrip() for line in octets.splitlines() if line.startswith(b"+")]
 
 
-@pytest.mark.parametrize("flavour", [UMN23, UMN30, PYGOPHERD], ids=lambda flavour: flavour.name)
+#: One of them: it is the command that is tried.
+SPOKEN_TO = sampled([UMN23, UMN30, PYGOPHERD], lambda flavour: None)
+
+
+@pytest.mark.parametrize("flavour", SPOKEN_TO, ids=lambda flavour: flavour.name)
 async def test_attributes_of_an_item_are_its_blocks(
     flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
