@@ -215,8 +215,8 @@ def test_a_row_that_there_is_not_is_told(capsys: pytest.CaptureFixture[str]) -> 
     assert "there is no row nothing" in capsys.readouterr().err
 
 
-#: One that measures each thing.
-TRIED = sampled(ROWS, lambda name: ROWS[name].measure)
+#: One of the rows that fetch so and so much, and one of those that measure something else.
+TRIED = sampled(ROWS, lambda name: ROWS[name].measure in ("rate", "seconds"))
 
 
 @pytest.mark.slow

@@ -77,8 +77,7 @@ def test_the_page_tells_what_bounds_every_row() -> None:
     assert all(any(name.startswith(each) for name in ROWS) for each in told)
 
 
-#: One of each direction.
-TRIED = sampled(sweeps.SWEEPS, lambda asked: asked.across)
+TRIED = sampled(sweeps.SWEEPS, lambda asked: None)
 
 
 @pytest.mark.slow
