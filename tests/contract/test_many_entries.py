@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
+from tempfile import mkdtemp
 from types import FrameType
 
 import pytest
@@ -104,8 +105,7 @@ async def listing_of(
 ) -> AsyncIterator[tuple[Resolver, str, int]]:
     """A session, the URL of the listing, and how many entries it has."""
     count = min(COUNT if FULL else few, many.most)
-    place = folder / f"many-{count}"
-    place.mkdir()
+    place = Path(mkdtemp(dir=folder))
     url = await many.start(nursery, place, count)
     policy = Policy(allow_port=frozenset(range(1_024, 65_536)))
     limits = Limits(entries=10 * COUNT, body=COUNT * 1_000)
@@ -136,6 +136,8 @@ async def test_others_have_their_turn(many: Many, way: Way, nursery: trio.Nurser
 
 @pytest.mark.parametrize("many", HELD, ids=str)
 async def test_little_is_held(many: Many, nursery: trio.Nursery, tmp_path: Path) -> None:
+    async with listing_of(many, nursery, tmp_path, 1) as (session, url, _):
+        await lines(session, url)  # imports what it needs
     async with listing_of(many, nursery, tmp_path) as (session, url, count):
         tracemalloc.start()
         try:
