@@ -15,11 +15,6 @@ import gc
 import inspect
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
-from importlib import import_module
-from pathlib import Path
-from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -31,8 +26,6 @@ from tests.scheduled import run_scheduled
 
 forget_settings()
 os.environ.setdefault("RESOLVE_TRACEBACK", "full")  # who mends a test wants to see all the way
-
-pytest.register_assert_rewrite("resolver.testing.plugin")  # which one module or another imports first
 
 #: Parameters that long tables are crossed with: how what is received is cut, how a cancel comes, which
 #: proxy is between, which server of FTP answers.
@@ -49,21 +42,9 @@ settings.register_profile(
 settings.load_profile("resolve")
 
 
-def pytest_collection(session: pytest.Session) -> None:
+def pytest_collection() -> None:
     """All that is collected stays: to search it for garbage again and again finds none of it."""
     gc.disable()
-    if hasattr(session.config, "workerinput"):
-        _import_some_first(session.config, session.config.workerinput)
-
-
-def _import_some_first(config: pytest.Config, worker: Mapping[str, Any]) -> None:
-    """Workers that begin with the same module at the same time would each make it ready for itself, and that
-    takes as long as all else until the first test. So each begins with others, and finds the rest ready."""
-    places = [Path(each.partition("::")[0]).absolute() for each in config.args]
-    files = sorted(file for place in places for file in [place, *place.rglob("test_*.py")] if file.suffix)
-    for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
-        with suppress(Exception, pytest.skip.Exception):  # which is told where it is collected
-            import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
