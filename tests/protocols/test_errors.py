@@ -33,8 +33,10 @@ def _import_all() -> None:
 
 
 def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:
-    """All classes of the tree, those of the schemes and of the command among them."""
-    return [root, *(each for child in root.__subclasses__() for each in every_class(child))]
+    """All classes of the tree, those of the schemes and of the command among them, in whatever order they
+    were imported."""
+    children = sorted(root.__subclasses__(), key=lambda each: (each.__module__, each.__name__))
+    return [root, *(each for child in children for each in every_class(child))]
 
 
 _import_all()
