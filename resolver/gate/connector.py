@@ -91,14 +91,14 @@ class Connector:
         self, until: float, host: str, port: int, tls: bool, attempts: Attempts
     ) -> Stream | None:
         """None if that was not done in time. A scope costs more than a connection to somebody near, and what
-        waits only for one address has its own bound."""
-        if not tls and self._has_one_address(host):
-            try:
+        waits only for one address has its own bound: within a scope, too, and either may be first."""
+        try:
+            if not tls and self._has_one_address(host):
                 return await self._open(host, port, tls, attempts)
-            except Late:
-                return None
-        with self._admission.loop.move_on_at(until):
-            return await self._open(host, port, tls, attempts)
+            with self._admission.loop.move_on_at(until):
+                return await self._open(host, port, tls, attempts)
+        except Late:
+            return None
         return None
 
     def _has_one_address(self, host: str) -> bool:

@@ -140,6 +140,21 @@ async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
                 pass
 
 
+@pytest.mark.parametrize("tls", [False, True])
+async def test_it_makes_no_difference_which_bound_ends_the_wait(
+    monkeypatch: pytest.MonkeyPatch, *, tls: bool
+) -> None:
+    """With TLS there is a scope around it, which ends at the same time."""
+
+    async def connect_to(address: str, port: int, until: float) -> socket.socket:
+        raise connecting.Late
+
+    monkeypatch.setattr(connecting, "connect_to", connect_to)
+    with pytest.raises(TimedOut, match="no connection to 127"):
+        async with admit("http://127.0.0.1/").connect(tls=tls):
+            pass
+
+
 async def test_a_peer_that_is_not_the_checked_address_is_refused() -> None:
     listener, port = silent_listener()
     with listener, socket.create_connection(("127.0.0.1", port)) as sock:
