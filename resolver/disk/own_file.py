@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from protocols.errors import LocalError, NotConfigured
 from protocols.values import NamedTuple
+from resolver.disk.replacing import replace
 
 #: What is raised where there is none.
 MISSING = (FileNotFoundError, NotADirectoryError)
@@ -97,7 +98,7 @@ def update_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]
     path = os.path.realpath(path)
     try:
         with _locked(path, what) as fd:
-            _replace(path, change(_read(path, what, fd, most)))
+            replace(path, change(_read(path, what, fd, most)), 0o600)
     except OSError as error:
         raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
 
@@ -124,18 +125,3 @@ def _is_at(path: str, fd: int) -> bool:
         return os.path.samestat(os.stat(path), os.fstat(fd))
     except FileNotFoundError:
         return False
-
-
-def _replace(path: str, octets: bytes) -> None:
-    new = f"{path}.{os.urandom(8).hex()}"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(octets)
-            file.flush()
-            os.fsync(fd)
-        os.replace(new, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new)
-        raise

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from protocols.errors import LocalError
+from resolver.disk.replacing import replace
 
 _MOST = 4_194_304
 
@@ -27,21 +27,9 @@ def read(path: str) -> bytes | None:
 def put(path: str, octets: bytes) -> None:
     """In the place of what was there, whatever it was; its directory is made if need be. Raises
     `LocalError`."""
-    new = f"{path}.{os.urandom(8).hex()}"
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        mode = os.stat(path).st_mode & 0o777 if os.path.isfile(path) else 0o644
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-        try:
-            with open(fd, "wb") as file:
-                file.write(octets)
-                file.flush()
-                os.fsync(fd)
-            os.replace(new, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(new)
-            raise
+        replace(path, octets, os.stat(path).st_mode & 0o777 if os.path.isfile(path) else 0o644)
     except OSError as error:
         raise LocalError(f"cannot write {path}: {error.strerror}") from error
 

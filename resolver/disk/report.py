@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 
 from protocols.errors import LocalError
 from resolver.disk.faults import writing_fault
+from resolver.disk.replacing import replace
 
 
 def check_place(path: str) -> None:
@@ -32,18 +32,7 @@ def check_place(path: str) -> None:
 def write_report(path: str, octets: bytes) -> None:
     """All of it on the disk, and then the name. Raises `LocalError`; then nothing is left of it."""
     path = os.path.realpath(path)
-    new = f"{path}.{os.urandom(8).hex()}"
     try:
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-        try:
-            with open(fd, "wb") as file:
-                file.write(octets)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(new)
-            raise
+        replace(path, octets, 0o666)
     except OSError as error:
         raise writing_fault(error, path) from error
