@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, MutableMapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from resolver.window.transfers import Transfers, hear_transfer
 from tests.hang import HANG
 from tests.resolver.window.client import OWN, Browser, running
 from tests.resolver.window.pages.skeleton import place
+from tests.resolver.window.peers import serving
 
 _SIZE = 20
 _BY_SCRIPT = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
@@ -54,16 +55,8 @@ class Slow:
             await stream.aclose()
 
 
-@asynccontextmanager
-async def slow() -> AsyncIterator[Slow]:
-    server = Slow()
-    with trio.fail_after(HANG):
-        async with trio.open_nursery() as nursery:
-            (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
-            server.port = listener.socket.getsockname()[1]
-            nursery.start_soon(trio.serve_listeners, server.answer, [listener])
-            yield server
-            nursery.cancel_scope.cancel()
+def slow() -> AbstractAsyncContextManager[Slow]:
+    return serving(Slow())
 
 
 async def save(browser: Browser, url: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote
 
 import pytest
@@ -18,8 +17,8 @@ from fixtures.http.site import Page
 from resolver.policy import Policy
 from resolver.settings import Settings
 from resolver.window.listening import LOOPBACK
-from tests.hang import HANG
 from tests.resolver.window.client import Answer, Browser, running
+from tests.resolver.window.peers import serving
 
 USER, PASSWORD = "sam", "speak friend"
 RIGHT = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
@@ -60,16 +59,8 @@ class Guarded:
         await stream.aclose()
 
 
-@asynccontextmanager
-async def guarded() -> AsyncIterator[Guarded]:
-    server = Guarded()
-    with trio.fail_after(HANG):
-        async with trio.open_nursery() as nursery:
-            (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
-            server.port = listener.socket.getsockname()[1]
-            nursery.start_soon(trio.serve_listeners, server.answer, [listener])
-            yield server
-            nursery.cancel_scope.cancel()
+def guarded() -> AbstractAsyncContextManager[Guarded]:
+    return serving(Guarded())
 
 
 BOBS = ACCOUNTS[b"bob"].decode()

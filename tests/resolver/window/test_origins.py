@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -16,8 +15,8 @@ from resolver.settings import Settings
 from resolver.window import addresses
 from resolver.window.listening import LOOPBACK
 from resolver.window.session import Mark
-from tests.hang import HANG
 from tests.resolver.window.client import running
+from tests.resolver.window.peers import serving
 
 
 class Gopher:
@@ -48,16 +47,8 @@ class Gopher:
         await stream.aclose()
 
 
-@asynccontextmanager
-async def gopher(menu: str = "0About\tabout\t127.0.0.1\tPORT\n") -> AsyncIterator[Gopher]:
-    server = Gopher(menu)
-    with trio.fail_after(HANG):
-        async with trio.open_nursery() as nursery:
-            (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
-            server.port = listener.socket.getsockname()[1]
-            nursery.start_soon(trio.serve_listeners, server.answer, [listener])
-            yield server
-            nursery.cancel_scope.cancel()
+def gopher(menu: str = "0About\tabout\t127.0.0.1\tPORT\n") -> AbstractAsyncContextManager[Gopher]:
+    return serving(Gopher(menu))
 
 
 def inside(peer: Gopher) -> Settings:

@@ -1,0 +1,35 @@
+"""Servers of a few lines, beside a window."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol, TypeVar
+
+import trio
+
+from resolver.window.listening import LOOPBACK
+from tests.hang import HANG
+
+
+class Peer(Protocol):
+    """Who answers each connection; its `port` is told once it listens."""
+
+    port: int
+
+    async def answer(self, stream: trio.SocketStream, /) -> None: ...
+
+
+P = TypeVar("P", bound=Peer)
+
+
+@asynccontextmanager
+async def serving(peer: P) -> AsyncIterator[P]:
+    """On a port of its own, for as long as the context lasts."""
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
+            peer.port = listener.socket.getsockname()[1]
+            nursery.start_soon(trio.serve_listeners, peer.answer, [listener])
+            yield peer
+            nursery.cancel_scope.cancel()
