@@ -17,10 +17,10 @@ import os
 import sys
 
 import pytest
-from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from fixtures.environment import forget_settings
+from tests.attempts import attempts
 from tests.sampled import crossed, examples
 from tests.scheduled import run_scheduled
 
@@ -77,7 +77,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
             measured.switch_context(item.nodeid.partition("[")[0])
     if not hasattr(item.config, "workerinput"):
         return None
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+    for report in attempts(item, nextitem):
         if report.when == "call" or not report.passed:
             item.ihook.pytest_runtest_logreport(report=report)
     return True
