@@ -129,8 +129,8 @@ ROWS = {
         {},
         5,
         Page(
-            gzip.compress(OBJECT),
-            headers=(header("Repr-Digest", gzip.compress(OBJECT)), ("Content-Encoding", "gzip")),
+            gzip.compress(OBJECT, mtime=0),
+            headers=(header("Repr-Digest", gzip.compress(OBJECT, mtime=0)), ("Content-Encoding", "gzip")),
         ),
         verified=False,
     ),
