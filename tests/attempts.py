@@ -1,4 +1,4 @@
-"""A test is tried once; where the browser died under it, once more.
+"""A test is tried once; where the browser died under it, again, and twice at most.
 
 Chromium's own processes die now and then, once in many thousands of pages, and that says nothing of
 ours. What a page of ours brings about comes each time, and fails.
