@@ -27,8 +27,7 @@ RUN = $(VENV)/bin/python
 SOURCES = protocols resolver manual fixtures tests
 # What mirrors the sources, and the rules of the house.
 QUICK = tests/protocols tests/resolver tests/test_*.py
-# One more than there are processors: many tests wait for a server. They also start many a Python of their own,
-# which should not have to compile everything again.
+# One more than there are processors: many tests wait for a server.
 WORKERS = $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 demo: $(VENV)/.installed
@@ -38,18 +37,18 @@ check: $(VENV)/.installed
 	$(RUN) -m ruff format --check -q $(SOURCES)
 	$(RUN) -m ruff check -q $(SOURCES)
 	$(RUN) -m mypy
-	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(QUICK)
+	$(RUN) -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(QUICK)
 
 test: $(VENV)/.installed
 	$(RUN) -m ruff format --check $(SOURCES)
 	$(RUN) -m ruff check $(SOURCES)
 	$(RUN) -m mypy
-	PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest -q -n $(WORKERS) --dist worksteal
+	$(RUN) -m pytest -q -n $(WORKERS) --dist worksteal
 
 # A test that fails is told and does not keep the figures back. What is measured runs at half the speed.
 coverage: $(VENV)/.installed
 	$(RUN) -m coverage erase
-	-PYTHONDONTWRITEBYTECODE= $(RUN) -m coverage run -m pytest -q -n $(WORKERS) --dist worksteal
+	-$(RUN) -m coverage run -m pytest -q -n $(WORKERS) --dist worksteal
 	$(RUN) -m coverage combine -q
 	@$(RUN) -m coverage report
 
@@ -86,10 +85,10 @@ plots: $(VENV)/.plots
 	@$(RUN) -m tests.benchmarks.page
 
 test-all: $(VENV)/.installed
-	@PYTHONDONTWRITEBYTECODE= $(RUN) -m tests.everywhere
+	@$(RUN) -m tests.everywhere
 
 test-lowest: $(VENV)/.installed
-	@PYTHONDONTWRITEBYTECODE= $(RUN) -m tests.everywhere lowest
+	@$(RUN) -m tests.everywhere lowest
 
 # A warning is an error: a link that leads nowhere, a name that there is not, a parameter that nobody has.
 docs: $(VENV)/.docs

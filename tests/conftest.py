@@ -42,6 +42,13 @@ settings.register_profile(
 settings.load_profile("resolve")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests start many a Python of their own. In a run by workers each file of ours is compiled once, and not
+    by every one of them; what a run without workers was told holds (`make mutants` changes the files)."""
+    if config.getoption("numprocesses", None):
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 def pytest_collection() -> None:
     """All that is collected stays: to search it for garbage again and again finds none of it."""
     gc.disable()
