@@ -16,12 +16,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-import trio
 
 import protocols
 import resolver
 from protocols import errors
 from protocols.errors import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme
+from resolver import blocking
 from resolver.http_transport import RequestRefused
 from resolver.retrieval.hops import NoDocument
 
@@ -166,14 +166,10 @@ def test_an_error_names_its_url(url: str | None, shown: str) -> None:
     assert str(ProtocolError("no", url=url)) == shown
 
 
-def _fetch(url: str) -> str:
-    return trio.run(resolver.fetch, url).text or ""
-
-
 def test_a_refused_url_breaks_no_pool_of_processes() -> None:
     urls = ["http://u:secret@h.example:25/", "http://[", "x-none:y", "file:///etc/no/such/file"]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(_fetch, url) for url in urls]
+        futures = [pool.submit(blocking.fetch, url) for url in urls]
         found = [future.exception() for future in futures]
     assert [type(error).__name__ for error in found] == [
         "Refused",
