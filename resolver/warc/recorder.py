@@ -66,6 +66,8 @@ class Recorder:
         self._size, self._sync = size, sync
         self._policy, self._command = policy, command
         self._lock = Lock()
+        self._flushing = Lock()  # whoever has both took this one first
+        self._kept = self._flushed = 0
         self._revisits = Revisits()
         self._earlier = _earlier([os.fspath(each) for each in dedup])
         try:
@@ -107,7 +109,7 @@ class Recorder:
 
     def close(self) -> None:
         """Nothing more is kept; the index is written."""
-        with self._lock:
+        with self._flushing, self._lock:
             self._volume.close()
             if self._earlier is not None:
                 self._earlier.close()
@@ -124,13 +126,23 @@ class Recorder:
 
     def keep(self, group: Group) -> None:
         """All records of a capture, one behind the other. Raises `LocalError`."""
+        if self._volume.size >= self._size:
+            self._turn()
         with self._lock:
-            if self._volume.size >= self._size:
-                self._turn()
             with self._volume.together():
                 self._write(group)
-            if self._sync:
+            self._kept += 1
+            place = self._kept
+        if self._sync:
+            self._flush(place)
+
+    def _flush(self, place: int) -> None:
+        """So many captures are on the disk, and with them all that others kept while the disk was busy."""
+        with self._flushing:
+            if self._flushed < place:
+                kept = self._kept
                 self._volume.sync()
+                self._flushed = kept
 
     def _write(self, group: Group) -> None:
         first = None if group.object is None else self._keep_object(group, group.object)
@@ -168,11 +180,17 @@ class Recorder:
         return id
 
     def _turn(self) -> None:
-        """The next file."""
-        self._volume.close()
-        self._number += 1
-        self._volume = Volume(self._name(self._number))
-        self._info = self._write_info()
+        """The next file, unless somebody else has turned to it meanwhile."""
+        with self._flushing, self._lock:
+            if self._volume.size < self._size:
+                return
+            if self._sync:
+                self._volume.sync()
+                self._flushed = self._kept
+            self._volume.close()
+            self._number += 1
+            self._volume = Volume(self._name(self._number))
+            self._info = self._write_info()
 
     def _name(self, number: int) -> str:
         return f"{self._stem}-{number:05d}{self._ending}" if number else self.path

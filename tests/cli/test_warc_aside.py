@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import trio
 from resolver import Policy, Resolver
 from resolver.warc import Recorder
 from resolver.warc.group import Group
+from resolver.warc.volume import Volume
 from tests.cli.test_warc import check, records
 from tests.hang import HANG
 
@@ -89,3 +92,56 @@ async def test_what_is_cancelled_before_it_is_written_is_written(at: dict[str, s
                         pass
                     scope.cancel()
     assert kept(folder / "a.warc.gz") == [url]
+
+
+class Disk:
+    """Counts how often it is waited for, and stands still the first time, until so many captures wait."""
+
+    def __init__(self, captures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.syncs = self._kept = 0
+        self._most = captures
+        self._all = threading.Event()
+        self._sync, self._together = Volume.sync, Volume.together
+        monkeypatch.setattr(Volume, "sync", lambda volume: self.sync(volume))
+        monkeypatch.setattr(Volume, "together", lambda volume: self.together(volume))
+
+    def sync(self, volume: Volume) -> None:
+        self.syncs += 1
+        assert self._all.wait(HANG)
+        self._sync(volume)
+
+    @contextmanager
+    def together(self, volume: Volume) -> Iterator[None]:
+        with self._together(volume):
+            yield
+        self._kept += 1
+        if self._kept == self._most:
+            self._all.set()
+
+
+async def test_captures_that_wait_for_the_disk_wait_for_it_together(
+    at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [f"{at['gopher']}/00/about"] * 8
+    with Recorder("a.warc.gz", sync=True) as recorder:
+        disk = Disk(len(urls), monkeypatch)
+        opened = Resolver(recorder=recorder, policy=ANY_PORT)
+        async with opened as session, trio.open_nursery() as nursery:
+            for url in urls:
+                nursery.start_soon(session.fetch, url)
+    assert len(kept(folder / "a.warc.gz")) == len(urls)
+    assert 2 <= disk.syncs <= 3  # who has written, and is not yet counted, may be late for the second
+
+
+async def test_what_waits_for_the_disk_is_on_it_before_there_is_another_file(
+    at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = list[str]()
+    monkeypatch.setattr(Volume, "sync", lambda volume: synced.append(volume.name))
+    with Recorder("a.warc.gz", sync=True, size=1) as recorder:
+        monkeypatch.setattr(recorder, "_flush", lambda place: None)  # it has not come to that yet
+        async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
+            await session.fetch(f"{at['http']}/about.txt")
+            await session.fetch(f"{at['gopher']}/00/about")
+    assert synced == ["a.warc.gz", "a-00001.warc.gz"]
+    assert all(kept(folder / name) for name in ("a-00001.warc.gz", "a-00002.warc.gz"))
