@@ -31,6 +31,7 @@ ARGUMENTS = (
     "--metrics-recording-only",
     "--no-first-run",
     "--no-pings",
+    "--renderer-process-limit=1",  # of a site: to begin a process takes longer than most of our pages
 )
 #: No name leads anywhere, but that of a stranger, who made it lead here.
 NOWHERE = "MAP evil.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import queue
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,6 +30,8 @@ class Opened:
         self.told = told
         self.origin = server.house.origin
         self.content = server.content
+        #: What a browser that has entered holds; empty before the first one has.
+        self.cookies: Sequence[Any] = ()
 
     def entry(self) -> str:
         """An address that lets a browser in, once."""

@@ -10,8 +10,23 @@ from tests.window.served import Opened
 
 
 def enter(page: Page, window: Opened) -> None:
+    """Our first page, for a browser that has entered."""
+    let_in(page, window)
+    page.goto(f"{window.origin}/")
+
+
+def let_in(page: Page, window: Opened) -> None:
+    """The first browser comes by the way in, another one with what that was given."""
+    if window.cookies:
+        page.context.add_cookies(window.cookies)
+    else:
+        come_in(page, window)
+
+
+def come_in(page: Page, window: Opened) -> None:
     page.goto(window.entry())
     page.wait_for_url(f"{window.origin}/")
+    window.cookies = page.context.cookies()
 
 
 def look(page: Page, url: str) -> None:

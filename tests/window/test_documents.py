@@ -106,7 +106,7 @@ def attempts(page: Page, frame: Frame, site: Site, kind: Kind) -> set[str]:
     return {*site.asked} - {"GET /theirs", "GET /end", "GET /favicon.ico"}
 
 
-@pytest.mark.parametrize("name", sampled(KINDS, lambda name: None, 2))
+@pytest.mark.parametrize("name", sampled(KINDS, lambda name: None))
 def test_a_document_runs_nothing_asks_nobody_and_stays(
     name: str, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
@@ -262,7 +262,7 @@ SNIFFED: Mapping[str, tuple[str, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(SNIFFED, lambda name: None, 3))
+@pytest.mark.parametrize("name", sampled(SNIFFED, lambda name: None))
 def test_nothing_is_taken_for_a_page_that_runs(
     name: str, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
