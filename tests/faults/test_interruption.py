@@ -256,8 +256,8 @@ async def test_killed_with_half_of_it(nursery: trio.Nursery, tmp_path: Path) -> 
 async def test_killed_before_every_step(tmp_path: Path) -> None:
     """A process is killed before each single call that changes a file or a name, and the next one finishes;
     see `killed`. With this umask a group may write to the file in the end, but not until then: that takes the
-    most steps. Each step of four is tried, by turns for what is held, and the others in another part."""
-    every = ["1", "0"] if FULL else ["4", str(PART)]
+    most steps. Each step of eight is tried, by turns for what is held, and the others in another part."""
+    every = ["1", "0"] if FULL else ["8", str(PART)]
     results = await told_by("tests.faults.killed", str(tmp_path), "002", *every)
     assert {result["exists"] for result in results} == {"fail", "replace", "resume", "rename"}
     assert {result["size"] for result in results} == {len(LARGE), len(SMALL)}

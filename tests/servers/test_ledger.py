@@ -12,7 +12,7 @@ from tests.servers.http_servers import DATA, HttpServer
 from tests.servers.killed import command, save_list
 
 FILES = 200 if FULL else 40
-KILLS = 20 if FULL else 4
+KILLS = 20 if FULL else 2
 
 
 def test_nothing_that_is_whole_is_asked_for_again(nginx: HttpServer, tmp_path: Path) -> None:

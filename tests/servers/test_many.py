@@ -22,7 +22,7 @@ from tests.servers.http_servers import HttpServer, nginx
 from tests.servers.test_trees import MODIFIED, ODD
 
 CHECKOUT = Path(__file__).parents[2]
-FILES, FOLDERS = (2_000, 200) if FULL else (160, 24)
+FILES, FOLDERS = (2_000, 200) if FULL else (80, 24)
 LARGE = 3 << 20
 
 

@@ -31,7 +31,7 @@ from tests.servers.service import LOOPBACK
 
 #: Files of each server; and how often a run is killed.
 FILES = 200 if FULL else 12
-KILLS = 20 if FULL else 3
+KILLS = 20 if FULL else 2
 
 #: URLs of each host that gives nothing.
 BROKEN = 3

@@ -46,7 +46,9 @@ HIT = entry("hit", Kind.DOCUMENT, score=7, lines=4, types=["TEXT", "GIF"], other
     ],
 )
 def test_the_pages_of_a_long_listing_are_those_of_what_was_fetched(one: list[Entry], page: Paged) -> None:
-    entries = [replace(each, raw=b"octets", size=number) for number, each in enumerate(one * 1_001)]
+    entries = [
+        replace(each, raw=b"octets", size=number) for number, each in enumerate(one * (1_000 // len(one) + 1))
+    ]
     slim = kept(entries)
     assert slim.content == b""
     for query in (Query(page=2), Query(sort="date"), Query(filter="a")):
@@ -74,9 +76,9 @@ def _plain(count: int) -> list[Entry]:
 def test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it() -> None:
     found = Listings()
     long = listing(_plain(100_000))
-    for key in "abc":
+    for key in "ab":
         found.keep(key, long)
-    assert found.find("c") is not None
+    assert found.find("b") is not None
     assert found.find("a") is None
 
 

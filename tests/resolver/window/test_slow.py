@@ -125,7 +125,7 @@ ENDLESS = {"items": b"0x\tx\tx\t70\r\n", "words": b"ix\t\t\t\r\n", "nothing": b"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(ENDLESS, lambda name: None, 2))
+@pytest.mark.parametrize("name", sampled(ENDLESS, lambda name: None))
 async def test_what_has_no_end_is_a_page_like_others(name: str) -> None:
     """Of a menu of so many lines, as of a line that long."""
     async with serving_octets(ENDLESS[name] * MANY_LINES + b"\r\n.\r\n") as url, running() as (browser, told):
