@@ -14,7 +14,7 @@ from tests.architecture import adapters, allowed, layers, shape
 from tests.architecture.exceptions import EXCEPTIONS
 from tests.architecture.layers import LAYERS, MOST_FLOORS, floors
 from tests.architecture.planted import KEPT, PLANTED, Planted, Rule
-from tests.architecture.source import Module, is_within, modules
+from tests.architecture.source import Module, is_within, modules, read_once
 
 CHECKOUT = Path(__file__).parents[1]
 SOURCES = modules(CHECKOUT, "protocols", "resolver")
@@ -24,6 +24,12 @@ KINDS = {
     for rule, kinds in PLANTED.items()
     for kind, each in kinds.items()
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _read() -> Iterator[None]:
+    with read_once(SOURCES):
+        yield
 
 
 @pytest.mark.parametrize("rule", PLANTED, ids=lambda rule: rule.__name__)

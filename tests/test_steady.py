@@ -6,13 +6,13 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import trio
 
-from tests.architecture.source import Module, modules
+from tests.architecture.source import Module, modules, read_once
 from tests.scheduled import ScheduledClock
 
 CHECKOUT = Path(__file__).parents[1]
@@ -33,6 +33,12 @@ CLOCKS = {
 ASKS_THE_TIME = {"tests.scheduled": "makes a clock", "tests.test_scheduled": "is about it"}
 OF_THE_MACHINE = frozenset({"monotonic", "perf_counter", "monotonic_ns", "perf_counter_ns", "time_ns"})
 OF_THE_PROFILE = frozenset({"deadline", "derandomize", "print_blob", "database"})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _read() -> Iterator[None]:
+    with read_once(TESTS):
+        yield
 
 
 def _calls(module: Module) -> list[tuple[str, ast.Call]]:
