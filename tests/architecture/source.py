@@ -85,7 +85,6 @@ class Module:
         types_only = type_lines(self)
         return [found for found in self.imports if found[1] not in types_only]
 
-
     def forget(self) -> None:
         """What was made of the source, which can be made again."""
         for name in vars(self).keys() - {field.name for field in fields(self)}:

@@ -162,6 +162,7 @@ _VSFTPD = (
     "listen=NO",
     "anonymous_enable=YES",
     "local_enable=YES",
+    "delay_failed_login=0",
     "write_enable=NO",
     "ftp_username=ftp",
     "nopriv_user=nobody",

@@ -38,13 +38,14 @@ def write_accounts(folder: Path, tree: Path) -> list[str]:
     _write_passwords(folder, tree)
     pam = folder / "pam.d"
     shutil.copytree("/etc/pam.d", pam, symlinks=True)
-    rules = (f"{step} required pam_{module}.so\n" for step, module in PAM_RULES)
+    rules = (f"{step} required pam_{module}\n" for step, module in PAM_RULES)
     (pam / PAM_SERVICE).write_text("".join(rules))
     mounts = "".join(f'mount --bind "$0/{name}" /etc/{name} && ' for name in ("passwd", "shadow", "pam.d"))
     return [*_UNSHARE, "sh", "-c", f'{mounts} exec "$@"', str(folder)]
 
 
-PAM_RULES = (("auth", "unix"), ("account", "unix"), ("session", "permit"))
+#: A password that is wrong is refused at once, and not after seconds.
+PAM_RULES = (("auth", "unix.so nodelay"), ("account", "unix.so"), ("session", "permit.so"))
 
 
 def hashed_password(password: str = PASSWORD) -> str:

@@ -67,7 +67,7 @@ def telnetd_with_login(folder: Path) -> Iterator[str]:
     if not Path("/bin/login").exists():
         unavailable("the system has no login")
     wrapper = write_accounts(folder, folder)
-    rules = "".join(f"{step} required pam_{module}.so\n" for step, module in PAM_RULES)
+    rules = "".join(f"{step} required pam_{module}\n" for step, module in PAM_RULES)
     (folder / "pam.d" / "login").write_text(rules)
 
     def command(port: int) -> list[str]:
