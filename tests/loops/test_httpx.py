@@ -7,6 +7,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -24,6 +25,7 @@ from tests.elsewhere import Elsewhere
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run
 from tests.resolver.test_http2 import SITE
+from tests.sampled import sampled
 
 #: Requests, and how many of them for five megabytes.
 AT_ONCE, LARGE = 30, 4
@@ -92,8 +94,10 @@ def test_the_timeout_of_a_client(run: Run) -> None:
         run(main(nobody.port))
 
 
-@pytest.mark.parametrize("arrival", ARRIVALS)
-@pytest.mark.parametrize("path", ["/about.txt", "/big"])
+CANCELLED = sampled(product(["/about.txt", "/big"], ARRIVALS), lambda row: row[0])
+
+
+@pytest.mark.parametrize(("path", "arrival"), CANCELLED)
 def test_a_cancel_at_every_step(
     path: str, arrival: Arrival, either: Run, framed: FramedServer, secured: tuple[ssl.SSLContext, str]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.mutation.__main__ import sample
 from tests.mutation.changes import changes_in
 from tests.mutation.trial import CHECKOUT, _in_turns
+from tests.sampled import sampled
 
 ROWS: list[tuple[str, list[str]]] = [
     ("x = a < b", ["x = (a <= b)", "x = (a >= b)"]),
@@ -71,7 +72,7 @@ def test_every_change_of_a_module_can_be_compiled_and_is_one(module: str) -> Non
     source = (CHECKOUT / module).read_text(encoding="utf-8")
     found, meant = list(changes_in(source)), ast.dump(ast.parse(source))
     assert len(found) > 20
-    for change in found:
+    for change in sampled(found, lambda change: None, 40):
         assert ast.dump(ast.parse(change.apply(source))) != meant
 
 
