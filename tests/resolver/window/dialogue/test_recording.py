@@ -273,14 +273,14 @@ def test_what_happens_is_told(events: list[Event], expected: list[str]) -> None:
 
 def test_of_very_many_messages_the_first_and_the_last_are_kept() -> None:
     said: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
-    said += [Sent(URL, b"NOOP %d\r\n" % number) for number in range(100_000)]
+    said += [Sent(URL, b"NOOP %d\r\n" % number) for number in range(10_000)]
     exchange = recorded(said)
     assert len(exchange.messages) == 2 * HALF + 1
-    assert exchange.left_out == 100_001 - 2 * HALF
+    assert exchange.left_out == 10_001 - 2 * HALF
     assert exchange.messages[HALF].kind == "gap"
-    assert exchange.messages[HALF].lines == ("99,501 messages are left out here",)
+    assert exchange.messages[HALF].lines == ("9,501 messages are left out here",)
     assert exchange.messages[HALF - 1].lines == (f"NOOP {HALF - 2}",)
-    assert exchange.messages[-1].lines == ("NOOP 99999",)
+    assert exchange.messages[-1].lines == ("NOOP 9999",)
 
 
 def test_octets_are_counted_and_not_kept() -> None:
