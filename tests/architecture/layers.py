@@ -42,7 +42,7 @@ LAYERS: Mapping[str, tuple[frozenset[str], ...]] = {
         http_transport lists once representation tree
         blocking
         -
-        adapters testing window
+        adapters bulk testing window
         cli
         __main__
     """),

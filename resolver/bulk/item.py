@@ -1,0 +1,42 @@
+"""What is sent between the one who plans and those who fetch: values that can be pickled, and are small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocols.location import JsonValue
+from protocols.values import NamedTuple
+
+
+class Item(NamedTuple):
+    """One request: the URL as it was given, where its body goes, below the place of all bodies, and what else
+    was said of it (`checksum`, `size`, `mirrors`, `origin`, `referrer` as in `SaveRequest`)."""
+
+    url: str
+    path: str
+    more: Mapping[str, JsonValue] | None = None
+
+
+class Slice(NamedTuple):
+    """What one task asks for: so many requests of one partition as may be done within a minute. `label` says
+    of which hosts, for people; `last`: nothing of the partition waits behind it; `seconds` is how long it will
+    take, as far as that is known."""
+
+    partition: int
+    number: int
+    label: str
+    items: tuple[Item, ...]
+    last: bool
+    seconds: float
+
+
+class Report(NamedTuple):
+    """What became of a slice: how many ended in each way, how many octets were brought, and what was not begun
+    for want of time, in its order."""
+
+    partition: int
+    number: int
+    left: tuple[Item, ...]
+    counts: Mapping[str, int]
+    bytes: int
+    seconds: float
