@@ -93,15 +93,23 @@ class Bench(Generic[T]):
 class Batch(Generic[T]):
     """One batch. `concurrency` tasks are under way at most, `window` more were read. Of what is under way at
     hosts that are silent so many do not count: twice as many may have begun, and no more. What only waits for
-    a disk does not count either, up to `resting` of them."""
+    a disk does not count either, up to `resting` of them. From `until` on nothing begins: what waits is
+    dropped, the source is read no further, and the end is that of what is under way."""
 
     def __init__(
-        self, hosts: Hosts[Task[T]], *, concurrency: int, window: int = WINDOW, resting: int = 0
+        self,
+        hosts: Hosts[Task[T]],
+        *,
+        concurrency: int,
+        window: int = WINDOW,
+        resting: int = 0,
+        until: float = float("inf"),
     ) -> None:
         self._hosts = hosts
         self._concurrency = concurrency
         self._window = window
         self._resting = resting
+        self._until = until
         self._under_way = 0
         self._ended = False
         self._error: BaseException | None = None
@@ -141,6 +149,8 @@ class Batch(Generic[T]):
     async def _read(self, source: AsyncIterator[Task[T]]) -> None:
         async with aclosing(source) if isinstance(source, AsyncGenerator) else nullcontext():
             async for task in source:
+                if self._is_late:
+                    break
                 self._hosts.add(task.host, task.scheme, task)
                 self._changed.set()
                 while self._hosts.waiting >= self._window:
@@ -149,8 +159,16 @@ class Batch(Generic[T]):
         self._ended = True
         self._changed.set()
 
+    @property
+    def _is_late(self) -> bool:
+        return self._loop.current_time() >= self._until
+
     async def _start_all(self) -> None:
         while True:
+            if self._is_late:
+                self._hosts.drop()
+                self._ended = True
+                self._read_on.set()
             self._start_what_may()
             if self._has_room:  # what may begin is perhaps not read yet
                 self._read_on.set()
@@ -160,7 +178,9 @@ class Batch(Generic[T]):
 
     def _start_what_may(self) -> None:
         """Those that are taken begin in that order, in whichever one the loop turns to its new tasks."""
-        while self._has_room and (waiting := self._hosts.take(self._loop.current_time())) is not None:
+        while self._has_room and (now := self._loop.current_time()) < self._until:
+            if (waiting := self._hosts.take(now)) is None:
+                break
             self._under_way += 1
             self._taken.append(waiting)
             self._begin()
@@ -187,6 +207,8 @@ class Batch(Generic[T]):
     async def _wait_for_change(self) -> None:
         until = self._hosts.ready_at() if self._has_room else None
         until = float("inf") if until is None else until
+        if not self._ended or self._hosts.waiting:
+            until = min(until, self._until)
         self._looks = self._hosts.waiting > 0 and (self._busy >= self._concurrency or self._hosts.lent > 0)
         look = self._hosts.look_at(self._loop.current_time()) if self._looks else float("inf")
         if not self._changed.is_set():

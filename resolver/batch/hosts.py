@@ -191,6 +191,24 @@ class Hosts(Generic[T]):
             place = self._places[host] = Place(host)
         place.pause = max(place.pause, pause)
 
+    def leave_alone(self, host: str, until: float) -> None:
+        """The host has told somebody before that it wants nothing until then."""
+        place = self._places.get(host)
+        if place is None:
+            place = self._places[host] = Place(host)
+        place.ready = max(place.ready, until)
+
+    def pauses(self, now: float) -> dict[str, float]:
+        """The seconds that are left for which each host wants nothing, of those that do."""
+        return {name: place.ready - now for name, place in self._places.items() if place.ready > now}
+
+    def drop(self) -> None:
+        """What waits is none of ours any more."""
+        for place in self._places.values():
+            place.queue.clear()
+        self._offers.clear()
+        self.waiting = 0
+
     def end(self, task: Waiting[T], now: float, *, succeeded: bool) -> None:
         """It is over."""
         place = task.place

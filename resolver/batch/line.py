@@ -43,6 +43,11 @@ class Line(Generic[Q]):
         self._lanes.setdefault(each.lane, deque()).append(each)
         self._count += 1
 
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        self._lanes.clear()
+        self._count = 0
+
     def take(self) -> Q:
         """The next one, which is under way then until `leave`."""
         lane = self._next

@@ -19,8 +19,9 @@ class Item(NamedTuple):
 
 class Slice(NamedTuple):
     """What one task asks for: so many requests of one partition as may be done within a minute. `label` says
-    of which hosts, for people; `last`: nothing of the partition waits behind it; `seconds` is how long it will
-    take, as far as that is known."""
+    of which hosts, for people; `last`: nothing of the partition waits behind it; `seconds` is how long it
+    will take, as far as that is known. `pauses` are the seconds for which hosts still want to be left
+    alone."""
 
     partition: int
     number: int
@@ -28,15 +29,19 @@ class Slice(NamedTuple):
     items: tuple[Item, ...]
     last: bool
     seconds: float
+    pauses: Mapping[str, float] | None = None
 
 
 class Report(NamedTuple):
-    """What became of a slice: how many ended in each way, how many octets were brought, and what was not begun
-    for want of time, in its order."""
+    """What became of a slice: how many ended in each way, and with which exit status, how many octets were
+    brought, and what was not begun
+    for want of time, in its order. `pauses` as in `Slice`, from its end on."""
 
     partition: int
     number: int
     left: tuple[Item, ...]
     counts: Mapping[str, int]
+    exits: Mapping[int, int]
     bytes: int
     seconds: float
+    pauses: Mapping[str, float]

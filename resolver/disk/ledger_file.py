@@ -14,6 +14,10 @@ from resolver.disk.faults import writing_fault
 from resolver.disk.lock import lock
 
 
+class HeldByAnother(LocalError):
+    """Another run is at work with it."""
+
+
 class LedgerFile:
     """Raises `LocalError`. A new file is its owner's alone, and so is what SQLite keeps beside it."""
 
@@ -41,7 +45,7 @@ class LedgerFile:
         if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
             raise LocalError(f"others may write to the ledger {self.path!r}: chmod 600, or name another file")
         if not lock(self._fd):
-            raise LocalError(f"the ledger {self.path!r} is locked: another run is at work with it")
+            raise HeldByAnother(f"the ledger {self.path!r} is locked: another run is at work with it")
 
     def close(self) -> None:
         if self._fd != -1:

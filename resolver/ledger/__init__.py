@@ -21,14 +21,20 @@ class LedgerFault(LocalError):
     """The ledger cannot be read or written, so nothing more should be asked for under it."""
 
 
+class LedgerHeld(LedgerFault):
+    """Another run is at work with it: it may be free soon."""
+
+
 class Whole(NamedTuple):
-    """A file that is about to get its name."""
+    """A file that is about to get its name; `final_url` is where it came from in the end."""
 
     path: str
     inode: int
     size: int
     digest: str | None
     known: Validators
+    final_url: str | None = None
+    media_type: str | None = None
 
 
 class Row(Protocol):

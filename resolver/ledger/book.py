@@ -127,19 +127,25 @@ class Entry:
     async def whole(self, facts: Whole) -> None:
         """All of it is there; it is on the disk when this returns. Raises `LedgerFault`."""
         modified = None if facts.known.modified is None else facts.known.modified.timestamp()
-        values = (kept(_place(facts.path)), facts.inode, facts.size, _digest(facts.digest))
+        place = self._ledger.place_of(facts.path)
+        values = (kept(place), facts.inode, facts.size, _digest(facts.digest), kept(facts.known.etag))
+        more = (modified, kept(facts.final_url), kept(facts.media_type))
         change = (
-            "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, exit=NULL, error=NULL"
+            "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, final_url=?, media_type=?"
         )
         await self._ledger.write(
-            _Change(f"{change}, message=NULL", (*values, kept(facts.known.etag), modified), self.number)
+            _Change(f"{change}, exit=NULL, error=NULL, message=NULL", (*values, *more), self.number)
         )
 
     def etag_of(self, path: str, modified: datetime | None) -> str | None:
         """See `Row`."""
         tag, saved = self._tag, self._tag.modified
         at = None if modified is None else int(modified.timestamp())
-        same = tag.inode is not None and _place(path) == self.path and (saved is None or int(saved) == at)
+        same = (
+            tag.inode is not None
+            and os.path.abspath(path) == self.path
+            and (saved is None or int(saved) == at)
+        )
         return tag.etag if same and is_that(path, tag.inode or 0, self.size) else None
 
     async def done(self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool) -> None:
@@ -147,10 +153,10 @@ class Entry:
         change = (
             "status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, error=NULL"
         )
-        where = None if path is None else _place(path)
+        place = None if path is None else self._ledger.place_of(path)
         status = "skipped" if skipped else "done"
-        values = (status, kept(where), size, brought, attempts, _now())
-        await self._ledger.write_later(_Change(f"{change}, message=NULL", values, self.number, where))
+        values = (status, kept(place), size, brought, attempts, _now())
+        await self._ledger.write_later(_Change(f"{change}, message=NULL", values, self.number, path))
 
     async def forget(self) -> None:
         """It is nothing that anybody waits for. Raises `LedgerFault`."""
@@ -177,11 +183,17 @@ class _Change(NamedTuple):
 class Ledger:
     """The ledger of a run: an async context manager, which nobody else writes meanwhile. Entering raises
     `LedgerFault` for a file that is none, or another run's, or cannot be written. With `sidecars` files get
-    one each."""
+    one each. With `below` its rows have the paths of files as they are from there, and mean the same wherever
+    both have been moved; `elsewhere` says that what was done is kept in another place, and counts without its
+    file."""
 
-    def __init__(self, path: str, *, sidecars: bool = False) -> None:
+    def __init__(
+        self, path: str, *, sidecars: bool = False, below: str | None = None, elsewhere: bool = False
+    ) -> None:
         self._file = LedgerFile(path)
         self._sidecars = sidecars
+        self._below = below
+        self._elsewhere = elsewhere
         self._mutex = threading.Lock()
         self._later: list[_Change] = []
         self._asked = 0
@@ -234,6 +246,11 @@ class Ledger:
         with self._transaction():
             return [self._admitted(each) for each in asked]
 
+    def place_of(self, path: str) -> str:
+        """The path as a row has it: one that means the same wherever another run is."""
+        absolute = os.path.abspath(path)
+        return absolute if self._below is None else os.path.relpath(absolute, os.path.abspath(self._below))
+
     def has(self, url: str, place: str) -> bool:
         """Did this URL, as it is shown, have this place before? Raises `LedgerFault`."""
         with self._mutex, faults_of(self._file.path):
@@ -263,9 +280,9 @@ class Ledger:
         number, status, stored, size, digest, how, etag, inode, modified = row
         if how is None and asked.how is not None:
             self._connection.execute("UPDATE object SET how=? WHERE id=?", (asked.how, number))
-        path = shown(stored) or ""
+        path = os.path.join(self._below or "", shown(stored) or "")
         size, inode = number_of(size), number_of(inode)
-        is_done = status == "done" and has_size(path, size)
+        is_done = status == "done" and (self._elsewhere or has_size(path, size))
         if status == "whole" and finish(
             path, asked.url, inode=inode, size=size, sidecar=self._sidecars, below=asked.below
         ):
@@ -353,11 +370,6 @@ class Ledger:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _place(path: str) -> str:
-    """A path that means the same wherever another run is."""
-    return os.path.abspath(path)
 
 
 def _digest(text: str | None) -> str | None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from protocols.errors import LocalError
-from resolver.ledger import LedgerFault
+from resolver.disk.ledger_file import HeldByAnother
+from resolver.ledger import LedgerFault, LedgerHeld
 
 #: Marks the file as ours among SQLite's: "rslv".
 _OURS = 0x72736C76
@@ -22,13 +23,16 @@ CREATE TABLE object (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, url NOT NULL, origin TEXT NOT NULL, referrer, more,
     without_password INTEGER NOT NULL, status TEXT NOT NULL, path, size INTEGER, digest TEXT, inode INTEGER,
     etag, modified REAL, brought INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
-    exit INTEGER, error TEXT, message, asked REAL NOT NULL, ended REAL, how TEXT);
+    exit INTEGER, error TEXT, message, asked REAL NOT NULL, ended REAL, how TEXT,
+    final_url, media_type);
 CREATE TABLE run (id INTEGER PRIMARY KEY, begun REAL NOT NULL, ended REAL NOT NULL);
 PRAGMA application_id = {_OURS};
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 
+#: What the first ledgers had not.
+_ADDED = (("how", "TEXT"), ("final_url", ""), ("media_type", ""))
 
 #: Seconds to wait for another program that has it locked.
 PATIENCE = 5.0
@@ -67,8 +71,10 @@ def is_ledger(head: bytes) -> bool:
 
 def add_columns(connection: sqlite3.Connection) -> None:
     """A ledger that is older than these gets them."""
-    if not any(name == "how" for _, name, *_ in connection.execute("PRAGMA table_info(object)")):
-        connection.execute("ALTER TABLE object ADD COLUMN how TEXT")
+    there = {name for _, name, *_ in connection.execute("PRAGMA table_info(object)")}
+    for name, kind in _ADDED:
+        if name not in there:
+            connection.execute(f"ALTER TABLE object ADD COLUMN {name} {kind}")
 
 
 @contextmanager
@@ -81,7 +87,8 @@ def faults_of(path: str) -> Iterator[None]:
     except sqlite3.Error as error:
         raise LedgerFault(_words(path, error)) from error
     except (LocalError, OSError) as error:
-        raise LedgerFault(error.message if isinstance(error, LocalError) else str(error)) from error
+        kind = LedgerHeld if isinstance(error, HeldByAnother) else LedgerFault
+        raise kind(error.message if isinstance(error, LocalError) else str(error)) from error
 
 
 #: How names of SQLite's errors begin, what they mean here, and what to do.

@@ -127,6 +127,69 @@ def newest(path: str, most: int) -> list[Held]:
     return rows[::-1]
 
 
+class Became(NamedTuple):
+    """What became of one that has ended. `path` is as its row has it, `modified` and `ended` are seconds
+    since 1970."""
+
+    url: str
+    final_url: str | None
+    status: str
+    exit: int
+    error: str | None
+    message: str | None
+    path: str | None
+    size: int
+    digest: str | None
+    media_type: str | None
+    modified: float | None
+    attempts: int
+    ended: float | None
+
+
+def became(path: str) -> Iterator[Became]:
+    """All that has ended, in the order in which it was asked for. Raises `LedgerFault`."""
+    columns = "url, final_url, status, exit, error, message, path, size, digest, media_type, modified"
+    of_ended = "FROM object WHERE status NOT IN ('queued', 'whole') ORDER BY id"
+    select = f"SELECT {columns}, attempts, ended {of_ended}"
+    with _reading(path) as connection:
+        for row in connection.execute(select):
+            with _written_by_a_run(path):
+                yield _became(*row)
+
+
+def _became(
+    url: object,
+    final_url: object,
+    status: object,
+    code: object,
+    error: object,
+    message: object,
+    place: object,
+    size: object,
+    digest: object,
+    media_type: object,
+    modified: object,
+    attempts: object,
+    ended: object,
+) -> Became:
+    came = shown(status) in ("done", "skipped")
+    return Became(
+        url=shown(url) or "",
+        final_url=shown(final_url) if came else None,
+        status=shown(status) or "",
+        exit=number_of(code),
+        error=shown(error),
+        message=shown(message),
+        path=shown(place) if came else None,
+        size=number_of(size) if came else 0,
+        digest=shown(digest) if came else None,
+        media_type=shown(media_type) if came else None,
+        modified=modified if came and isinstance(modified, float) else None,
+        attempts=number_of(attempts),
+        ended=ended if isinstance(ended, float) else None,
+    )
+
+
 @contextmanager
 def _written_by_a_run(path: str) -> Iterator[None]:
     """Else it is the ledger's fault."""

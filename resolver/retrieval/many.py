@@ -76,19 +76,24 @@ Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike |
 #: Is given each outcome; awaited until somebody has asked for it.
 HandOver: TypeAlias = Callable[[Outcome], Awaitable[None]]
 
+#: The same, and what it became of.
+Tell: TypeAlias = Callable[[SaveRequest, Outcome], Awaitable[None]]
+
 #: Requests that a ledger is asked for at once.
 _AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
-    """What holds for all requests of one call."""
+    """What holds for all requests of one call. `moves`: a ledger knows places as they are from the directory,
+    wherever that is."""
 
     session: Resolver
     network: Network
     directory: str
     exists: Exists
     digest: bool
+    moves: bool = False
 
 
 class SavingOne:
@@ -99,7 +104,7 @@ class SavingOne:
 
     def __init__(self, how: How, request: SaveRequest, claim: Claim) -> None:
         self._how = how
-        self._request = request
+        self.request = request
         self._claim = claim
         self.host = self.scheme = ""
         self.is_alone = request.path is None or how.exists == "rename" or claim.hold(request.path)
@@ -111,7 +116,7 @@ class SavingOne:
 
     @property
     def _url(self) -> Url:
-        return url_of(self._request.url, origin=self._request.origin)
+        return url_of(self.request.url, origin=self.request.origin)
 
     async def run(self) -> Outcome:
         """Of errors it raises `LedgerFault` alone; and `GiveWay`."""
@@ -130,7 +135,7 @@ class SavingOne:
 
     @property
     def _text(self) -> str:
-        url = self._request.url
+        url = self.request.url
         return url.text if isinstance(url, Url) else str(url)
 
     @property
@@ -138,11 +143,11 @@ class SavingOne:
         """How a ledger knows it: by its URL without a password, and by its place."""
         from resolver.ledger.book import Asked  # it needs a database
 
-        shown, request = redact(self._text), self._request
+        shown, request = redact(self._text), self.request
         place = request.path or self._claim.first or ""
         return Asked(
             url=shown,
-            place=os.path.abspath(os.path.join(self._how.directory, place)),
+            place=place if self._how.moves else os.path.abspath(os.path.join(self._how.directory, place)),
             given=shown,
             origin=request.origin,
             referrer=request.referrer,
@@ -163,11 +168,11 @@ class SavingOne:
         )
 
     def _judged(self, error: ResolveError) -> tuple[Finding, ...]:
-        request = self._request
+        request = self.request
         return judged(error, self._text, self._how.network, request.origin, request.referrer)
 
     async def _save(self) -> Outcome:
-        how, request, url = self._how, self._request, self._url
+        how, request, url = self._how, self.request, self._url
         path = os.path.join(how.directory, await self._path(url))
         saved = await how.session.save(
             url,
@@ -186,7 +191,7 @@ class SavingOne:
 
     async def _path(self, url: Url) -> str:
         """Where to, below the directory: of the name that was given, that the server chose, or its own."""
-        session, request = self._how.session, self._request
+        session, request = self._how.session, self.request
         if request.path is not None:
             if not self.is_alone:
                 raise LocalError(f"{request.path!r} is where another request of this call goes")
@@ -242,7 +247,7 @@ async def note(entry: Entry, outcome: Outcome) -> None:
 
 
 async def _tasks(
-    how: How, requests: Requests, ledger: Ledger | None, hand_over: HandOver
+    how: How, requests: Requests, ledger: Ledger | None, tell: Tell
 ) -> AsyncIterator[Task[Outcome]]:
     """Each has its name in the order in which they come. What is done already is no task: it is told here."""
     from resolver.disk.names import is_free
@@ -270,7 +275,7 @@ async def _tasks(
                     task.entry = row
             for task in tasks:
                 if task.entry is not None and task.entry.is_done:
-                    await hand_over(task.had(task.entry))
+                    await tell(task.request, task.had(task.entry))
                 else:
                     yield task
 
@@ -319,11 +324,20 @@ async def save_all(
     batch: Batch[Outcome],
     hand_over: HandOver,
 ) -> None:
+    async with ledger_of(ledger) as book:
+        await save_under(how, requests, book, batch, lambda _, outcome: hand_over(outcome))
+
+
+async def save_under(
+    how: How, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
+) -> None:
+    """All of them, or as many as the batch begins. Raises `LedgerFault`."""
+
     async def take(result: Result[Outcome]) -> None:
         if result.value is None:  # no more can be noted, and so no more is asked for
             assert result.error is not None
             raise result.error
-        await hand_over(result.value)
+        assert isinstance(result.task, SavingOne)
+        await tell(result.task.request, result.value)
 
-    async with ledger_of(ledger) as book:
-        await batch.run(_tasks(how, requests, book, hand_over), take)
+    await batch.run(_tasks(how, requests, ledger, tell), take)

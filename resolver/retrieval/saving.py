@@ -180,7 +180,16 @@ class Saver:
             return self._left_alone()
         digest = await sink.digest("sha256") if order.digest or order.meta else None
         size, known = sink.position, sink.known
-        ready = noting(lambda inode: Whole(self._path, inode, size, digest, known))
+        whole = partial(
+            Whole,
+            self._path,
+            size=size,
+            digest=digest,
+            known=known,
+            final_url=reply.url,
+            media_type=reply.media_type,
+        )
+        ready = noting(lambda inode: whole(inode=inode))
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
             "requested_url": self._first.url.shown,  # whichever place had it

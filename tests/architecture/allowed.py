@@ -158,6 +158,12 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ),
     ("resolver.warc.index", "hashlib.sha1 json"),
     ("resolver.warc.writing", "base64.b32encode hashlib.sha1 warcio"),
+    ("resolver.disk.shelf", "tempfile.TemporaryDirectory"),
+    ("resolver.bulk.archives", "atexit threading.Lock uuid.uuid4"),
+    ("resolver.bulk.outcomes", "json pyarrow"),
+    ("resolver.bulk.requests", "hashlib.blake2b"),
+    ("resolver.bulk.run", "distributed json time.monotonic uuid.uuid4"),
+    ("resolver.bulk.store", "fsspec"),
     ("resolver.disk.spool", "tempfile.SpooledTemporaryFile"),
     ("resolver.gate.tap", "hashlib.sha256"),
     (

@@ -28,6 +28,7 @@ EXCEPTIONS: Mapping[Rule, Mapping[str, str]] = {
         "resolver.disk.group_commit": "what goes wrong with a file is raised where that is waited for",
         "resolver.batch.running": "whatever ends a batch is raised where its results are waited for",
         "resolver.portal.thread": "whatever ends an operation is raised in the thread that waits for it",
+        "resolver.bulk.store": "whatever a file system of fsspec's raises, it cannot be used",
     },
     schemes.only_the_tables_name_schemes: {
         **{

@@ -1,0 +1,258 @@
+"""A run: requests are planned, and their slices given to Dask, a few at a time.
+
+What is under way is all that the scheduler ever knows of: it and the workers hold as much of a million
+requests as of a thousand. Which slice is the next one, and that no partition has two, is the plan's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Unpack
+from uuid import uuid4
+
+from protocols.errors import LocalError, NotConfigured
+from protocols.values import NamedTuple
+from resolver.bulk.archives import close_all, index_all
+from resolver.bulk.item import Report, Slice
+from resolver.bulk.job import Format, Job
+from resolver.bulk.plan import BOX, PARTITIONS, Pace, Plan
+from resolver.bulk.requests import Given, each, placed
+from resolver.bulk.slice import fetch_slice
+from resolver.bulk.store import Store, store_of
+from resolver.disk.shelf import Shelf
+from resolver.settings import Settings, check_names
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+#: Slices that are known to the scheduler, for each thread of a worker: one is fetched, one is at hand.
+_AHEAD = 2
+
+#: How often in a row a slice may be lost with its worker.
+_MOST_LOST = 5
+
+#: Seconds after which it is asked again how many threads there are.
+_LOOK = 5.0
+
+_ABOUT = "bulk.json"
+
+
+class Progress(NamedTuple):
+    """How far a run is. `counts` are of those that have ended, by their status."""
+
+    requests: int
+    hosts: int
+    ended: int
+    counts: dict[str, int]
+    bytes: int
+    under_way: int
+
+
+class Summary(NamedTuple):
+    """What a run came to. `exit` is what the command says of all together: 0, the status of all failures if
+    they have one, else 1."""
+
+    requests: int
+    hosts: int
+    slices: int
+    done: int
+    skipped: int
+    failed: int
+    refused: int
+    bytes: int
+    seconds: float
+    exit: int
+
+
+@contextmanager
+def planned(
+    requests: Given, client: Client | None, pace: Pace, partitions: int = PARTITIONS
+) -> Iterator[Plan]:
+    """All of them, ready to be asked for."""
+    with Plan(pace, partitions=partitions) as plan:
+        for request in each(requests, client):
+            plan.add(*placed(request))
+        yield plan
+
+
+def run(
+    requests: Given,
+    *,
+    client: Client,
+    out: str,
+    per_host: int | None = None,
+    host_rate: float | None = None,
+    ledger: str | None = None,
+    format: Format = "parquet",
+    warc: bool = False,
+    on_progress: Callable[[Progress], object] | None = None,
+    **settings: Unpack[Settings],
+) -> Summary:
+    """Fetch all of them over the cluster of `client`, and say what it came to.
+
+    `requests` are URLs or `SaveRequest`s, any iterable of them, a bag of Dask or a column of a dataframe.
+    They are read once, before anything is fetched. `out` is a directory that all workers reach under this
+    name, or a URL that fsspec knows: it gets `bodies`, or with `warc` archives; `outcomes`, in Parquet or as
+    JSON Lines; and a `ledger` for each partition, unless that is another directory. Another run with the same
+    `out` asks for nothing that is done, and goes on where one was ended, whatever ended it.
+
+    `per_host` is how many one host has under way, `host_rate` how many begin there a second, wherever in the
+    cluster: no two workers ask one host at once. All else is as of `Resolver`, and is sent to the workers.
+
+    Raises `LocalError` where nothing can be kept, and where the scheduler is lost; `NotConfigured` for an
+    `out` that another run has begun in another way.
+    """
+    check_names(settings, Settings.__annotations__)
+    store = store_of(out)
+    partitions = _agree(store, format)
+    job = Job(
+        out=store.directory if isinstance(store, Shelf) else out,
+        ledger=ledger,
+        settings=settings,
+        per_host=per_host,
+        host_rate=host_rate,
+        format=format,
+        warc=warc,
+        box=BOX,
+    )
+    with planned(requests, client, Pace(host_rate, per_host), partitions) as plan:
+        spread = _Spread(client, job, plan, on_progress or (lambda progress: None))
+        try:
+            return spread.run()
+        finally:
+            if warc and isinstance(store, Shelf):
+                client.run(close_all)
+                client.submit(index_all, store.directory, pure=False).result()
+
+
+def _agree(store: Store, format: Format) -> int:
+    """How many partitions there are: as many as the first run had. Raises `NotConfigured`."""
+    told = store.read(_ABOUT)
+    if told is None:
+        about = {"version": 1, "partitions": PARTITIONS, "format": format}
+        store.write(_ABOUT, json.dumps(about).encode() + b"\n")
+        return PARTITIONS
+    try:
+        found = json.loads(told)
+        version, partitions, kept = found["version"], found["partitions"], found["format"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise LocalError(f"{_ABOUT} there is none of ours: choose another place") from error
+    if version != 1 or not isinstance(partitions, int) or partitions < 1:
+        raise LocalError(f"{_ABOUT} there is of another version of this program: choose another place")
+    if kept != format:
+        raise NotConfigured(f"what is there has outcomes in {kept}: choose that, or another place")
+    return int(partitions)
+
+
+class _Spread:
+    def __init__(
+        self, client: Client, job: Job, plan: Plan, on_progress: Callable[[Progress], object]
+    ) -> None:
+        from distributed import as_completed
+
+        self._client = client
+        self._job = job
+        self._plan = plan
+        self._on_progress = on_progress
+        self._completed = as_completed()
+        self._under_way: dict[Future, Slice] = {}
+        self._lost: Counter[int] = Counter()
+        self._counts: Counter[str] = Counter()
+        self._exits: Counter[int] = Counter()
+        self._bytes = self._slices = 0
+        self._run = uuid4().hex[:8]
+        self._most, self._looked = 1, float("-inf")
+        self._alone: dict[int, dict[str, float]] = {}
+
+    def run(self) -> Summary:
+        began = monotonic()
+        try:
+            self._fill()
+            for future in self._completed:
+                self._settle(future, self._under_way.pop(future))
+                self._fill()
+                self._tell()
+        finally:
+            self._client.cancel(list(self._under_way))
+        if self._plan.left:
+            raise LocalError(_GONE)
+        return self._summary(monotonic() - began)
+
+    def _fill(self) -> None:
+        if monotonic() - self._looked > _LOOK:
+            self._most = max(1, _AHEAD * sum(self._client.nthreads().values()))
+            self._looked = monotonic()
+        while len(self._under_way) < self._most and (slice := self._plan.take()) is not None:
+            slice = slice._replace(pauses=self._pauses_of(slice.partition))
+            key = (slice.label, slice.partition, slice.number, self._run)
+            future = self._client.submit(fetch_slice, self._job, slice, key=key, pure=False)
+            self._under_way[future] = slice
+            self._completed.add(future)
+
+    def _settle(self, future: Future, slice: Slice) -> None:
+        from distributed import KilledWorker
+
+        if future.status == "finished":
+            self._count(slice, future.result())
+            return
+        if future.status == "cancelled":
+            raise LocalError(_GONE)
+        error = future.exception()
+        if not isinstance(error, KilledWorker):
+            raise error
+        self._lost[slice.partition] += 1
+        if self._lost[slice.partition] >= _MOST_LOST:
+            raise LocalError(f"{slice.label}: {_MOST_LOST} times in a row its worker was lost") from error
+        self._plan.end(slice, slice.items, 0.0)
+
+    def _count(self, slice: Slice, report: Report) -> None:
+        self._lost.pop(slice.partition, None)
+        self._counts.update(report.counts)
+        self._exits.update(report.exits)
+        self._bytes += report.bytes
+        self._slices += 1
+        now = monotonic()
+        self._alone[slice.partition] = {host: now + pause for host, pause in report.pauses.items()}
+        self._plan.end(slice, report.left, report.seconds)
+
+    def _pauses_of(self, partition: int) -> dict[str, float]:
+        """The seconds that are left of those for which hosts want to be left alone."""
+        now = monotonic()
+        until = self._alone.pop(partition, {})
+        return {host: moment - now for host, moment in until.items() if moment > now}
+
+    def _tell(self) -> None:
+        plan = self._plan
+        ended, under_way = sum(self._counts.values()), len(self._under_way)
+        self._on_progress(
+            Progress(plan.requests, plan.hosts, ended, dict(self._counts), self._bytes, under_way)
+        )
+
+    def _summary(self, seconds: float) -> Summary:
+        counts = self._counts
+        return Summary(
+            requests=self._plan.requests,
+            hosts=self._plan.hosts,
+            slices=self._slices,
+            done=counts["done"],
+            skipped=counts["skipped"],
+            failed=counts["failed"],
+            refused=counts["refused"],
+            bytes=self._bytes,
+            seconds=seconds,
+            exit=_exit_of(self._exits),
+        )
+
+
+def _exit_of(exits: Iterable[int]) -> int:
+    failures = {each for each in exits if each}
+    if len(failures) > 1:
+        return 1
+    return failures.pop() if failures else 0
+
+
+_GONE = "the scheduler has let go of what was under way: with another one the same run goes on"

@@ -1,0 +1,174 @@
+"""What a worker does: it fetches a slice, and says what became of it.
+
+Whatever else runs, one slice of a partition is under way at a time: the ledger of the partition lets in no
+second one, not even where a worker is taken for dead and is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+
+from protocols.values import NamedTuple
+from resolver.batch import Batch, Hosts, Task
+from resolver.bulk.archives import recorder_of
+from resolver.bulk.item import Item, Report, Slice
+from resolver.bulk.job import Job
+from resolver.bulk.outcomes import table_of
+from resolver.bulk.requests import request_of
+from resolver.bulk.store import Store, store_of
+from resolver.disk.shelf import Shelf, own, passing
+from resolver.ledger import LedgerHeld
+from resolver.ledger.book import Ledger
+from resolver.loops import running
+from resolver.portal import portal
+from resolver.retrieval.many import How, SaveRequest, hosts_for, save_under
+from resolver.retrieval.outcome import Outcome
+from resolver.retrieval.session import Resolver
+from resolver.settings import Settings
+from resolver.warc.recorder import Recorder
+
+#: Seconds between two looks whether another worker, which was taken for dead, has let go of a partition.
+_LOOK = 0.5
+
+
+class Bench(NamedTuple):
+    """Where a slice puts what it brings: bodies, and the ledger of its partition. `elsewhere`: what is done
+    is kept in another place."""
+
+    bodies: str
+    ledger: str
+    elsewhere: bool
+
+
+def fetch_slice(job: Job, slice: Slice) -> Report:
+    """Blocks until all of it has ended, or its time is over and what was begun has. Raises `LocalError` where
+    nothing could be kept."""
+    store = store_of(job.out)
+    with _bench(job, store, slice.partition) as bench:
+        with recorder_of(job, slice, store) as recorder:
+            report, ended = portal().run(partial(_fetch, job, slice, bench, recorder))
+        _publish(store, bench, slice.partition, ended)
+        if slice.last and not report.left:
+            store.write(
+                f"outcomes/part-{slice.partition:04d}.{job.format}", table_of(bench.ledger, job.format)
+            )
+    return report
+
+
+@contextmanager
+def _bench(job: Job, store: Store, partition: int) -> Iterator[Bench]:
+    name = _ledger_name(partition)
+    if isinstance(store, Shelf) and not job.warc:
+        yield Bench(store.place("bodies"), _ledger_here(job, store, name), elsewhere=False)
+        return
+    with passing() as directory:
+        here = Shelf(directory)
+        ledger = here.place("ledger")
+        if isinstance(store, Shelf):
+            ledger = _ledger_here(job, store, name)
+        elif store.fetch(name, ledger):
+            own(ledger)
+        yield Bench(here.place("bodies"), ledger, elsewhere=True)
+
+
+def _ledger_name(partition: int) -> str:
+    return f"ledger/{partition:04d}.ledger"
+
+
+def _ledger_here(job: Job, shelf: Shelf, name: str) -> str:
+    return shelf.place(name) if job.ledger is None else Shelf(job.ledger).place(name.partition("/")[2])
+
+
+def _publish(store: Store, bench: Bench, partition: int, ended: list[str]) -> None:
+    """What came goes to its place, and then the ledger that says so."""
+    if isinstance(store, Shelf):
+        return
+    here = Shelf(bench.bodies)
+    store.send([(here.place(path), f"bodies/{path}") for path in ended if here.has(path)])
+    store.send([(bench.ledger, _ledger_name(partition))])
+
+
+async def _fetch(job: Job, slice: Slice, bench: Bench, recorder: Recorder | None) -> tuple[Report, list[str]]:
+    loop = running()
+    settings = Settings(**job.settings)
+    if recorder is not None:
+        settings["recorder"] = recorder
+    async with AsyncExitStack() as held:
+        ledger = await _enter(bench, held, 2 * job.box)
+        began = loop.current_time()
+        hosts: Hosts[Task[Outcome]] = hosts_for(job.per_host, job.host_rate)
+        for host, seconds in (slice.pauses or {}).items():
+            hosts.leave_alone(host, began + seconds)
+        batch: Batch[Outcome] = Batch(hosts, concurrency=job.concurrency, until=began + job.box)
+        account = _Account(slice.items)
+        session = _Session(**settings)
+        async with session:
+            await session.save_slice(slice, bench, ledger, batch, account)
+        now = loop.current_time()
+    report = Report(
+        slice.partition,
+        slice.number,
+        left=account.left(),
+        counts=dict(account.counts),
+        exits=dict(account.exits),
+        bytes=account.bytes,
+        seconds=now - began,
+        pauses=hosts.pauses(now),
+    )
+    return report, account.saved
+
+
+async def _enter(bench: Bench, held: AsyncExitStack, patience: float) -> Ledger:
+    """The ledger, once nobody else has it. Raises `LedgerFault`."""
+    loop = running()
+    until = loop.current_time() + patience
+    while True:
+        ledger = Ledger(bench.ledger, below=bench.bodies, elsewhere=bench.elsewhere)
+        try:
+            return await held.enter_async_context(ledger)
+        except LedgerHeld:
+            if loop.current_time() >= until:
+                raise
+            await loop.sleep(_LOOK)
+
+
+class _Session(Resolver):
+    async def save_slice(
+        self, slice: Slice, bench: Bench, ledger: Ledger, batch: Batch[Outcome], account: _Account
+    ) -> None:
+        how = How(
+            session=self,
+            network=self._network,
+            directory=bench.bodies,
+            exists="replace",
+            digest=True,
+            moves=True,
+        )
+        await save_under(how, map(request_of, slice.items), ledger, batch, account.take)
+
+
+class _Account:
+    """Which requests of a slice have ended, and how."""
+
+    def __init__(self, items: tuple[Item, ...]) -> None:
+        self._waiting = {item.path: item for item in items}
+        self.counts: Counter[str] = Counter()
+        self.exits: Counter[int] = Counter()
+        self.bytes = 0
+        self.saved: list[str] = []
+
+    async def take(self, request: SaveRequest, outcome: Outcome) -> None:
+        assert request.path is not None
+        self._waiting.pop(request.path, None)
+        self.counts[outcome.status] += 1
+        self.exits[outcome.exit] += 1
+        if outcome.status == "done":
+            self.bytes += outcome.bytes - outcome.resumed_from
+            self.saved.append(request.path)
+
+    def left(self) -> tuple[Item, ...]:
+        """What has not ended, in its order."""
+        return tuple(self._waiting.values())

@@ -1,0 +1,79 @@
+"""Where a run keeps what it brings: a directory that all workers reach, or whatever fsspec does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from protocols.errors import LocalError
+from resolver.disk.shelf import Shelf
+
+
+class Remote:
+    """A place of fsspec's. Names are paths below it, with `/`; what is written is there as a whole or not at
+    all, where the place is one that promises that. All raise `LocalError`."""
+
+    def __init__(self, url: str) -> None:
+        from fsspec.core import url_to_fs
+
+        self._url = url
+        with self._faults():
+            self._system, self._root = url_to_fs(url)
+
+    @property
+    def here(self) -> str | None:
+        """The path of the directory, where it is one of this machine."""
+        from fsspec.implementations.local import LocalFileSystem
+
+        return self._root if isinstance(self._system, LocalFileSystem) else None
+
+    def read(self, name: str) -> bytes | None:
+        """None where there is none."""
+        with self._faults():
+            try:
+                octets: bytes = self._system.cat_file(self._path(name))
+            except FileNotFoundError:
+                return None
+            return octets
+
+    def write(self, name: str, octets: bytes) -> None:
+        with self._faults():
+            self._system.pipe_file(self._path(name), octets)
+
+    def fetch(self, name: str, path: str) -> bool:
+        """Copy it into a file here, if it is there."""
+        with self._faults():
+            if not self._system.exists(self._path(name)):
+                return False
+            self._system.get_file(self._path(name), path)
+            return True
+
+    def send(self, files: Sequence[tuple[str, str]]) -> None:
+        """Copy files of this machine there, each path under its name."""
+        if files:
+            paths, names = zip(*files, strict=True)
+            with self._faults():
+                self._system.put(list(paths), list(map(self._path, names)))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root.rstrip('/')}/{name}"
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Whatever somebody else's file system raises, it cannot be used."""
+        try:
+            yield
+        except Exception as error:
+            raise LocalError(f"{self._url!r} cannot be used: {type(error).__name__}: {error}") from error
+
+
+Store: TypeAlias = Shelf | Remote
+
+
+def store_of(out: str) -> Store:
+    """Raises `LocalError` for a URL that fsspec does not know."""
+    if "://" not in out:
+        return Shelf(out)
+    remote = Remote(out)
+    return remote if remote.here is None else Shelf(remote.here)
