@@ -164,6 +164,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.bulk.requests", "hashlib.blake2b"),
     ("resolver.bulk.run", "distributed json time.monotonic uuid.uuid4"),
     ("resolver.bulk.store", "fsspec"),
+    ("resolver.ledger.book", "os.path.relpath"),
     ("resolver.disk.spool", "tempfile.SpooledTemporaryFile"),
     ("resolver.gate.tap", "hashlib.sha256"),
     (

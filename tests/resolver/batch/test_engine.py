@@ -299,3 +299,45 @@ async def test_a_source_may_wait_for_what_a_task_finds() -> None:
     with trio.fail_after(HANG):
         await batch().run(source(), take)
     assert [result.value for result in taken] == ["directory", "file"]
+
+
+async def test_from_its_end_on_nothing_begins_and_what_was_begun_ends(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    begun: list[str] = []
+    works = [Work(str(number), begun) for number in range(9)]
+    read: list[Work] = []
+
+    async def source() -> AsyncIterator[Task[str]]:
+        for work in works:
+            read.append(work)
+            yield work
+
+    taken = Taken()
+    ends = trio.current_time() + 60
+    one: Batch[str] = Batch(Hosts(free), concurrency=2, window=4, until=ends)
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.run, source(), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            works[0].go.set()
+            await trio.sleep_until(ends)
+            await trio.testing.wait_all_tasks_blocked()
+            for work in works:
+                work.go.set()
+    assert begun == ["0", "1", "2"]
+    assert [result.value for result in taken] == ["0", "1", "2"]
+    assert len(read) < len(works)
+
+
+async def test_a_host_that_wants_to_be_left_alone_is_not_waited_for_beyond_the_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    begun: list[str] = []
+    hosts: Hosts[Task[str]] = Hosts(free)
+    start = trio.current_time()
+    hosts.leave_alone("h", start + 600)
+    one: Batch[str] = Batch(hosts, concurrency=2, until=start + 60)
+    await one.run(given([Work("late", begun)]), Taken().take)
+    assert begun == []
+    assert hosts.pauses(start + 60) == {"h": 540.0}

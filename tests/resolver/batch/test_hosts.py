@@ -305,3 +305,39 @@ def test_never_more_than_it_may_and_everything_is_started_in_order(
             now = ready
     assert started == added
     assert hosts.waiting == 0
+
+
+def test_what_hosts_still_want_is_told_and_kept_to() -> None:
+    hosts: Hosts[str] = Hosts(cap_of, rate=2.0)
+    hosts.add("a", "http", "first")
+    hosts.add("a", "http", "second")
+    hosts.add("b", "http", "third")
+    first = hosts.take(10.0)
+    assert first is not None
+    assert hosts.pauses(10.0) == {"a": 0.5}
+    hosts.push_back(first, 10.0, pause=30.0)
+    assert hosts.pauses(15.0) == {"a": 25.0}
+
+    later: Hosts[str] = Hosts(cap_of)
+    later.leave_alone("a", 25.0)
+    later.add("a", "http", "second")
+    later.add("b", "http", "third")
+    third = later.take(0.0)
+    assert third is not None
+    assert third.task == "third"
+    assert later.take(24.9) is None
+    assert later.take(25.0) is not None
+    assert later.pauses(25.0) == {}
+
+
+def test_what_waits_can_be_dropped_and_what_is_under_way_goes_on() -> None:
+    hosts: Hosts[str] = Hosts(cap_of)
+    (one, two) = fill(hosts, "a", "ftp", 9)
+    hosts.drop()
+    assert hosts.waiting == 0
+    hosts.end(one, 1.0, succeeded=True)
+    assert hosts.take(1.0) is None
+    hosts.put_back(two, 2.0)
+    again = hosts.take(2.0)
+    assert again is not None
+    assert again.task == two.task

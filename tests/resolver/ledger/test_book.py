@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from protocols.contract import Validators
 from protocols.errors import NotFound
-from resolver.ledger import LedgerFault, database
+from resolver.ledger import LedgerFault, LedgerHeld, Whole, database
 from resolver.ledger.book import Asked, Entry, Ledger
-from resolver.ledger.report import read
+from resolver.ledger.report import became, read
 
 #: More than are written together.
 MANY = 300
@@ -91,3 +92,47 @@ async def test_what_cannot_be_asked_for_under_it_is_told(tmp_path: Path) -> None
         (entry,) = ledger.admit([asked(1)])
         await end(entry, 1)
     assert read(str(place)).objects == 1
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_ledger_that_was_moved_with_its_files_knows_them(elsewhere: bool, tmp_path: Path) -> None:
+    """And one whose files are kept elsewhere does without them."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    (here / "a.txt").write_bytes(b"seven..")
+    one = Asked("http://h.example/a", "a.txt", "http://h.example/a")
+    async with Ledger(str(here / "ledger"), below=str(here), elsewhere=elsewhere) as ledger:
+        (entry,) = ledger.admit([one])
+        facts = Whole(str(here / "a.txt"), 1, 7, "d", Validators(), "http://h.example/b", "text/plain")
+        await entry.whole(facts)
+        await entry.done(str(here / "a.txt"), 7, 7, 1, skipped=False)
+    here.rename(there)
+    (told,) = became(str(there / "ledger"))
+    assert (told.path, told.final_url, told.media_type) == ("a.txt", "http://h.example/b", "text/plain")
+    if elsewhere:
+        (there / "a.txt").unlink()
+    async with Ledger(str(there / "ledger"), below=str(there), elsewhere=elsewhere) as ledger:
+        (entry,) = ledger.admit([one])
+        assert entry.is_done
+        assert entry.path == str(there / "a.txt")
+
+
+async def test_a_ledger_of_before_gets_the_columns_that_it_has_not(tmp_path: Path) -> None:
+    place = tmp_path / "ledger"
+    async with Ledger(str(place)) as ledger:
+        ledger.admit([asked(0)])
+    with closing(sqlite3.connect(place, isolation_level=None)) as older:
+        for name in ("final_url", "media_type", "how"):
+            older.execute(f"ALTER TABLE object DROP COLUMN {name}")
+    async with Ledger(str(place)) as ledger:
+        (entry,) = ledger.admit([asked(0)])
+        await end(entry, 0)
+    (told,) = became(str(place))
+    assert (told.status, told.final_url) == ("failed", None)
+
+
+async def test_who_else_has_it_is_told_from_what_is_wrong_with_it(tmp_path: Path) -> None:
+    place = str(tmp_path / "ledger")
+    async with Ledger(place):
+        with pytest.raises(LedgerHeld):
+            await Ledger(place).__aenter__()

@@ -1,0 +1,64 @@
+"""Where what was brought is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from protocols.errors import LocalError
+from resolver.bulk.store import Remote, store_of
+from resolver.disk.shelf import Shelf
+
+
+@pytest.fixture
+def memory() -> Iterator[str]:
+    yield "memory://bulk/out"
+    MemoryFileSystem.store.clear()
+
+
+def test_a_directory_is_written_to_in_one_step(tmp_path: Path) -> None:
+    for out in (str(tmp_path), tmp_path.as_uri()):
+        store = store_of(out)
+        assert isinstance(store, Shelf)
+        assert store.read("a/b") is None
+        store.write("a/b", b"1")
+        store.write("a/b", b"2")
+        assert store.read("a/b") == b"2"
+        assert [each.name for each in (tmp_path / "a").iterdir()] == ["b"]
+        (tmp_path / "a" / "b").unlink()
+
+
+def test_what_is_in_the_way_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("no directory")
+    store = Shelf(str(tmp_path))
+    with pytest.raises(LocalError, match="a/b"):
+        store.write("a/b", b"")
+    with pytest.raises(LocalError, match="cannot read"):
+        store.read("a/b")
+
+
+def test_a_place_of_fsspec_is_read_and_sent_to(memory: str, tmp_path: Path) -> None:
+    store = store_of(memory)
+    assert isinstance(store, Remote)
+    assert store.read("a/b") is None
+    store.write("a/b", b"1")
+    assert store.read("a/b") == b"1"
+    copy = tmp_path / "copy"
+    assert not store.fetch("a/c", str(copy))
+    (tmp_path / "x").write_bytes(b"x")
+    store.send([])
+    store.send([(str(tmp_path / "x"), "d/x")])
+    assert store.fetch("d/x", str(copy))
+    assert copy.read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("out", ["nothing://there", "memory:"])
+def test_what_fsspec_does_not_know(out: str) -> None:
+    if out == "memory:":
+        assert isinstance(store_of(out), Shelf)  # a directory of that name
+        return
+    with pytest.raises(LocalError, match="nothing://there"):
+        store_of(out)
