@@ -1,0 +1,290 @@
+"""What a cluster is asked for next: every request once, in its host's order, and no host by two at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.errors import LocalError
+from resolver.bulk.item import Item, Slice
+from resolver.bulk.plan import Pace, Plan, partition_of
+from resolver.bulk.turns import MOST
+from tests.fresh import run_alone
+
+POLITE = Pace(rate=2.0)
+
+
+def item(host: str, number: int) -> Item:
+    return Item(f"http://{host}/{number}", f"{host}/{number}")
+
+
+def host_of(each: Item) -> str:
+    return each.path.rpartition("/")[0]
+
+
+def filled(
+    counts: dict[str, int], pace: Pace = POLITE, *, partitions: int = 1_024, box: float = 60.0
+) -> Plan:
+    """The requests of the hosts by turns, as in a list that somebody shuffled."""
+    plan = Plan(pace, partitions=partitions, box=box)
+    for number in range(max(counts.values(), default=0)):
+        for host, count in counts.items():
+            if number < count:
+                plan.add(item(host, number), host, "http")
+    return plan
+
+
+def taken(plan: Plan) -> Slice:
+    slice = plan.take()
+    assert slice is not None
+    return slice
+
+
+def all_of(plan: Plan) -> list[Slice]:
+    """Each done as it was thought, before the next."""
+    found = []
+    while (slice := plan.take()) is not None:
+        found.append(slice)
+        plan.end(slice, (), slice.seconds)
+    return found
+
+
+def cut(slice: Slice, most: dict[str, int]) -> tuple[list[Item], list[Item]]:
+    """What is begun, where some hosts get no further than that, and what is left."""
+    begun, left = list[Item](), list[Item]()
+    counts = defaultdict[str, int](int)
+    for each in slice.items:
+        counts[host_of(each)] += 1
+        (begun if counts[host_of(each)] <= most.get(host_of(each), MOST) else left).append(each)
+    return begun, left
+
+
+HOSTS = st.dictionaries(st.sampled_from([f"h{each}.example" for each in range(12)]), st.integers(1, 40))
+PACES = st.builds(
+    Pace,
+    rate=st.none() | st.floats(0.05, 50),
+    per_host=st.none() | st.integers(1, 8),
+    each=st.floats(0.01, 30),
+    at_once=st.integers(1, 80),
+)
+
+
+@given(HOSTS, PACES, st.integers(1, 6), st.floats(1, 60), st.data())
+def test_every_request_is_done_once_in_its_hosts_order_and_no_host_is_asked_by_two(
+    counts: dict[str, int], pace: Pace, partitions: int, box: float, data: st.DataObject
+) -> None:
+    """Whatever is under way together, ends in whatever order, and gives back whatever it did not begin."""
+    done = defaultdict[str, list[Item]](list)
+    under_way: list[Slice] = []
+    with filled(counts, pace, partitions=partitions, box=box) as plan:
+        while True:
+            slice = plan.take() if data.draw(st.booleans()) or not under_way else None
+            if slice is not None:
+                assert slice.items
+                under_way.append(slice)
+                busy = [{host_of(each) for each in one.items} for one in under_way]
+                assert sum(map(len, busy)) == len(set[str]().union(*busy))
+            elif under_way:
+                ended = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
+                begun, left = cut(
+                    ended, data.draw(st.dictionaries(st.sampled_from(list(counts)), st.integers(0, 9)))
+                )
+                for each in begun:
+                    done[host_of(each)].append(each)
+                plan.end(ended, left, data.draw(st.floats(0, 200)))
+            elif plan.left == 0:
+                break
+        assert plan.take() is None
+        assert plan.ended == len({partition_of(host, partitions) for host in counts})
+    assert done == {host: [item(host, number) for number in range(count)] for host, count in counts.items()}
+
+
+@given(HOSTS, PACES, st.integers(1, 6), st.floats(1, 60))
+def test_a_slice_takes_no_longer_than_its_box_by_what_is_known(
+    counts: dict[str, int], pace: Pace, partitions: int, box: float
+) -> None:
+    """But for one request, which none is without."""
+    with filled(counts, pace, partitions=partitions, box=box) as plan:
+        for each in all_of(plan):
+            longest = max(pace.each, pace.between(6 if pace.per_host is None else pace.per_host))
+            assert each.seconds <= max(box, longest) + 1e-6
+            assert len(each.items) <= MOST
+
+
+@given(HOSTS, st.integers(1, 6))
+def test_the_partition_that_needs_longest_is_first(counts: dict[str, int], partitions: int) -> None:
+    with filled(counts, partitions=partitions) as plan:
+        left = dict(counts)
+        needs = [
+            max((left[host] for host in left if partition_of(host, partitions) == each), default=0)
+            for each in range(partitions)
+        ]
+        found = []
+        while (slice := plan.take()) is not None:
+            found.append(needs[slice.partition])
+        assert found == sorted((each for each in needs if each), reverse=True)
+
+
+def test_partitions_are_the_same_in_every_process() -> None:
+    """By their numbers files of other runs are found again, so they are what they always were."""
+    known = {"example.org": 437, "ftp.example.org": 292, "[::1]": 94}
+    assert {host: partition_of(host) for host in known} == known
+    program = "import sys; from resolver.bulk.plan import partition_of; print(partition_of(sys.argv[1]))"
+    assert int(run_alone(program, "example.org")) == known["example.org"]
+
+
+def test_what_is_in_a_slice_is_in_the_order_in_which_it_can_be_begun() -> None:
+    with filled({"a.example": 3, "b.example": 1, "c.example": 2}, partitions=1) as plan:
+        slice = taken(plan)
+        assert [each.path for each in slice.items] == [
+            *("a.example/0", "b.example/0", "c.example/0", "a.example/1", "c.example/1", "a.example/2")
+        ]
+        assert (slice.label, slice.last, slice.number) == ("a.example +2", True, 0)
+
+
+def test_a_large_host_has_as_much_of_a_slice_as_its_rate_allows_and_small_ones_all_they_have() -> None:
+    with filled({"large.example": 300, "small.example": 5}, partitions=1) as plan:
+        slices = all_of(plan)
+    sizes = [(each.number, each.last, each.label, len(each.items), each.seconds) for each in slices]
+    assert sizes == [
+        (0, False, "large.example +1", 125, 60.0),
+        (1, False, "large.example", 120, 60.0),
+        (2, True, "large.example", 60, 30.0),
+    ]
+
+
+def test_what_is_sent_comes_out_as_it_was_given() -> None:
+    """Also what was said of it, octets that are no text, and the same URL twice."""
+    given_in = [
+        Item("ftp://u:p@a.example/x", "a/x", {"size": 3, "mirrors": ["http://b.example/"], "checksum": None}),
+        Item("ftp://a.example/%ff\u2028", "a/y"),
+        Item("ftp://a.example/%ff\u2028", "a/y"),
+    ]
+    with Plan(POLITE) as plan:
+        for each in given_in:
+            plan.add(each, "a.example", "ftp")
+        slice = taken(plan)
+        assert list(slice.items) == given_in
+        plan.end(slice, slice.items[2:], 1.0)
+        again = taken(plan)
+        assert list(again.items) == given_in[2:]
+
+
+def test_a_slice_that_was_lost_is_the_same_again_and_nothing_is_learned_of_it() -> None:
+    with filled({"a.example": 200}) as plan:
+        lost = taken(plan)
+        plan.end(lost, lost.items)
+        again = taken(plan)
+        assert again == lost._replace(number=1)
+
+
+def test_how_fast_a_host_is_is_learned_of_what_it_did() -> None:
+    """Without a rate; 6 of http at once, and a second for each are assumed: 360 in a slice."""
+    with filled({"a.example": 2_000}, Pace()) as plan:
+        sizes = []
+        for begun, seconds in ((360, 90.0), (720, 60.0), (100, 70.0), (100, 60.0), (50, 60.0)):
+            slice = taken(plan)
+            sizes.append(len(slice.items))
+            plan.end(slice, slice.items[begun:], seconds)
+    assert sizes == [
+        360,  # which took longer than was thought, though nothing was left: perhaps for another host
+        720,  # so twice as many are tried, and it does them in a minute
+        720,  # which says what it can; of these it begins 100 within the minute that it has for them
+        100,  # exactly as many
+        100,  # and once more; what was learned holds until it is refuted
+    ]
+
+
+def test_no_answer_makes_a_host_asked_for_more_than_its_rate() -> None:
+    with filled({"a.example": 1_000}, Pace(rate=2.0)) as plan:
+        for _ in range(4):
+            slice = taken(plan)
+            assert len(slice.items) == 120
+            plan.end(slice, (), 0.01)
+
+
+def test_of_hosts_that_had_no_turn_fewer_are_in_the_next_slice() -> None:
+    """They were not slow: there was no room for them."""
+    with filled({f"h{each}.example": 2 for each in range(400)}, Pace(at_once=4), partitions=1) as plan:
+        slice = taken(plan)
+        assert len(slice.items) == 240
+        plan.end(slice, slice.items[60:], 60.0)
+        slice = taken(plan)
+        assert len(slice.items) == 60
+
+
+def test_a_host_may_have_what_is_polite_for_the_strictest_of_its_schemes() -> None:
+    with Plan(Pace()) as plan:
+        plan.add(item("a.example", 0), "a.example", "http")
+        plan.add(item("b.example", 0), "b.example", "gopher")
+        assert plan.largest(9) == [("b.example", 1, 1 / 2), ("a.example", 1, 1 / 6)]
+        plan.add(item("a.example", 1), "a.example", "gopher")
+        assert plan.largest(1) == [("a.example", 2, 2 / 2)]
+    with Plan(Pace(per_host=1)) as plan:
+        plan.add(item("a.example", 0), "a.example", "http")
+        assert plan.bound == 1.0
+
+
+def test_files_of_this_machine_have_no_host_that_binds_them() -> None:
+    with Plan(Pace(rate=1.0)) as plan:
+        for number in range(200):
+            plan.add(Item(f"file:///{number}", f"{number}"), "", "file")
+        assert (plan.hosts, plan.bound, plan.largest(1), plan.histogram()) == (0, 0.0, [], [])
+        slices = []
+        while (slice := plan.take()) is not None:
+            slices.append(slice)
+        assert len({each.partition for each in slices}) > 100
+        assert {each.label for each in slices} == {"files"}
+
+
+def test_figures_of_a_plan() -> None:
+    with filled({"a.example": 300, "b.example": 7, "c.example": 10, "d.example": 9}) as plan:
+        assert (plan.requests, plan.hosts, plan.left, plan.in_flight, plan.ended) == (326, 4, 326, 0, 0)
+        assert plan.bound == 150.0
+        assert plan.largest(2) == [("a.example", 300, 150.0), ("c.example", 10, 5.0)]
+        assert plan.histogram() == [(1, 2), (10, 1), (100, 1)]
+        slice = taken(plan)
+        assert (plan.left, plan.in_flight, plan.urgency(slice)) == (206, 1, 150.0)
+        all_of(plan)
+        assert (plan.left, plan.in_flight, plan.ended) == (180, 1, 3)
+        plan.end(slice, (), 60.0)
+        all_of(plan)
+        assert (plan.left, plan.in_flight, plan.ended) == (0, 0, 4)
+        assert (plan.requests, plan.bound) == (326, 150.0)
+
+
+def test_requests_may_be_added_while_others_are_under_way() -> None:
+    with filled({"a.example": 1}) as plan:
+        slice = taken(plan)
+        assert plan.take() is None
+        plan.add(item("a.example", 1), "a.example", "http")
+        assert plan.take() is None
+        plan.end(slice, (), 1.0)
+        assert [each.items for each in all_of(plan)] == [(item("a.example", 1),)]
+
+
+def test_what_is_no_slice_of_the_plan_is_misuse() -> None:
+    with filled({"a.example": 200}) as plan:
+        slice = taken(plan)
+        with pytest.raises(ValueError, match="1 of what is left were not in slice 0"):
+            plan.end(slice, [item("b.example", 0)], 1.0)
+        plan.end(slice, (), 60.0)
+        with pytest.raises(ValueError, match="is not under way"):
+            plan.end(slice, (), 60.0)
+
+
+def test_more_hosts_than_are_held_in_memory_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resolver.bulk.waiting._MOST_HELD", 3)
+    with filled({f"h{each}.example": 2 for each in range(20)}) as plan:
+        assert plan.hosts == 20
+        assert sum(len(each.items) for each in all_of(plan)) == 40
+
+
+def test_a_database_that_does_not_work_is_a_local_error() -> None:
+    with filled({"a.example": 1}) as plan:
+        pass
+    with pytest.raises(LocalError, match="temporary database"):
+        plan.take()
