@@ -46,7 +46,7 @@ def placed(request: UrlLike | SaveRequest) -> Placed:
     try:
         url = url_of(wanted.url, origin=wanted.origin)
     except ResolveError:
-        return Placed(Item(text, wanted.path or f"{_HERE}/{_digest(text)}", _more(wanted)), "", "")
+        return Placed(Item(text, wanted.path or _below(_HERE, text), _more(wanted)), "", "")
     host = host_key(url)
     return Placed(Item(text, wanted.path or _place(url, host, text), _more(wanted)), host, url.scheme)
 
@@ -66,7 +66,7 @@ def _more(request: SaveRequest) -> dict[str, JsonValue] | None:
         more["mirrors"] = [_text(each) for each in request.mirrors]
     if request.checksum is not None:
         told = request.checksum
-        more["checksum"] = str(told) if isinstance(told, Checksum) else told
+        more["checksum"] = _words(told) if isinstance(told, Checksum) else told
     if request.size is not None:
         more["size"] = request.size
     if request.origin != "user":
@@ -76,6 +76,10 @@ def _more(request: SaveRequest) -> dict[str, JsonValue] | None:
     return more or None
 
 
+def _words(checksum: Checksum) -> str:
+    return f"{checksum.algorithm}:{checksum.digest}" if checksum.digest else checksum.algorithm
+
+
 def _text(url: UrlLike) -> str:
     return url.text if isinstance(url, Url) else str(url)
 
@@ -83,20 +87,18 @@ def _text(url: UrlLike) -> str:
 def _place(url: Url, host: str, text: str) -> str:
     """One name for one URL, whatever else there is and however often it is asked for: a digest, and behind it
     what people know it by."""
-    digest = _digest(text)
-    directory = f"{host or _HERE}/{digest[:2]}"
+    place = _below(host.removesuffix(":") or _HERE, text)
     try:
         name = local_file_name(url)
-        if len(name.encode()) <= _LONGEST:
-            return f"{directory}/{digest}-{name}"
+        return f"{place}-{name}" if len(name.encode()) <= _LONGEST else place
     except (ResolveError, UnicodeEncodeError):
-        pass
-    return f"{directory}/{digest}"
+        return place
 
 
-def _digest(text: str) -> str:
-    """Of the URL as it is shown: no password is guessed by it."""
-    return hashlib.blake2b(redact(text).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+def _below(directory: str, text: str) -> str:
+    """By a digest of the URL as it is shown: no password is guessed by it."""
+    digest = hashlib.blake2b(redact(text).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+    return f"{directory}/{digest[:2]}/{digest}"
 
 
 def each(given: Given, client: Client | None) -> Iterator[UrlLike | SaveRequest]:

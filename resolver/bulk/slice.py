@@ -112,7 +112,7 @@ async def _fetch(job: Job, slice: Slice, bench: Bench, recorder: Recorder | None
         slice.partition,
         slice.number,
         left=account.left(),
-        counts=dict(account.counts),
+        counts=dict(+account.counts),
         exits=dict(account.exits),
         bytes=account.bytes,
         seconds=now - began,
@@ -147,15 +147,15 @@ class _Session(Resolver):
             digest=True,
             moves=True,
         )
-        await save_under(how, map(request_of, slice.items), ledger, batch, account.take)
+        await save_under(how, map(request_of, account.left()), ledger, batch, account.take)
 
 
 class _Account:
-    """Which requests of a slice have ended, and how."""
+    """Which requests of a slice have ended, and how. One that is there twice has ended once."""
 
     def __init__(self, items: tuple[Item, ...]) -> None:
         self._waiting = {item.path: item for item in items}
-        self.counts: Counter[str] = Counter()
+        self.counts = Counter(skipped=len(items) - len(self._waiting))
         self.exits: Counter[int] = Counter()
         self.bytes = 0
         self.saved: list[str] = []

@@ -1,0 +1,121 @@
+"""What a worker does with a slice: here, and for once without a cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from warcio.archiveiterator import ArchiveIterator
+
+from resolver import Policy
+from resolver.bulk.archives import close_all
+from resolver.bulk.item import Slice
+from resolver.bulk.job import Job
+from resolver.bulk.requests import placed
+from resolver.bulk.slice import fetch_slice
+from resolver.bulk.store import store_of
+from resolver.disk.shelf import Shelf
+from resolver.settings import Settings
+from tests.window.served import Site
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    pages = {f"/{name}.txt": ("text/plain", name * 3) for name in "abc"}
+    with Site(pages).running() as running:
+        yield running
+
+
+@pytest.fixture(params=["directory", "memory"])
+def out(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "directory":
+        yield str(tmp_path / "out")
+        return
+    yield "memory://out"
+    MemoryFileSystem.store.clear()
+
+
+def job(out: str, *, box: float = 60.0, **more: Any) -> Job:
+    settings: Settings = {"policy": Policy(allow_address={"127.0.0.0/8"})}
+    return Job(out=out, settings=settings, format="jsonl", box=box, **more)
+
+
+def slice_of(site: Site, *names: str, last: bool = True) -> Slice:
+    items = tuple(placed(f"{site.origin}/{name}").item for name in names)
+    return Slice(7, 0, "127.0.0.1", items, last, 1.0)
+
+
+def told(out: str) -> list[dict[str, Any]]:
+    octets = store_of(out).read("outcomes/part-0007.jsonl")
+    assert octets is not None
+    return [json.loads(line) for line in octets.splitlines()]
+
+
+def test_bodies_outcomes_and_the_ledger_are_where_the_run_keeps_them(site: Site, out: str) -> None:
+    slice = slice_of(site, "a.txt", "b.txt", "none", "a.txt")
+    report = fetch_slice(job(out), slice)
+    assert dict(report.counts) == {"done": 2, "failed": 1, "skipped": 1}
+    assert dict(report.exits) == {0: 2, 8: 1}
+    assert (report.bytes, report.left) == (6, ())
+    rows = told(out)
+    assert [(row["status"], row["error"], row["bytes"]) for row in rows] == [
+        ("done", None, 3),
+        ("done", None, 3),
+        ("failed", "NotFound", 0),
+    ]
+    assert store_of(out).read(f"bodies/{rows[0]['path']}") == b"aaa"
+    assert rows[0]["path"] == slice.items[0].path
+    assert rows[0]["media_type"] == "text/plain"
+
+    asked = len(site.asked)
+    again = fetch_slice(job(out), slice_of(site, "a.txt", "b.txt"))
+    assert dict(again.counts) == {"skipped": 2}
+    assert len(site.asked) == asked
+    assert told(out) == rows
+
+
+def test_what_could_not_be_begun_in_time_is_given_back(site: Site, out: str) -> None:
+    slice = slice_of(site, "a.txt", "b.txt", "c.txt")
+    report = fetch_slice(job(out, box=0.0), slice)
+    assert report.left == slice.items
+    assert not site.asked
+    assert store_of(out).read("outcomes/part-0007.jsonl") is None
+
+
+def test_a_slice_that_is_not_the_last_tells_no_outcomes_yet(site: Site, out: str) -> None:
+    fetch_slice(job(out), slice_of(site, "a.txt", last=False))
+    assert store_of(out).read("outcomes/part-0007.jsonl") is None
+    fetch_slice(job(out), slice_of(site, "b.txt"))
+    assert [row["url"].rpartition("/")[2] for row in told(out)] == ["a.txt", "b.txt"]
+
+
+def test_a_host_is_left_alone_for_as_long_as_it_wants(site: Site, out: str) -> None:
+    slice = slice_of(site, "a.txt")
+    report = fetch_slice(job(out, host_rate=0.01), slice)
+    (seconds,) = report.pauses.values()
+    assert 0 < seconds <= 100
+    later = slice_of(site, "b.txt")._replace(pauses=dict(report.pauses))
+    assert fetch_slice(job(out, box=0.0), later).left == later.items
+
+
+def test_bodies_in_archives_are_in_no_files(site: Site, out: str) -> None:
+    report = fetch_slice(job(out, warc=True), slice_of(site, "a.txt", "b.txt"))
+    assert dict(report.counts) == {"done": 2}
+    assert dict(fetch_slice(job(out, warc=True), slice_of(site, "a.txt", "b.txt")).counts) == {"skipped": 2}
+    close_all()
+    store = store_of(out)
+    assert store.read(f"bodies/{told(out)[0]['path']}") is None
+    if isinstance(store, Shelf):
+        archives = [store.place(f"warc/{name}") for name in store.names("warc") if "warc" in name]
+    else:
+        archives = [name for name in MemoryFileSystem.store if name.endswith(".warc.gz")]
+    records = []
+    for name in archives:
+        octets = Path(name).read_bytes() if isinstance(store, Shelf) else MemoryFileSystem().cat(name)
+        records += [each.rec_type for each in ArchiveIterator(io.BytesIO(octets))]
+    assert records.count("response") == 2
