@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 _AT_ONCE = 50_000
 
 
-def table_of(ledger: str, format: Format) -> bytes:
-    """A file of that format, a row for each request that has ended, in the order of their URLs. Raises
-    `LedgerFault`."""
-    rows = sorted(map(_row, became(ledger)), key=lambda row: (row["url"], row["path"] or ""))
+def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
+    """A file of that format, a row for each request that has ended, in the order of their URLs. Without
+    `files` what came is in archives, by its URL, and has no path. Raises `LedgerFault`."""
+    rows = [_row(each if files else each._replace(path=None)) for each in became(ledger)]
+    rows.sort(key=lambda row: (row["url"], row["path"] or ""))
     return _lines(rows) if format == "jsonl" else _parquet(rows)
 
 

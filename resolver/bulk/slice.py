@@ -50,11 +50,10 @@ def fetch_slice(job: Job, slice: Slice) -> Report:
     with _bench(job, store, slice.partition) as bench:
         with recorder_of(job, slice, store) as recorder:
             report, ended = portal().run(partial(_fetch, job, slice, bench, recorder))
-        _publish(store, bench, slice.partition, ended)
+        _publish(job, store, bench, slice.partition, ended)
         if slice.last and not report.left:
-            store.write(
-                f"outcomes/part-{slice.partition:04d}.{job.format}", table_of(bench.ledger, job.format)
-            )
+            table = table_of(bench.ledger, job.format, files=not job.warc)
+            store.write(f"outcomes/part-{slice.partition:04d}.{job.format}", table)
     return report
 
 
@@ -82,12 +81,13 @@ def _ledger_here(job: Job, shelf: Shelf, name: str) -> str:
     return shelf.place(name) if job.ledger is None else Shelf(job.ledger).place(name.partition("/")[2])
 
 
-def _publish(store: Store, bench: Bench, partition: int, ended: list[str]) -> None:
+def _publish(job: Job, store: Store, bench: Bench, partition: int, ended: list[str]) -> None:
     """What came goes to its place, and then the ledger that says so."""
     if isinstance(store, Shelf):
         return
     here = Shelf(bench.bodies)
-    store.send([(here.place(path), f"bodies/{path}") for path in ended if here.has(path)])
+    if not job.warc:
+        store.send([(here.place(path), f"bodies/{path}") for path in ended if here.has(path)])
     store.send([(bench.ledger, _ledger_name(partition))])
 
 
