@@ -120,13 +120,11 @@ def run(
         box=BOX,
     )
     with planned(requests, client, Pace(host_rate, per_host), partitions) as plan:
-        spread = _Spread(client, job, plan, on_progress or (lambda progress: None))
-        try:
-            return spread.run()
-        finally:
-            if warc and isinstance(store, Shelf):
-                client.run(close_all)
-                client.submit(index_all, store.directory, pure=False).result()
+        summary = _Spread(client, job, plan, on_progress or (lambda progress: None)).run()
+    if warc and isinstance(store, Shelf):  # of a run that fails the workers close what they have at their end
+        client.run(close_all)
+        client.submit(index_all, store.directory, pure=False).result()
+    return summary
 
 
 def _agree(store: Store, format: Format) -> int:
@@ -177,7 +175,8 @@ class _Spread:
                 self._fill()
                 self._tell()
         finally:
-            self._client.cancel(list(self._under_way))
+            if self._under_way and self._client.status == "running":
+                self._client.cancel(list(self._under_way))
         if self._plan.left:
             raise LocalError(_GONE)
         return self._summary(monotonic() - began)
