@@ -1,0 +1,141 @@
+"""A run as its caller sees it, over a cluster that is in this process."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dask
+import pandas as pd
+import pytest
+from dask import bag, dataframe
+from distributed import Client, LocalCluster
+from pyarrow import parquet
+
+from protocols.errors import LocalError, NotConfigured
+from resolver import Policy, SaveRequest
+from resolver.bulk import Progress, run
+from tests.window.served import Site
+
+NAMES = [f"{number}.txt" for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with (
+        dask.config.set({"temporary-directory": str(tmp_path_factory.mktemp("dask"))}),
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=2,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with Site({f"/{name}": ("text/plain", name) for name in NAMES}).running() as running:
+        yield running
+
+
+POLICY = Policy(allow_address={"127.0.0.0/8"})
+
+
+def column(urls: list[str]) -> object:
+    return dataframe.from_pandas(pd.DataFrame({"url": urls}), npartitions=2)["url"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [list, iter, pd.Series, lambda urls: bag.from_sequence(urls, npartitions=3), column],
+    ids=["list", "iterator", "series", "bag", "column"],
+)
+def test_urls_come_from_whatever_has_them(
+    given: Callable[[list[str]], object], client: Client, site: Site, tmp_path: Path
+) -> None:
+    urls = [f"{site.origin}/{name}" for name in NAMES]
+    told: list[Progress] = []
+    summary = run(given(urls), client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
+    assert (summary.requests, summary.hosts, summary.done, summary.exit) == (6, 1, 6, 0)
+    assert summary.bytes == sum(map(len, NAMES))
+    assert (told[-1].ended, told[-1].counts, told[-1].under_way) == (6, {"done": 6}, 0)
+    (table,) = (parquet.read_table(part).to_pylist() for part in (tmp_path / "outcomes").iterdir())
+    assert [row["url"] for row in table] == urls
+    for row in table:
+        assert (tmp_path / "bodies" / row["path"]).read_text() == row["url"].rpartition("/")[2]
+
+
+def test_what_fails_is_told_with_the_rest(client: Client, site: Site, tmp_path: Path) -> None:
+    requests = [
+        SaveRequest(f"{site.origin}/0.txt", size=7),
+        f"{site.origin}/none",
+        "gopher://127.0.0.1:25/",
+        "no URL",
+        f"{site.origin}/1.txt",
+    ]
+    out = str(tmp_path / "out")
+    summary = run(requests, client=client, out=out, policy=Policy.untrusted(), format="jsonl")
+    assert (summary.refused, summary.failed, summary.done) == (5, 0, 0)
+    summary = run(requests, client=client, out=out, policy=POLICY, format="jsonl")
+    parts = sorted((tmp_path / "out" / "outcomes").iterdir())
+    rows = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+    assert {row["url"].rpartition("/")[2]: (row["status"], row["error"]) for row in rows} == {
+        "0.txt": ("failed", "ChecksumMismatch"),
+        "none": ("failed", "NotFound"),
+        "": ("refused", "Refused"),
+        "no URL": ("refused", "InvalidUrl"),
+        "1.txt": ("done", None),
+    }
+    assert summary.exit == 1
+
+
+def test_ledgers_may_be_elsewhere(client: Client, site: Site, tmp_path: Path) -> None:
+    url, ledger = f"{site.origin}/0.txt", str(tmp_path / "ledgers")
+    for expected in ("done", "skipped"):
+        summary = run([url], client=client, out=str(tmp_path / "out"), ledger=ledger, policy=POLICY)
+        assert getattr(summary, expected) == 1
+    assert not (tmp_path / "out" / "ledger").exists()
+    assert list((tmp_path / "ledgers").glob("*.ledger"))
+
+
+@pytest.mark.parametrize(
+    ("about", "error", "words"),
+    [
+        ('{"version": 1, "partitions": 8, "format": "jsonl"}', NotConfigured, "has outcomes in jsonl"),
+        ('{"version": 2, "partitions": 8, "format": "parquet"}', LocalError, "another version"),
+        ('{"version": 1, "partitions": 0, "format": "parquet"}', LocalError, "another version"),
+        ('{"something": "else"}', LocalError, "none of ours"),
+        ("[]", LocalError, "none of ours"),
+        ("no JSON", LocalError, "none of ours"),
+    ],
+)
+def test_a_place_that_was_begun_in_another_way_is_left_alone(
+    about: str, error: type[LocalError], words: str, client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "bulk.json").write_text(about)
+    with pytest.raises(error, match=words):
+        run(["http://h.example/"], client=client, out=str(tmp_path))
+    assert [each.name for each in tmp_path.iterdir()] == ["bulk.json"]
+
+
+def test_a_place_that_cannot_be_written_ends_the_run(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "ledger").write_text("in the way")
+    with pytest.raises(LocalError, match="ledger"):
+        run(["gopher://127.0.0.1:25/"], client=client, out=str(tmp_path), policy=POLICY)
+
+
+def test_a_setting_that_there_is_not(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="segmants"):
+        run([], client=client, out=str(tmp_path), segmants=4)  # type: ignore[call-arg]
+
+
+def test_nothing_is_nothing(client: Client, tmp_path: Path) -> None:
+    summary = run([], client=client, out=str(tmp_path))
+    assert (summary.requests, summary.exit, summary.slices) == (0, 0, 0)
