@@ -135,7 +135,7 @@ class Plan:
     def urgency(self, slice: Slice) -> float:
         """Seconds that its partition needs with it: of those that wait for a worker the one with most is
         to be first."""
-        return slice.seconds + self._turns.seconds_before(slice.partition)
+        return self._turns.urgency(self._under_way[slice.partition][0])
 
     @property
     def left(self) -> int:

@@ -166,6 +166,11 @@ class Turns:
                 return self._share_of(partition)
         return None
 
+    def urgency(self, share: Share) -> float:
+        """Seconds that its partition needs with it: of the shares that wait for a worker the one with the
+        most is to be first."""
+        return share.seconds + self.seconds_before(share.partition)
+
     def _stand(self, partition: int) -> None:
         """Stand in line, if it has anything to do there."""
         self._before[partition] = self.seconds_before(partition)

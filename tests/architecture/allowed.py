@@ -129,6 +129,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.adapters.fsspec.filesystem", "hashlib.sha256 threading.local"),
     ("resolver.adapters.fsspec.listings", "atexit os.getpid"),
     ("resolver.adapters.fsspec.options", "urllib.parse.unquote"),
+    ("resolver.bulk.forecast", "heapq"),
     ("resolver.bulk.turns", "array.array heapq"),
     ("resolver.bulk.waiting", "json sqlite3"),
     ("resolver.bulk.plan", "hashlib.blake2b"),

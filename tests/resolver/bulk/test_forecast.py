@@ -1,0 +1,142 @@
+"""How long a run will take, played through with the plan itself; and how near to the least that is."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.bulk.forecast import BESIDES, WORKERS, forecast, simulate
+from resolver.bulk.item import Item, Slice
+from resolver.bulk.plan import Pace, Plan
+from resolver.bulk.turns import Share, Turns
+from tests.benchmarks.bulk_plan import answering, planned, requests, sizes, unequal
+
+POLITE = Pace(rate=2.0)
+
+#: 100,000 URLs over 1,000 hosts; a tenth of what `python -m tests.benchmarks.bulk_plan` plays.
+MANY = sizes(100_000, 1_000, 5_000)
+
+
+@pytest.mark.parametrize("slots", [2, 12, 16, 20, 64, 300])
+def test_it_takes_hardly_longer_than_the_slowest_host_or_all_work_over_the_slots(slots: int) -> None:
+    """Whichever is more; both bind in this table."""
+    with planned(MANY, POLITE) as plan:
+        done = simulate(plan, slots, perform=answering(POLITE, lambda host: 0.3))
+        assert plan.bound == 2_500
+        assert max(plan.bound, done.work / slots) <= done.makespan + 1e-6
+        assert done.makespan <= 1.1 * max(plan.bound, done.work / slots)
+        assert done.work / slots > plan.bound or slots > 16
+        assert done.most_in_flight <= slots
+        assert (plan.left, plan.in_flight) == (0, 0)
+
+
+def test_a_plan_that_guessed_wrongly_learns_how_fast_hosts_are() -> None:
+    """They take from a twentieth of a second to five, and each was thought to take one."""
+    counts = sizes(20_000, 200, 2_000)
+    slowest = max(count * unequal(f"h{host}.example.org") / 6 for host, count in enumerate(counts))
+    with planned(counts, Pace()) as plan:
+        done = simulate(plan, 64, perform=answering(Pace(), unequal))
+    assert done.makespan < 1.2 * slowest
+    assert done.slices < 2 * len(counts)
+
+
+@given(
+    st.lists(st.integers(1, 2_000), min_size=1, max_size=60),
+    st.integers(1, 30),
+    st.integers(1, 16),
+    st.floats(0.5, 20),
+)
+def test_no_slot_is_idle_while_a_partition_is_free(
+    counts: list[int], slots: int, partitions: int, rate: float
+) -> None:
+    """So it takes no longer than the longest partition and all others' work over the slots."""
+    turns = Turns(Pace(rate=rate), partitions=partitions)
+    for number, requests_of_it in enumerate(counts):
+        host = turns.add_host(number % partitions, 6)
+        for _ in range(requests_of_it):
+            turns.add(host)
+    taken = list[tuple[int, float]]()
+
+    def perform(share: Share) -> tuple[tuple[()], float]:
+        taken.append((share.partition, share.seconds))
+        return (), share.seconds
+
+    done = simulate(turns, slots, perform=perform)
+    alone = [sum(seconds for each, seconds in taken if each == number) for number in range(partitions)]
+    assert max(max(alone), sum(alone) / slots) - 1e-6 <= done.makespan
+    assert done.makespan <= max(alone) + sum(alone) / slots + 60.0
+    assert (done.slices, round(done.work, 3)) == (len(taken), round(sum(alone), 3))
+
+
+def test_slices_at_hand_keep_the_slowest_host_waiting() -> None:
+    """That is why there are none."""
+    counts = [2_400] + [1_200] * 40
+    with planned(counts, POLITE) as plan:
+        waits = simulate(plan.turns(), 21, ahead=2)
+        done = simulate(plan.turns(), 21)
+    assert done.most_in_flight == 21
+    assert waits.most_in_flight > 21
+    assert waits.makespan > 1.1 * done.makespan
+
+
+def test_a_forecast_says_the_bound_whose_it_is_and_how_much_workers_help() -> None:
+    with planned(MANY, POLITE) as plan:
+        found = forecast(plan, threads=2)
+        assert (plan.left, plan.in_flight) == (sum(MANY), 0)
+        done = simulate(plan, 2)
+    assert (found.requests, found.hosts, found.bound) == (sum(MANY), len(MANY), 2_500)
+    assert found.bound_by == "h0.example.org"
+    assert (found.slices, found.expected[1]) == (done.slices, done.makespan)
+    assert tuple(found.expected) == WORKERS
+    assert found.expected[1] > 3.9 * found.expected[4] > 3.9 * found.expected[16] > 3.9 * 2_500
+    assert found.largest[0] == ("h0.example.org", 5_000, 2_500.0)
+    assert len(found.largest) == 10
+    assert sum(hosts for _, hosts in found.histogram) == len(MANY)
+
+
+def test_a_forecast_of_a_plan_that_is_under_way_is_of_what_is_left() -> None:
+    with planned([240], POLITE) as plan:
+        slice = plan.take()
+        assert slice is not None
+        assert forecast(plan).expected[1] == 60 + BESIDES
+        plan.end(slice, (), 60.0)
+        assert forecast(plan).expected[1] == 60 + BESIDES
+
+
+def test_a_forecast_of_nothing() -> None:
+    with Plan(POLITE) as plan:
+        found = forecast(plan)
+    assert (found.requests, found.slices, found.bound, found.bound_by) == (0, 0, 0.0, None)
+    assert set(found.expected.values()) == {0.0}
+
+
+def test_memory_does_not_grow_with_the_requests() -> None:
+    """What Python holds; what SQLite holds has a bound that it is told (`cache_size`)."""
+
+    def most_held(counts: list[int]) -> int:
+        tracemalloc.start()
+        try:
+            with Plan(POLITE) as plan:
+                for request in requests(counts):
+                    plan.add(*request)
+                simulate(plan, 4)
+                return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    few = most_held([40] * 100)
+    assert most_held([400] * 100) < 1.5 * few
+
+
+def test_a_slice_of_the_simulated_worker_is_what_the_rate_allows() -> None:
+    """What the figures above rest on."""
+    items = tuple(Item(f"http://a.example/{number}", f"a.example/{number}") for number in range(130))
+    left, seconds = answering(POLITE, lambda host: 2.0)(Slice(0, 0, "a.example", items, True, 60.0))
+    assert left == list(items[120:])
+    assert seconds == pytest.approx(59.5 + 2.0 + BESIDES)
+    left, seconds = answering(Pace(), lambda host: 2.0)(Slice(0, 0, "a.example", items, True, 60.0))
+    assert left == []
+    assert seconds == pytest.approx(44.0 + BESIDES)
