@@ -1,5 +1,5 @@
 """What a run over a cluster holds in memory: scheduler, worker and client as processes of their own, and
-lists of very many URLs. They are refused by the policy: nothing is asked for, and every step but that is there.
+lists of very many URLs. The policy refuses them: nothing is asked for, and all steps but that are there.
 
     python -m tests.benchmarks.bulk_memory [REQUESTS ...] [--hosts N]
 """
