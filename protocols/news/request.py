@@ -65,6 +65,7 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
 
 def _need(session: Session, ideal: Response) -> Dialogue[Response]:
     """The next response, which has to grant what was asked for."""
+    yield from session.start_response()  # until then the oldest one is somebody else's
     command = session.state.outstanding[0]
     response = yield from session.hear(ideal)
     check_precondition(session, command, response)

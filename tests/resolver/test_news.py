@@ -78,6 +78,26 @@ async def test_they_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
     assert (server.connections, server.violations) == (1, [])
 
 
+async def test_who_is_told_no_is_told_of_the_command_that_was_its_own(nursery: trio.Nursery) -> None:
+    """Also where the group is selected already, and others still wait for their answers."""
+    server = await serve(nursery, SPOOL)
+    told: dict[int, str] = {}
+
+    async def fetch(session: Resolver, number: int) -> None:
+        with pytest.raises(resolver.NotFound) as caught:
+            await session.fetch(server.url(f"a.b/{number}"))
+        told[number] = caught.value.message
+
+    async with session(server) as many, trio.open_nursery() as inner:
+        await many.fetch(server.url("a.b/1"))
+        for number in range(COUNT + 1, COUNT + 11):
+            inner.start_soon(fetch, many, number)
+    assert {number: f"'ARTICLE {number}'" for number in told} == {
+        number: message.partition(":")[0] for number, message in told.items()
+    }
+    assert (server.connections, len(told)) == (1, 10)
+
+
 async def test_a_wrong_password_is_tried_once(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SPOOL, flavour=LOGIN)
     async with session(server) as many:
