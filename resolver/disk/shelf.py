@@ -37,10 +37,15 @@ class Shelf:
             raise LocalError(f"cannot read {path!r}: {reason(error)}") from error
 
     def write(self, name: str, octets: bytes) -> None:
-        """It is there as a whole, or not at all."""
+        """It is there as a whole, or not at all; what others left of it who were killed goes, for who reads
+        the directory reads that, too. Of one name there is one writer at a time."""
         path = self.place(name)
         try:
             replace(path, octets, 0o666)
+            directory, base = os.path.split(path)
+            for each in os.listdir(directory):
+                if each.startswith(f"{base}."):
+                    os.unlink(os.path.join(directory, each))
         except OSError as error:
             raise writing_fault(error, path) from error
 

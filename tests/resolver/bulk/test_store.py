@@ -31,6 +31,14 @@ def test_a_directory_is_written_to_in_one_step(tmp_path: Path) -> None:
         (tmp_path / "a" / "b").unlink()
 
 
+def test_what_others_left_of_a_file_goes_with_the_next_one(tmp_path: Path) -> None:
+    """A program that reads a directory of tables reads all that is in it."""
+    (tmp_path / "part-1.jsonl.6180886f9e601eb1").write_bytes(b"half a li")
+    (tmp_path / "part-10.jsonl").write_bytes(b"another one")
+    Shelf(str(tmp_path)).write("part-1.jsonl", b"1")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["part-1.jsonl", "part-10.jsonl"]
+
+
 def test_what_is_in_the_way_is_said(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("no directory")
     store = Shelf(str(tmp_path))
