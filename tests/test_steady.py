@@ -25,6 +25,7 @@ TESTS = [
 #: What may read a clock of the machine.
 CLOCKS = {
     "tests.scheduled": "makes the clock that the others have",
+    "tests.bulk.front": "writes down when requests came, as servers do",
     "tests.faults.killed_at_random": "chooses the moment of a kill",
     "tests.faults.killed_with_archive": "the same",
     "tests.servers.keeper": "asks servers to end, and then kills them",

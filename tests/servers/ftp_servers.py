@@ -57,12 +57,7 @@ def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
     cell = folder / "cell"
     cell.mkdir(0o755)
     pem = site.certificates.combined
-    common = [
-        *_VSFTPD,
-        f"anon_root={site.tree}",
-        f"secure_chroot_dir={cell}",
-        f"pam_service_name={PAM_SERVICE}",
-    ]
+    common = _plain_vsftpd(site, cell)
     tls = [*_VSFTPD_TLS, f"rsa_cert_file={pem}", f"rsa_private_key_file={pem}"]
     log = folder / "sent.log"
     flavours = {
@@ -77,6 +72,35 @@ def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
 
     with _flavours(site, files, folder, flavours, command) as ports:
         yield FtpServer("vsftpd", ports, site.certificates.authority, log)
+
+
+@contextmanager
+def vsftpd_at(hosts: Iterable[str], site: FtpSite, folder: Path) -> Iterator[list[tuple[str, int]]]:
+    """The plain one at each of these addresses, with its port there; data connections are there, too."""
+    program = "usr/sbin/vsftpd"
+    files = find("vsftpd", program)
+    cell = folder / "cell"
+    cell.mkdir(0o755)
+    configuration = _write(folder / "plain.conf", _plain_vsftpd(site, cell))
+    command = _always([str(files.path(program)), str(configuration)])
+    log = folder / "plain.log"
+    with ExitStack() as stack:
+        yield [
+            (
+                host,
+                stack.enter_context(inetd(command, files.environment(), log, site.wrapper, host)),
+            )
+            for host in hosts
+        ]
+
+
+def _plain_vsftpd(site: FtpSite, cell: Path) -> list[str]:
+    return [
+        *_VSFTPD,
+        f"anon_root={site.tree}",
+        f"secure_chroot_dir={cell}",
+        f"pam_service_name={PAM_SERVICE}",
+    ]
 
 
 @contextmanager

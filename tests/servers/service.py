@@ -38,12 +38,13 @@ def inetd(
     environment: Mapping[str, str],
     log: Path,
     wrapper: Sequence[str] = (),
+    host: str = LOOPBACK,
 ) -> Iterator[int]:
     """Answer every connection to a port of ours with one run of the command; yields the port.
 
     `command_for` is given the port. `wrapper` is a command that runs the keeper (a namespace).
     """
-    with socket.create_server((LOOPBACK, 0)) as listener, log.open("ab") as output:
+    with socket.create_server((host, 0)) as listener, log.open("ab") as output:
         port = listener.getsockname()[1]
         keeper = [*wrapper, *_KEEPER, "--listen", str(listener.fileno()), *command_for(port)]
         with _given(listener, keeper, environment, output):

@@ -1,0 +1,80 @@
+"""The hosts, and clusters: one as Dask makes it, and one whose processes are killed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import dask
+import pytest
+from distributed import Client, LocalCluster
+
+from tests.bulk.forked import Cluster, open_cluster
+from tests.bulk.house import House, open_house
+from tests.bulk.real import open_news, open_real_house
+from tests.sampled import FULL
+from tests.servers.conftest import (  # noqa: F401
+    _gophernicus,
+    _nginx,
+    certificates,
+    ftp_site,
+    ftp_tree,
+    gopher_tree,
+    http_tree,
+)
+
+#: Objects of each of the forty hosts.
+OBJECTS = 100 if FULL else 10
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Mock servers, which need nothing of the machine."""
+    with open_house(tmp_path_factory.mktemp("house"), objects=OBJECTS) as house:
+        yield house
+
+
+@pytest.fixture(scope="session")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """What starts schedulers, workers and clients that may be killed."""
+    with open_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A `LocalCluster` of two processes with eight threads each."""
+    with (
+        dask.config.set({"temporary-directory": str(tmp_path_factory.mktemp("dask"))}),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=8,
+            processes=True,
+            host="127.0.0.1",
+            protocol="tcp://",
+            dashboard_address=None,
+            memory_limit=0,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="session")
+def real_house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Real servers, for all 4,000 URLs."""
+    news_folder, folder = tmp_path_factory.mktemp("news"), tmp_path_factory.mktemp("real_house")
+    with (
+        open_news(news_folder, request.getfixturevalue("certificates"), OBJECTS) as news,
+        open_real_house(
+            folder,
+            objects=OBJECTS,
+            trees={scheme: request.getfixturevalue(f"{scheme}_tree") for scheme in ("ftp", "http", "gopher")},
+            site=request.getfixturevalue("ftp_site"),
+            nginx=request.getfixturevalue("nginx"),
+            gophernicus=request.getfixturevalue("gophernicus"),
+            news=news,
+        ) as house,
+    ):
+        yield house

@@ -1,0 +1,76 @@
+"""The forty hosts with real servers behind their log: vsftpd, nginx, Gophernicus and INN."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.bulk.house import EACH, SCHEMES, House, content, is_missing, open_house
+from tests.hang import HANG
+from tests.servers.certificates import Certificates
+from tests.servers.ftp_servers import FtpSite, vsftpd_at
+from tests.servers.gopher_servers import GopherServer
+from tests.servers.http_servers import HttpServer
+from tests.servers.news_servers import NewsServer, inn
+from tests.servers.news_spool import GONE, PROSE, Article, take
+from tests.servers.service import LOOPBACK
+
+Trees = Mapping[str, Path]
+
+
+@contextmanager
+def open_real_house(
+    folder: Path,
+    *,
+    objects: int,
+    trees: Trees,
+    site: FtpSite,
+    nginx: HttpServer,
+    gophernicus: GopherServer,
+    news: tuple[NewsServer, Mapping[int, Article]],
+) -> Iterator[House]:
+    """`trees` are what the servers of each scheme serve; there the objects are for as long as this."""
+    served, articles = news
+    ftp_hosts = [f"127.0.1.{len(SCHEMES) * number + 1}" for number in range(EACH)]
+    with ExitStack() as stack:
+        for scheme, tree in trees.items():
+            _write(scheme, tree / "bulk", objects, stack)
+        real = {
+            "ftp": stack.enter_context(vsftpd_at(ftp_hosts, site, folder)),
+            "http": [(LOOPBACK, nginx.port)],
+            "gopher": [(LOOPBACK, gophernicus.port)],
+            "nntp": [(LOOPBACK, served.ports["plain"])],
+        }
+        house = stack.enter_context(open_house(folder, objects=objects, real=real))
+        for url in house.whole:
+            if url.startswith("nntp:"):
+                article = articles.get(int(url.rpartition("/")[2]))
+                house.whole[url] = None if article is None else article.body
+        yield house
+
+
+def _write(scheme: str, folder: Path, objects: int, stack: ExitStack) -> None:
+    folder.mkdir(mode=0o755)
+    stack.callback(shutil.rmtree, folder)
+    for number in range(1, objects + 1):
+        if not is_missing(scheme, number):
+            path = folder / f"{number}.bin"
+            path.write_bytes(content(scheme, number))
+            path.chmod(0o644)
+
+
+@contextmanager
+def open_news(
+    folder: Path, certificates: Certificates, objects: int
+) -> Iterator[tuple[NewsServer, Mapping[int, Article]]]:
+    """INN with so many articles; but one was cancelled."""
+    with inn(folder, certificates) as server:
+        more = [
+            Article(f"more-{number}@example.test", content("nntp", number))
+            for number in range(max(PROSE) + 1, objects + 1)
+        ]
+        take(server.ports["transit"], more, HANG)
+        articles = {number: article for number, article in PROSE.items() if number != GONE}
+        yield server, articles | dict(enumerate(more, max(PROSE) + 1))

@@ -1,0 +1,103 @@
+"""All that forty hosts have, over a cluster of two processes: what came, and what the hosts saw of it."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client
+
+import resolver.blocking
+from resolver import Policy
+from resolver.bulk import Summary, run
+from resolver.bulk.plan import Plan
+from tests.bulk import log, told
+from tests.bulk.house import House
+
+#: Requests that a host may be asked for in a second; and one host of each scheme.
+RATE = 5.0
+FEW = ("127.0.1.1", "127.0.1.2", "127.0.1.3", "127.0.1.4")
+
+
+def fetch(house: House, client: Client, out: Path, **more: Any) -> Summary:
+    return run(house.urls, client=client, out=str(out), policy=policy_for(house), **more)
+
+
+def policy_for(house: House) -> Policy:
+    return Policy(allow_port=house.ports, allow_address=frozenset({"127.0.0.0/8"}))
+
+
+def check_summary(found: Summary, house: House) -> None:
+    missing = sum(whole is None for whole in house.whole.values())
+    assert (found.requests, found.hosts) == (len(house.urls), 40)
+    assert (found.done, found.failed) == (found.requests - missing, missing)
+    assert (found.skipped, found.refused, found.exit) == (0, 0, 8)
+
+
+def test_all_comes_once_and_no_host_is_asked_for_more_than_it_bears(
+    real_house: House, local_client: Client, tmp_path: Path
+) -> None:
+    real_house.mark("real")
+    found = fetch(real_house, local_client, tmp_path, per_host=2)
+    check_summary(found, real_house)
+    told.check(real_house, tmp_path)
+    assert real_house.asked("real") == dict.fromkeys(real_house.urls, 1)
+    assert max(log.at_once(real_house.lines("real")).values()) == 2
+
+
+def test_the_same_became_of_all_as_without_a_cluster(
+    house: House, local_client: Client, tmp_path: Path
+) -> None:
+    """And another run asks for nothing that is done."""
+    fetch(house, local_client, tmp_path, format="jsonl")
+    alone = tmp_path / "alone"
+    with resolver.blocking.Resolver(policy=policy_for(house)) as session:
+        running = session.save_all(house.urls, directory=alone, concurrency=40, digest=True)
+        became = {str(each.url): each for each in running}
+    for row in told.rows(tmp_path):
+        each = became[row["url"]]
+        error = None if each.error is None else type(each.error).__name__
+        assert (row["status"], row["exit"], row["error"]) == (each.status, each.exit, error)
+        if each.status == "done":
+            assert (row["bytes"], row["digest"]) == (each.bytes, each.digest)
+            assert (row["media_type"], row["final_url"]) == (each.media_type, str(each.final_url))
+    first = told.alike(told.rows(tmp_path))
+    house.mark("again")
+    fetch(house, local_client, tmp_path, format="jsonl")
+    assert all(house.whole[url] is None for url in house.asked("again"))
+    assert told.alike(told.rows(tmp_path)) == first
+
+
+#: The module, whose name the function has, too.
+RUN = sys.modules["resolver.bulk.run"]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_hosts_see_the_limit(
+    house: House, local_client: Client, tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of slices with several hosts each, of which some need more than one. Where three are allowed the log
+    has three, and so would tell of them where one is."""
+    monkeypatch.setattr(RUN, "PARTITIONS", 16)
+    monkeypatch.setattr(RUN, "Plan", partial(Plan, box=2.0))
+    house.mark(f"most-{most}")
+    found = fetch(house, local_client, tmp_path, per_host=most)
+    assert found.slices > 16
+    assert max(log.at_once(house.lines(f"most-{most}")).values()) == most
+
+
+def test_the_hosts_see_the_rate(
+    house: House, local_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also between slices, of which each has one request, and which any worker gets."""
+    monkeypatch.setattr(RUN, "Plan", partial(Plan, box=0.5 / RATE))
+    few = [url for url in house.urls if house.named(url)[0] in FEW]
+    house.mark("rate")
+    found = run(few, client=local_client, out=str(tmp_path), policy=policy_for(house), host_rate=RATE)
+    assert (found.requests, found.slices) == (len(few), len(few))
+    lines = house.lines("rate")
+    assert log.sooner(lines, RATE) == []
+    assert log.asked(lines).keys() == {house.named(url) for url in few}

@@ -1,0 +1,121 @@
+"""Killed (SIGKILL) at moments that nobody chose: a worker, the scheduler, the client. The same run goes on.
+
+What the ledgers say is done when somebody was killed, no host is asked for again; what is there under its
+name is whole; and in the end all is as if nobody had been killed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bulk import log, told
+from tests.bulk.forked import Cluster
+from tests.bulk.house import House
+from tests.sampled import FULL, PART
+
+KILLS = 20 if FULL else 3
+VICTIMS = ("worker", "scheduler", "client")
+
+#: What one host bears at once.
+PER_HOST = 2
+
+
+@dataclass
+class Runs:
+    """Runs over one list into one place, on a cluster of which each process may be killed."""
+
+    house: House
+    cluster: Cluster
+    folder: Path
+    running: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in VICTIMS})
+    scheduler: str = ""
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    def prepare(self) -> None:
+        more = {"per_host": PER_HOST, "format": "jsonl"}
+        listed = {"urls": self.house.urls, "ports": sorted(self.house.ports), "more": more}
+        (self.folder / "list").write_text(json.dumps(listed))
+
+    def complete(self) -> None:
+        """Start what is not there."""
+        if not self.running["scheduler"]:
+            self.scheduler = self._start("scheduler")
+        while len(self.running["worker"]) < 2:
+            self._start("worker", self.scheduler)
+        if not self.running["client"]:
+            self._start("client", str(self.folder / "list"), self.scheduler, str(self.out))
+
+    def _start(self, role: str, *words: str) -> str:
+        process, said = self.cluster.start(role, *words)
+        self.running[role].append(process)
+        return said
+
+    def left(self) -> int:
+        """How many that are there have not come."""
+        there = sum(whole is not None for whole in self.house.whole.values())
+        return there - len(told.done(self.out))
+
+    def wait(self, requests: int) -> None:
+        """Until so many more have begun, or the client has ended."""
+        self.house.wait(requests, self.running["client"][0])
+
+    def kill(self, role: str) -> None:
+        """With the scheduler all goes, sooner or later: nobody waits for that before the next run begins."""
+        self.cluster.kill(self.running[role].pop())
+        if role == "scheduler":
+            (client,) = self.running["client"]
+            assert self.cluster.wait(client) in (0, 1)  # it was done, or says that the scheduler is gone
+            self.running["client"].clear()
+            self.running["worker"].clear()
+
+    def end(self) -> None:
+        self.complete()
+        assert self.cluster.wait(self.running["client"].pop()) == 0
+        for role in ("worker", "scheduler"):
+            for process in self.running[role]:
+                self.cluster.kill(process)
+
+
+def run_undisturbed(house: House, cluster: Cluster, folder: Path) -> list[dict[str, Any]]:
+    folder.mkdir()
+    runs = Runs(house, cluster, folder)
+    runs.prepare()
+    runs.end()
+    told.check(house, runs.out)
+    return told.alike(told.rows(runs.out))
+
+
+@pytest.mark.slow
+def test_another_run_goes_on_whoever_was_killed(house: House, forked: Cluster, tmp_path: Path) -> None:
+    expected = run_undisturbed(house, forked, tmp_path / "undisturbed")
+    source = random.Random(PART)
+    victims = [*VICTIMS, *source.choices(VICTIMS, k=KILLS)][:KILLS]
+    source.shuffle(victims)
+    runs = Runs(house, forked, tmp_path)
+    runs.prepare()
+    house.mark("killed")
+    kept: list[tuple[str, set[str]]] = []
+    for kills, victim in enumerate(victims):
+        runs.complete()
+        runs.wait(1 + source.randrange(1 + 2 * runs.left() // (KILLS - kills + 1)))
+        runs.kill(victim)
+        done = told.done(runs.out)
+        house.mark(f"kill-{kills}")
+        kept.append((f"kill-{kills}", done))
+        told.check_names(house, runs.out)
+    runs.end()
+    for mark, done in kept:
+        assert not done & house.asked(mark).keys(), (mark, victims)
+    assert any(done for _, done in kept)
+    told.check(house, runs.out)
+    assert told.alike(told.rows(runs.out)) == expected
+    assert max(log.at_once(house.lines("killed")).values()) <= PER_HOST

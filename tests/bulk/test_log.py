@@ -1,0 +1,88 @@
+"""What the log tells, of logs that were written by hand: whoever breaks a limit is found."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.bulk import log
+from tests.bulk.front import TALKS, LogFile
+
+LINES = """\
+mark\t10.0\t0\t\tstart
+began\t10.0\t1\ta\tone
+began\t10.1\t2\tb\tone
+began\t10.2\t3\ta\ttwo
+ended\t10.3\t1\ta\tone
+began\t10.4\t4\ta\tone
+ended\t10.5\t3\ta\ttwo
+mark\t10.6\t0\t\tlater
+ended\t11.0\t4\ta\tone
+began\t11.3\t5\ta\tthree
+half a li"""
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> list[log.Line]:
+    (tmp_path / "log").write_text(LINES)
+    return log.read(tmp_path / "log")
+
+
+def test_what_was_asked_for(lines: list[log.Line]) -> None:
+    assert log.asked(lines) == {("a", "one"): 2, ("a", "two"): 1, ("a", "three"): 1, ("b", "one"): 1}
+    assert log.asked(log.since(lines, "later")) == {("a", "three"): 1}
+
+
+def test_how_many_were_under_way(lines: list[log.Line]) -> None:
+    assert log.at_once(lines) == {"a": 2, "b": 1}
+
+
+def test_how_many_began(lines: list[log.Line]) -> None:
+    assert log.in_any_second(lines) == {"a": 3, "b": 1}
+    assert log.sooner(lines, 4.0) == [("a", 1), ("a", 2)]
+    assert log.sooner(lines, 10.0) == []
+
+
+#: What goes over a connection: what the client says, then what the server says and how it is handed on.
+TALKED: dict[str, list[tuple[bytes, bytes | None]]] = {
+    "http": [
+        (b"GET /bulk/7.bin HTTP/1.1\r\nHost: h\r\n\r\n", b""),
+        (b"", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab"),
+        (b"", b"c"),
+    ],
+    "gopher": [(b"/bulk/7.bin\r\n", b""), (b"", b"ab"), (b"", None)],
+    "nntp": [
+        (b"", b"200 Hello\r\n"),
+        (b"GROUP g\r\nARTICLE 7.bin\r\n", b""),
+        (b"", b"211 1 1 1 g\r\n220 7 <i>\r\nHead: x\r\n"),
+        (b"", b"\r\nbody\r\n.\r\n"),
+    ],
+    "ftp": [
+        (b"", b"220 Hello\r\n"),
+        (b"CWD bulk\r\n", b"250 There\r\n"),
+        (b"RETR 7.bin\r\n", b"150 Here it comes\r\n"),
+        (b"", b"226 Done\r\n"),
+    ],
+}
+
+
+@pytest.mark.parametrize("scheme", TALKED)
+def test_a_request_ends_with_its_answer(scheme: str, tmp_path: Path) -> None:
+    """Not before the last octet of it has come; and nothing is lost."""
+    handed = b""
+    with closing(LogFile(tmp_path / "log")) as written:
+        talk = TALKS[scheme](written, "h")
+        for said, answered in TALKED[scheme]:
+            talk.hear(said)
+            assert "ended" not in [line.what for line in log.read(tmp_path / "log")]
+            for piece, is_answer in talk.say(answered or b"", over=answered is None):
+                handed += piece
+                if is_answer:
+                    talk.end()
+    assert handed == b"".join(answered or b"" for _, answered in TALKED[scheme])
+    assert [(line.what, line.name) for line in log.read(tmp_path / "log")] == [
+        ("began", "7.bin"),
+        ("ended", "7.bin"),
+    ]

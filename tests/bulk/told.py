@@ -1,0 +1,88 @@
+"""What a run over a cluster left in its place, as a test looks at it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from resolver.ledger import LedgerFault
+from resolver.ledger.report import Became, became
+from tests.bulk.house import House
+
+#: Of two runs these may differ: when it was, and how often a server had to be asked.
+_OF_ONE_RUN = ("attempts", "ended", "modified")
+
+_TRIES = 1_000
+
+
+def rows(out: Path) -> list[dict[str, Any]]:
+    """What became of all, by URL."""
+    found = [row for path in (out / "outcomes").iterdir() for row in _rows(path)]
+    return sorted(found, key=lambda row: str(row["url"]))
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        from pyarrow import parquet
+
+        table: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+        return table
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What has to be the same in every run."""
+    return [{name: row[name] for name in row if name not in _OF_ONE_RUN} for row in found]
+
+
+def check(house: House, out: Path) -> None:
+    """All that was asked for ended as it must, and each body is what the host has."""
+    found = rows(out)
+    assert [row["url"] for row in found] == sorted(house.urls)
+    for row in found:
+        whole = house.whole[row["url"]]
+        if whole is None:
+            assert (row["status"], row["exit"], row["path"], row["digest"]) == ("failed", 8, None, None), row
+            continue
+        assert (row["status"], row["exit"], row["error"]) == ("done", 0, None), row
+        octets = (out / "bodies" / row["path"]).read_bytes()
+        assert octets.endswith(whole), row
+        assert row["url"].startswith("nntp:") or octets == whole, row
+        assert row["bytes"] == len(octets)
+        assert row["digest"].rpartition(":")[2] == hashlib.sha256(octets).hexdigest(), row
+    named = {out / "bodies" / row["path"] for row in found if row["status"] == "done"}
+    assert set(bodies(out)) == named
+
+
+def bodies(out: Path) -> Iterator[Path]:
+    """All files that have their names, and what else lies there."""
+    return (path for path in (out / "bodies").rglob("*") if path.is_file())
+
+
+def done(out: Path) -> set[str]:
+    """The URLs that the ledgers say are done, as they are now."""
+    ledgers = (path for path in (out / "ledger").glob("*.ledger") if path.stat().st_size)
+    return {row.url for path in ledgers for row in _became(path) if row.status == "done"}
+
+
+def _became(path: Path) -> list[Became]:
+    """Where a worker that nobody waits for closes it in that moment, SQLite refuses to read it."""
+    for _ in range(_TRIES):
+        with suppress(LedgerFault):
+            return list(became(str(path)))
+    return list(became(str(path)))
+
+
+def check_names(house: House, out: Path) -> None:
+    """Whatever has its name is whole, while the run is not over: bodies, and tables."""
+    whole = {octets for octets in house.whole.values() if octets is not None}
+    for path in bodies(out):
+        if ".part" not in path.name:
+            octets = path.read_bytes()
+            assert octets in whole or octets.partition(b"\r\n\r\n")[2] in whole, path
+    for path in (out / "outcomes").glob("*.jsonl"):
+        assert _rows(path), path
