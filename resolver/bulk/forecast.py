@@ -63,7 +63,8 @@ class Simulated(NamedTuple):
 class Forecast(NamedTuple):
     """`bound` are the seconds that it takes at least, for the host `bound_by`; `expected` those for so many
     workers. `largest` are the hosts that need longest, with their requests and seconds; `histogram` says how
-    many hosts have 1 to 9 requests, 10 to 99 and so on: the least, and the hosts."""
+    many hosts have 1 to 9 requests, 10 to 99 and so on: the least, and the hosts. `each` is how many seconds
+    a request is thought to take."""
 
     requests: int
     hosts: int
@@ -73,6 +74,7 @@ class Forecast(NamedTuple):
     expected: Mapping[int, float]
     largest: tuple[tuple[str, int, float], ...]
     histogram: tuple[tuple[int, int], ...]
+    each: float = 1.0
 
 
 def forecast(plan: Plan, *, threads: int = 1) -> Forecast:
@@ -88,6 +90,7 @@ def forecast(plan: Plan, *, threads: int = 1) -> Forecast:
         expected={workers: each.makespan for workers, each in played.items()},
         largest=tuple(largest),
         histogram=tuple(plan.histogram()),
+        each=plan.pace.each,
     )
 
 

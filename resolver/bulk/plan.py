@@ -38,7 +38,7 @@ class Plan:
     """A context manager; for one thread at a time. Raises `LocalError` where its database does not work."""
 
     def __init__(self, pace: Pace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
-        self._pace = pace
+        self.pace = pace
         self._partitions = partitions
         self._turns = Turns(pace, partitions=partitions, box=box)
         self._waiting = Waiting()
@@ -72,7 +72,7 @@ class Plan:
 
     def _cap(self, scheme: str) -> int | None:
         if scheme not in self._schemes:
-            self._schemes[scheme] = at_once(scheme, MANY, wanted=self._pace.per_host)
+            self._schemes[scheme] = at_once(scheme, MANY, wanted=self.pace.per_host)
         return self._schemes[scheme]
 
     # -- slices

@@ -1,0 +1,118 @@
+"""The picture of a plan: what is in it, and that it fits wherever it is shown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.bulk.forecast import Forecast
+from resolver.cli.amounts import duration
+from resolver.cli.forecasts import ASCII, BLOCKS, glyphs_for, picture
+
+FOUND = Forecast(
+    requests=60_050,
+    hosts=1_042,
+    slices=1_300,
+    bound=25_000.0,
+    bound_by="large.example.org",
+    expected={1: 100_000.0, 4: 25_100.0, 16: 25_000.0},
+    largest=(("large.example.org", 50_000, 25_000.0), ("archive.of.ftp.example.org", 9_000, 4_500.0)),
+    histogram=((1, 1_000), (10, 40), (100, 0), (1_000, 1), (10_000, 1)),
+    each=0.5,
+)
+
+
+def test_a_picture_for_a_terminal() -> None:
+    assert picture(FOUND, 64, threads=2) == [
+        "60,050 requests to 1,042 hosts, in 1,300 slices of at most a",
+        "minute",
+        "",
+        "Hosts that need longest",
+        "  large.example.org      50,000  6 h 57 min  ███████████████████",
+        "  archive.of.ftp…le.org   9,000      75 min  ███",
+        "",
+        "Hosts by their requests",
+        "  1 to 9            1,000  █████████████████████████████████████",
+        "  10 to 99             40  █",
+        "  100 to 999            0",
+        "  1,000 to 9,999        1  █",
+        "  10,000 to 99,999      1  █",
+        "",
+        "How long it takes, with 2 threads for each worker",
+        "  1 worker    27 h 47 min  █████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░",
+        "  4 workers    6 h 58 min  █████████",
+        "  16 workers   6 h 57 min  █████████",
+        "  at least     6 h 57 min  █████████",
+        "large.example.org needs 6 h 57 min, however many workers there",
+        "are.",
+        "A request is thought to take 0.5 s: nobody was asked.",
+    ]
+
+
+def test_where_it_is_narrow_the_hours_stay_and_their_bars() -> None:
+    assert picture(FOUND, 40, threads=1, glyphs=ASCII)[3:6] == [
+        "Hosts that need longest",
+        "  large.exam~e.org  6 h 57 min  ========",
+        "  archive.of~e.org      75 min  =",
+    ]
+
+
+def test_where_there_is_no_room_for_bars_there_are_the_figures() -> None:
+    lines = picture(FOUND, 24, threads=1)
+    assert "6 h 57 min" in "".join(lines)
+    assert not set("".join(lines)) & {*BLOCKS[:2]}
+
+
+def test_wider_than_eyes_follow_it_does_not_get() -> None:
+    assert picture(FOUND, 200, threads=1) == picture(FOUND, 110, threads=1)
+    assert max(map(len, picture(FOUND, 200, threads=1))) == 110
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", None, "no such one"])
+def test_what_a_stream_cannot_write_is_drawn_with_what_it_can(encoding: str | None) -> None:
+    assert glyphs_for(encoding) == ASCII
+    assert "\n".join(picture(FOUND, 50, threads=4, glyphs=ASCII)).isascii()
+
+
+def test_a_terminal_of_today_has_blocks() -> None:
+    assert glyphs_for("utf-8") == BLOCKS
+
+
+def test_a_plan_of_nothing_has_nothing_to_draw() -> None:
+    nothing = Forecast(0, 0, 0, 0.0, None, {1: 0.0}, (), ())
+    assert picture(nothing, 80, threads=1) == [
+        "0 requests to 0 hosts, in 0 slices of at most a minute",
+        "",
+        "How long it takes, with 1 thread for each worker",
+        "  1 worker  0.0 s",
+        "  at least  0.0 s",
+    ]
+
+
+SECONDS = st.floats(0, 1e7)
+
+
+@given(
+    st.lists(st.tuples(st.text("a.-", min_size=1, max_size=70), st.integers(1, 10**9), SECONDS), max_size=12),
+    st.lists(st.integers(0, 10**7), max_size=8).map(lambda crowds: [*crowds, 1]),
+    st.lists(SECONDS, min_size=1, max_size=5),
+    st.integers(30, 250),
+)
+def test_no_line_is_wider_than_the_terminal(
+    largest: list[tuple[str, int, float]], crowds: list[int], expected: list[float], columns: int
+) -> None:
+    """And all figures are there."""
+    found = FOUND._replace(
+        largest=tuple(largest),
+        bound=max((seconds for *_, seconds in largest), default=0.0),
+        bound_by=largest[0][0] if largest else None,
+        expected={2**each: seconds for each, seconds in enumerate(expected)},
+        histogram=tuple((10**each, hosts) for each, hosts in enumerate(crowds)),
+    )
+    lines = picture(found, columns, threads=1)
+    assert max(map(len, lines)) <= columns
+    figures = [duration(seconds) for _, _, seconds in largest] + [f"{hosts:,}" for hosts in crowds]
+    if largest:
+        assert [figure for figure in figures if not any(figure in line for line in lines)] == []
+    assert [each for each in expected if not any(duration(each) in line for line in lines)] == []
