@@ -156,7 +156,7 @@ class _Spread:
         self._job = job
         self._plan = plan
         self._on_progress = on_progress
-        self._completed = as_completed()
+        self._completed = as_completed(loop=client.loop)
         self._under_way: dict[Future, Slice] = {}
         self._lost: Counter[int] = Counter()
         self._counts: Counter[str] = Counter()

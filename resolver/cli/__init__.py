@@ -104,6 +104,10 @@ def _dispatch(command: Command) -> int:
         from resolver.cli import agents  # brings the SDK
 
         perform = agents.perform
+    elif command.verb == "bulk":
+        from resolver.cli import bulk  # brings a cluster
+
+        perform = bulk.perform
     elif command.verb == "serve":
         from resolver.cli import serving  # brings a server
 

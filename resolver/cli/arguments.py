@@ -66,6 +66,8 @@ def read(argv: list[str]) -> Command | None:
         return _help(tuple(argv[1:]))
     if argv[:1] == ["ledger"]:  # whose list is for standard output unless it is sent elsewhere
         argv = ["--failed=-" if argument == "--failed" else argument for argument in argv]
+    if argv[:1] == ["bulk"]:  # whose archives are where all else is
+        argv = ["--warc=-" if argument == "--warc" else argument for argument in argv]
     end = argv.index("--") if "--" in argv else len(argv)
     for argument in argv:
         if "\0" in argument:
@@ -181,6 +183,11 @@ def _command(
     _place_output(found)
     found.quiet = found.quiet or found.silent
     _check_words(verb, urls, found, configuration)
+    if verb == "bulk":  # a list, and not what is in it
+        found.lists, urls = [*urls, *found.lists], ()
+        from resolver.cli.bulk_words import check  # few command lines have machines
+
+        check(found, configuration)
     if extracts is None:
         _check_urls(verb, urls, found)
     _check_output(verb, urls, found, configuration)

@@ -29,7 +29,7 @@ _OF_ONE_RUN = frozenset(
     {
         "output", "lists", "json", "verbose", "trace", "trace_html", "html", "checksum", "mirrors", "origin",
         "referrer", "user", "password_file", "failed", "search", "view", "type",
-        "only_ipv4", "only_ipv6", "config", "help", "version", "gateway", "limit",
+        "only_ipv4", "only_ipv6", "out", "parquet", "jsonl", "config", "help", "version", "gateway", "limit",
     }
 )  # fmt: skip
 

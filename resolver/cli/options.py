@@ -28,6 +28,7 @@ from resolver.cli.values import (
     rate,
     referrer,
     regex,
+    scheduler,
     seconds,
     size,
 )
@@ -41,15 +42,20 @@ BODY = "get cat"
 LISTED = "get cat ls"
 FETCH = "get cat ls info"
 FETCHED = f"{FETCH} mcp open serve"
+BOUNDED = f"{FETCHED} bulk"
 OF_ARCHIVES = f"{FETCH} open serve"
 PLAN = f"{FETCH} explain open"
-SERVED = f"{PLAN} mcp serve"
+ASKED = f"{PLAN} bulk"
+SERVED = f"{ASKED} mcp serve"
 READ = f"{PLAN} parse"
 TEXT = f"{READ} extract"
-TABLES = f"{TEXT} schemes config ledger warc"
+LISTS = f"{TEXT} bulk"
+TABLES = f"{TEXT} schemes config ledger warc bulk"
 CONFIGURED = f"{TABLES} mcp serve"
 ALL = f"{TABLES} mcp serve help"
-QUIET = f"{READ} ledger warc serve"
+QUIET = f"{READ} ledger warc serve bulk"
+TRIED = f"{FETCH} bulk"
+SLICED = f"{GET} bulk"
 LEFT = f"{FETCH} ledger"
 KEPT = "get ledger"
 SAVED = f"{GET} warc"
@@ -101,7 +107,9 @@ POLICIES = ("default", "cautious", "untrusted")
 PROGRESS = ("auto", "bar", "dot", "json", "none")
 SORT = ("name", "size", "date")
 MAILBOXES = ("mbox", "maildir")
+LOCAL = "local"
 SYNC = ("group", "always", "never")
+TLS = ("never", "try", "require")
 EXISTS = ("fail", "resume", "skip", "newer", "replace", "rename")
 
 Group = Literal["options", "output", "limits", "proof", "safety", "access", "schemes"]
@@ -116,7 +124,10 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("-d", "--directory"), "DIR", "save below DIR, created if need be", SAVED, kind=path),
         Option(("-x", "--host-directories"), None, "save as host/path/name", SAVED),
         Option(("--cut-dirs",), "N", "save as path/name, less its first N directories", SAVED, kind=number),
-        Option(("-i", "--input"), "LIST", "URLs, digests, Metalink; - is stdin", TEXT, "lists", True, path),
+        Option(("-i", "--input"), "LIST", "URLs, digests, Metalink; - is stdin", LISTS, "lists", True, path),
+        Option(("--out",), "DIR", "below it bodies, outcomes, ledgers; or a URL (s3://)", "bulk", kind=path),
+        Option(("--parquet",), None, "outcomes as Parquet, unless there are others", "bulk"),
+        Option(("--jsonl",), None, "outcomes as JSON, one a line", "bulk"),
         Option(("-r", "--recursive"), None, "all that is below each URL, too", GET),
         Option(("--depth",), "N", "with -r: so many directories down, the URL's is 1", GET, kind=depth),
         Option(("--accept",), "GLOB", "with -r: files of such names alone", GET, many=True),
@@ -125,10 +136,10 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--ignore-robots",), None, "with -r: also what robots.txt forbids", GET),
         Option(("--delete",), None, "with -r: remove here what the source has no more", GET),
         Option(("--yes",), None, "with --delete: nobody is asked", GET),
-        Option(("--dry-run",), None, "say what would be done, and do nothing of it", GET),
+        Option(("--dry-run",), None, "say what would be done, and do nothing of it", SLICED),
         Option(("--format",), "F", "with -r: a group as mailbox", GET, choices=MAILBOXES, unsaid=True),
         Option(("--failed",), "FILE", "list there what is left, for another run to take", LEFT, kind=path),
-        Option(("--warc",), "FILE", "keep all that comes there, and what was said (WARC)", FETCH, kind=path),
+        Option(("--warc",), "FILE", "keep all that comes there, and what was said (WARC)", TRIED, kind=path),
         Option(("--warc-size",), "BYTES", "from there on another file of the archive", FETCH, kind=size),
         Option(("--warc-dedup",), "CDX", "refer to what its archives have", FETCH, None, True, path),
         Option(("--meta",), None, "write how it came to NAME.meta.json beside it", SAVED),
@@ -145,7 +156,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--json",), None, "one JSON object a line", TABLES),
         Option(("-q", "--quiet"), None, "no messages and warnings, errors alone", QUIET, twice="silent"),
         Option(("-qq", "--silent"), None, "no errors either, the exit status alone", QUIET),
-        Option(("--progress",), "HOW", "how far transfers are", FETCH, choices=PROGRESS),
+        Option(("--progress",), "HOW", "how far transfers are", TRIED, choices=PROGRESS),
         Option(("-v", "--verbose"), None, "show the dialogue", f"{FETCH} open"),
         Option(("--trace",), "FILE", "write the dialogue there, secrets as ****", f"{FETCH} open", kind=path),
         Option(("--trace-html",), "FILE", "draw it there, as a page", f"{FETCH} open", kind=path),
@@ -153,19 +164,20 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
     ),
     "limits": (
         Option(("-j", "--jobs"), "N", "retrievals at once (4)", GET, kind=count, default=4),
-        Option(("--per-host",), "N", "of them with one host (2; http 6; ftp 4 of many)", GET, kind=count),
-        Option(("--host-rate",), "N", "of them begun a second with one host", GET, kind=frequency),
+        Option(("--per-host",), "N", "of them with one host (2; http 6; ftp 4 of many)", SLICED, kind=count),
+        Option(("--host-rate",), "N", "of them begun a second with one host", SLICED, kind=frequency),
+        Option(("--scheduler",), "ADDRESS", "of Dask; local:N: here", "bulk", kind=scheduler, default=LOCAL),
         Option(("--segments",), "N", "connections at once for one object (1)", GET, kind=count, default=1),
-        Option(("--max-size",), "BYTES", "largest body", FETCHED, kind=size),
-        Option(("--connect-timeout",), "S", "seconds to connect (30)", FETCHED, kind=seconds),
-        Option(("--idle-timeout",), "S", "seconds without an octet (60)", FETCHED, kind=seconds),
-        Option(("-t", "--tries"), "N", "tries without progress (5)", FETCH, kind=count, default=5),
-        Option(("--retry-delay",), "S", "before a second try (1); doubles", FETCH, kind=seconds, default=1.0),
-        Option(("--retry-all",), None, "try again also what is likely to be the same", FETCH),
-        Option(("--min-rate",), "BYTES", "octets a second, below which to give up", FETCHED, kind=size),
+        Option(("--max-size",), "BYTES", "largest body", BOUNDED, kind=size),
+        Option(("--connect-timeout",), "S", "seconds to connect (30)", BOUNDED, kind=seconds),
+        Option(("--idle-timeout",), "S", "seconds without an octet (60)", BOUNDED, kind=seconds),
+        Option(("-t", "--tries"), "N", "tries without progress (5)", TRIED, kind=count, default=5),
+        Option(("--retry-delay",), "S", "before a second try (1); doubles", TRIED, kind=seconds, default=1.0),
+        Option(("--retry-all",), None, "try again also what is likely to be the same", TRIED),
+        Option(("--min-rate",), "BYTES", "octets a second, below which to give up", BOUNDED, kind=size),
         Option(("--rate",), "BYTES", "octets a second of all transfers together", FETCHED, kind=rate),
-        Option(("--max-time",), "S", "seconds for all of one URL (600 if untrusted)", FETCHED, kind=seconds),
-        Option(("--limit",), "NAME=VALUE", "line, lines, entries, hops, body, ratio, …", FETCHED, many=True),
+        Option(("--max-time",), "S", "seconds for all of one URL (600 if untrusted)", BOUNDED, kind=seconds),
+        Option(("--limit",), "NAME=VALUE", "line, lines, entries, hops, body, …", BOUNDED, many=True),
     ),
     "proof": (
         Option(("--ledger",), "FILE", "what became of each; another run goes on there", KEPT, kind=path),
@@ -174,8 +186,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--mirror",), "URL", "another place of the same object", GET, "mirrors", True),
     ),
     "safety": (
-        Option(("--strict",), None, "what RFC 1738 would not write is an error", f"{READ} mcp serve"),
-        Option(("--policy",), "NAME", "how much is refused", f"{PLAN} serve", choices=POLICIES),
+        Option(("--strict",), None, "what RFC 1738 would not write is an error", f"{READ} mcp serve bulk"),
+        Option(("--policy",), "NAME", "how much is refused", f"{ASKED} serve", choices=POLICIES),
         Option(("--allow-port",), "PORT", "S04: a port no URL should name", SERVED, many=True, kind=port),
         Option(("--allow-address",), "CIDR", "S08: addresses that lead inside", SERVED, many=True),
         Option(("--allow-name",), "HOST", "S07: a name that looks like another", SERVED, many=True),
@@ -188,21 +200,21 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--allow-server-name",), None, "S14: a file name that the server chose", GET),
         Option(("--trusted-proxy",), "URL", "S09: a proxy that judges addresses by itself", SERVED),
         Option(("--file-root",), "DIR", "S12: file URLs must lead below DIR", SERVED),
-        Option(("--origin",), "WHO", "who chose the URL", choices=("user", "chosen", "derived")),
-        Option(("--referrer",), "URL", "the URL that led to it", kind=referrer),
+        Option(("--origin",), "WHO", "who chose the URL", ASKED, choices=("user", "chosen", "derived")),
+        Option(("--referrer",), "URL", "the URL that led to it", ASKED, kind=referrer),
     ),
     "access": (
-        Option(("-4", "--ipv4"), None, "IPv4 only", FETCHED, "only_ipv4"),
-        Option(("-6", "--ipv6"), None, "IPv6 only", FETCHED, "only_ipv6"),
+        Option(("-4", "--ipv4"), None, "IPv4 only", BOUNDED, "only_ipv4"),
+        Option(("-6", "--ipv6"), None, "IPv6 only", BOUNDED, "only_ipv6"),
         Option(("--user",), "NAME", "log in as NAME at the places of this command line", FETCH),
         Option(("--password-file",), "FILE", "its first line is the password; - is stdin", FETCH, kind=path),
-        Option(("--netrc",), None, "logins from $NETRC or ~/.netrc", FETCH),
-        Option(("--netrc-file",), "FILE", "logins from FILE", FETCH, kind=path),
-        Option(("--tls",), "HOW", "where it is optional", choices=("never", "try", "require"), unsaid=True),
-        Option(("-H", "--header"), "NAME:VALUE", "a header of http requests", dest="headers", many=True),
+        Option(("--netrc",), None, "logins from $NETRC or ~/.netrc", TRIED),
+        Option(("--netrc-file",), "FILE", "logins from FILE", TRIED, kind=path),
+        Option(("--tls",), "HOW", "where it is optional", ASKED, choices=TLS, unsaid=True),
+        Option(("-H", "--header"), "NAME:VALUE", "a header of http requests", ASKED, "headers", True),
         Option(("--user-agent",), "TEXT", "who we say we are (http)", SERVED),
         Option(("--proxy",), "URL", "go through this proxy; none goes direct", SERVED, kind=proxy),
-        Option(("--cacert",), "FILE", "trust the certificates in FILE", FETCHED, kind=path),
+        Option(("--cacert",), "FILE", "trust the certificates in FILE", BOUNDED, kind=path),
         Option(("--cert",), "FILE", "our certificate and key, or CERT,KEY", f"{FETCH} open", kind=path),
         Option(("--cookies",), "FILE", "keep cookies there, as curl and wget do", FETCH, kind=path),
         Option(("--gateway",), "SCHEME=URL", "resolve SCHEME through URL", f"{SERVED} schemes", many=True),
@@ -220,14 +232,14 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--search",), "TEXT", "what to search for (gopher, wais)"),
         Option(("--view",), "TYPE", "the Gopher+ view to ask for (gopher)"),
         Option(("--type",), "CODE", "the transfer type a, i or d (ftp)"),
-        Option(("--mlsd",), None, "list with facts, unasked whether there are any (ftp)"),
-        Option(("--ftp-email",), "ADDRESS", "what anonymous gives as its password (ftp)"),
+        Option(("--mlsd",), None, "list with facts, unasked whether there are any (ftp)", ASKED),
+        Option(("--ftp-email",), "ADDRESS", "what anonymous gives as its password (ftp)", ASKED),
         Option(("--news-server",), "HOST[:PORT]", "where to ask for news: URLs", SERVED),
         Option(("--for",), "S", "seconds of a session (telnet)", "cat explain", "during", kind=seconds),
         Option(("--until",), "REGEX", "a session up to where that comes (telnet)", "cat explain"),
         Option(("--send",), "TEXT", "a line to type when --until has come", "cat explain", many=True),
         Option(("--plain",), None, "text alone, for a dumb terminal (telnet)", "open"),
-        Option(("--entries",), "N", "newest N of a group, N hits of a search; 0 is all", kind=size),
+        Option(("--entries",), "N", "newest N of a group, N hits of a search; 0 is all", ASKED, kind=size),
     ),
 }  # fmt: skip
 

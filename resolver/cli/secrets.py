@@ -65,9 +65,11 @@ class Secrets:
         password = await section.password_for(host, name)
         if password is None and named:
             shown = name.decode("utf-8", "replace")
-            prompt = f"password of {shown} at {host} port {port} ({scheme}): "
-            password = await streams.request_secret(prompt)
+            password = await self._ask(f"password of {shown} at {host} port {port} ({scheme}): ")
         return None if password is None else Credentials(name, password)
+
+    async def _ask(self, prompt: str) -> bytes | None:
+        return await streams.request_secret(prompt)
 
     def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _Section:
         """That of the host and port before that of the host; none for another name than its own."""

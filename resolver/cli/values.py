@@ -130,6 +130,18 @@ def _decimal(text: str, needed: str) -> float:
     return value
 
 
+def scheduler(text: str) -> str:
+    """The address of a scheduler of Dask, or `local`, or `local:N`."""
+    place, colon, many = text.partition(":")
+    if place == "local":
+        if colon:
+            count(many)
+        return text
+    if re.fullmatch(r"([a-z]+://)?[^\s/]+:[0-9]{1,5}", text) is None:
+        raise BadValue(f"HOST:PORT, tls://HOST:PORT, or local:N is needed, not {text!r}")
+    return text
+
+
 def path(text: str) -> str:
     """The name of a file or directory. An unset variable of a script is none."""
     if not text:

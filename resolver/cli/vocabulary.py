@@ -95,6 +95,13 @@ VERBS = (
         "what is in archives (WARC), whether they are what they say, and files out of one",
         "resolve warc check crawl.warc.gz",
     ),
+    Verb(
+        "bulk",
+        "LIST...",
+        "save what lists name by many machines (Dask), no host asked for more than by one",
+        "resolve bulk urls.txt --scheduler local:4 --out crawl --host-rate 2",
+        online=True,
+    ),
     Verb("help", "[WORD]", "a verb, an option, a rule (S04), an exit status", "resolve help S04"),
 )
 

@@ -255,6 +255,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.cli.config", "os.environ tomllib"),
     ("resolver.cli.bars", "io.StringIO rich"),
     ("resolver.cli.columns", "unicodedata"),
+    ("resolver.cli.bulk_progress", "time.monotonic"),
+    ("resolver.cli.clusters", "dask.system.CPU_COUNT distributed logging.CRITICAL"),
     ("resolver.cli.verbs", "trio.current_effective_deadline trio.move_on_after"),  # once the end has come
     (
         "resolver.cli",

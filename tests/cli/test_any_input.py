@@ -20,8 +20,8 @@ from tests.cli.places import Places
 from tests.sampled import FULL
 
 STATUSES = frozenset({*range(16), 130, 141, 143})
-#: But what serves until it is stopped.
-ENDING = [verb for verb in VERBS if verb not in ("serve", "open")]
+#: But what serves until it is stopped, and what starts processes (`tests/cli/test_bulk.py`).
+ENDING = [verb for verb in VERBS if verb not in ("serve", "open", "bulk")]
 FLAGS = [flag for row in rows() for flag in row.flags]
 VALUES = (
     *("", "0", "1", "-1", "nan", "x", "a:b", "x=y", "-", "--", "there", ".", "/proc", "no/such/folder"),

@@ -1,0 +1,55 @@
+"""The cluster of a run: one that is there already, or processes of this machine for as long as the run takes.
+
+Dask is imported here and nowhere else in the command, when a run begins.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dask.system import CPU_COUNT
+from distributed import Client, LocalCluster, Security
+
+from protocols.errors import Unreachable
+from resolver.cli.bulk_words import THREADS, is_local
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+#: Where they listen; also what tells others how they are.
+_LOOPBACK = "127.0.0.1"
+
+
+def client_of(address: str) -> AbstractContextManager[Client]:
+    """Raises `Unreachable` for a scheduler that does not answer."""
+    return _here(address.partition(":")[2]) if is_local(address) else _there(address)
+
+
+@contextmanager
+def _there(address: str) -> Iterator[Client]:
+    try:
+        client = Client(address, set_as_default=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Unreachable(f"the scheduler at {address} cannot be used: {error}") from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _here(many: str) -> Iterator[Client]:
+    cluster = LocalCluster(
+        n_workers=int(many or CPU_COUNT),
+        threads_per_worker=THREADS,
+        host=_LOOPBACK,
+        dashboard_address=f"{_LOOPBACK}:0",
+        worker_dashboard_address=f"{_LOOPBACK}:0",
+        scheduler_kwargs={"dashboard": False},
+        security=Security.temporary(),  # whoever reaches a scheduler runs code there
+        silence_logs=logging.CRITICAL,
+        preload=["resolver.cli.undisturbed"],
+    )
+    with cluster, Client(cluster, set_as_default=False) as client:
+        yield client
