@@ -164,6 +164,10 @@ def output_is_file() -> bool:
     return sys.stdout is not None and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
 
 
+def output_encoding() -> str | None:
+    return None if sys.stdout is None else sys.stdout.encoding
+
+
 def output_columns() -> int:
     """How wide the terminal is that shows standard output; elsewhere a page has 100 columns."""
     try:
