@@ -63,7 +63,7 @@ mutants: $(VENV)/.installed
 ROWS =
 ROUNDS =
 JSON =
-bench: $(VENV)/.installed
+bench: $(VENV)/.bench
 	@$(RUN) -m tests.benchmarks $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-long: $(VENV)/.installed
@@ -75,7 +75,7 @@ bench-long: $(VENV)/.installed
 	@$(RUN) -m tests.benchmarks.ledger
 	@$(RUN) -m tests.benchmarks.window
 
-speed: $(VENV)/.plots
+speed: $(VENV)/.plots $(VENV)/.bench
 	@$(RUN) -m tests.benchmarks --json docs/speed/rows.json
 	@$(RUN) -m tests.benchmarks.sweeps docs/speed/sweeps.json
 	@$(MAKE) plots
@@ -102,6 +102,11 @@ servers:
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(RUN) -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+# A peer of benchmarks alone: as an extra it would be in the lowest dependencies, too.
+$(VENV)/.bench: $(VENV)/.installed
+	$(RUN) -m pip install -q --disable-pip-version-check 'scrapy>=2.13'
 	@touch $@
 
 $(VENV)/.plots: $(VENV)/.installed

@@ -28,7 +28,7 @@ _UNPACKED = {
     "inn": ("usr/lib/news/bin/innconfval", "-v"),
 }
 _INSTALLED = ("curl", "wget")
-_LIBRARIES = ("trio", "h11", "httpx", "aiohttp", "requests")
+_LIBRARIES = ("trio", "h11", "httpx", "aiohttp", "requests", "distributed", "scrapy")
 
 
 class Program(NamedTuple):

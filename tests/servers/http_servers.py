@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,15 +65,21 @@ def write_http_tree(tree: Path) -> None:
 
 
 @contextmanager
-def nginx(tree: Path, folder: Path, certificates: Certificates) -> Iterator[HttpServer]:
-    """One process of its own: as whoever runs the tests, with nothing written outside `folder`."""
+def nginx(
+    tree: Path, folder: Path, certificates: Certificates, *, also: Sequence[str] = ()
+) -> Iterator[HttpServer]:
+    """One process of its own: as whoever runs the tests, with nothing written outside `folder`. It listens at
+    further addresses, `also` of loopback, without TLS."""
     program = "usr/sbin/nginx"
     files = find("nginx", program)
     (folder / "passwords").write_text("user:{PLAIN}password\n")
     configuration = folder / "nginx.conf"
     with reserved_port() as port, reserved_port() as tls_port, reserved_port() as http2_port:
         ports = {"port": port, "tls_port": tls_port, "http2_port": http2_port}
-        configuration.write_text(_NGINX.format(**ports, tree=tree, folder=folder, tls=certificates))
+        more = "".join(f"listen {address}:{port};\n" for address in also)
+        configuration.write_text(
+            _NGINX.format(**ports, tree=tree, folder=folder, tls=certificates, more=more)
+        )
         command = [str(files.path(program)), "-e", "stderr", "-p", str(folder), "-c", str(configuration)]
         with daemon(command, files.environment(), folder / "nginx.log", ready=r"\[notice\].* OS: "):
             yield HttpServer(port, tls_port, http2_port, certificates.authority, folder / "access.log")
@@ -101,6 +107,7 @@ http {{
     gzip_min_length 1000;
     server {{
         listen 127.0.0.1:{port};
+        {more}
         listen 127.0.0.1:{tls_port} ssl;
         listen 127.0.0.1:{http2_port} ssl http2;
         ssl_certificate "{tls.chain}";

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.benchmarks.row import Row
-from tests.benchmarks.rows import archives, ftp, large, memory, news, small, start, trees
+from tests.benchmarks.rows import archives, bulk, ftp, large, memory, news, small, start, trees
 
 ROWS: Mapping[str, Row] = {
     row.name: row
-    for module in (start, small, ftp, news, large, memory, trees, archives)
+    for module in (start, small, ftp, news, large, memory, trees, archives, bulk)
     for row in module.ROWS
 }

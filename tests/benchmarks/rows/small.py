@@ -34,15 +34,20 @@ def curl_to_nowhere(url: str, count: int, at_once: int) -> Contestant | Missing:
     )
 
 
+def write_small(tree: Path, count: int) -> None:
+    """As `small/NUMBER.bin`."""
+    (tree / "small").mkdir(parents=True)
+    chance = random.Random(0)
+    for number in range(count):
+        (tree / "small" / f"{number}.bin").write_bytes(chance.randbytes(SIZE))
+
+
 @contextmanager
 def small_files(folder: Path, count: int) -> Iterator[str]:
     """From nginx; the number stands where the URL has `{}`. Nothing is compressed, for their names end so."""
     tree, state = folder / "tree", folder / "state"
-    (tree / "small").mkdir(parents=True)
     state.mkdir()
-    chance = random.Random(0)
-    for number in range(count):
-        (tree / "small" / f"{number}.bin").write_bytes(chance.randbytes(SIZE))
+    write_small(tree, count)
     with nginx(tree, state, write_certificates(state)) as server:
         yield server.url("/small/{}.bin")
 
