@@ -35,6 +35,7 @@ def record_of(found: Forecast) -> dict[str, JsonValue]:
         "slices": found.slices,
         "bound": round(found.bound, 3),
         "bound_by": found.bound_by,
+        "each": round(found.each, 6),
         "expected": [
             {"workers": workers, "seconds": round(seconds, 3)} for workers, seconds in found.expected.items()
         ],

@@ -161,7 +161,7 @@ OUTCOME = (
 PROOFS = frozenset({"length", "digest", "final-reply", "close-notify", "terminator"})
 #: What a ledger tells, a kind of failure in it, and one of those that are left.
 BULK = ("requests", "hosts", "slices", "done", "skipped", "failed", "refused", "bytes", "seconds", "exit")
-BULK_PLAN = ("requests", "hosts", "slices", "bound", "bound_by", "expected", "largest", "histogram")
+BULK_PLAN = ("requests", "hosts", "slices", "bound", "bound_by", "each", "expected", "largest", "histogram")
 BULK_PROGRESS = ("event", "requests", "hosts", "ended", "counts", "bytes", "under_way")
 
 LEDGER = frozenset(
