@@ -52,7 +52,7 @@ def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
             processes=True,
             host="127.0.0.1",
             protocol="tcp://",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # else 8787, which some other cluster may have
             memory_limit=0,
             silence_logs=logging.ERROR,
         ) as cluster,

@@ -37,7 +37,8 @@ def _scheduler(said: IO[str], folder: str) -> None:
     from distributed import Scheduler
 
     async def serve() -> None:
-        async with Scheduler(host=LOOPBACK, port=0, dashboard=False) as scheduler:
+        place = {"port": 0, "dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
+        async with Scheduler(host=LOOPBACK, **place) as scheduler:
             print(scheduler.address, file=said, flush=True)
             await scheduler.finished()
 

@@ -17,7 +17,7 @@ import pytest
 from tests.bulk import log, told
 from tests.bulk.forked import Cluster
 from tests.bulk.house import House
-from tests.sampled import FULL, PART
+from tests.sampled import FULL, PART, sampled
 
 KILLS = 20 if FULL else 3
 VICTIMS = ("worker", "scheduler", "client")
@@ -33,6 +33,7 @@ class Runs:
     house: House
     cluster: Cluster
     folder: Path
+    kept: str
     running: dict[str, list[int]] = field(default_factory=lambda: {name: [] for name in VICTIMS})
     scheduler: str = ""
 
@@ -41,7 +42,7 @@ class Runs:
         return self.folder / "out"
 
     def prepare(self) -> None:
-        more = {"per_host": PER_HOST, "format": "jsonl"}
+        more = {"per_host": PER_HOST, "format": "jsonl", "warc": self.kept == "archives"}
         listed = {"urls": self.house.urls, "ports": sorted(self.house.ports), "more": more}
         (self.folder / "list").write_text(json.dumps(listed))
 
@@ -85,9 +86,9 @@ class Runs:
                 self.cluster.kill(process)
 
 
-def run_undisturbed(house: House, cluster: Cluster, folder: Path) -> list[dict[str, Any]]:
+def run_undisturbed(house: House, cluster: Cluster, folder: Path, kept: str) -> list[dict[str, Any]]:
     folder.mkdir()
-    runs = Runs(house, cluster, folder)
+    runs = Runs(house, cluster, folder, kept)
     runs.prepare()
     runs.end()
     told.check(house, runs.out)
@@ -95,27 +96,30 @@ def run_undisturbed(house: House, cluster: Cluster, folder: Path) -> list[dict[s
 
 
 @pytest.mark.slow
-def test_another_run_goes_on_whoever_was_killed(house: House, forked: Cluster, tmp_path: Path) -> None:
-    expected = run_undisturbed(house, forked, tmp_path / "undisturbed")
+@pytest.mark.parametrize("kept", sampled(["files", "archives"], lambda kept: None))
+def test_another_run_goes_on_whoever_was_killed(
+    kept: str, house: House, forked: Cluster, tmp_path: Path
+) -> None:
+    expected = run_undisturbed(house, forked, tmp_path / "undisturbed", kept)
     source = random.Random(PART)
     victims = [*VICTIMS, *source.choices(VICTIMS, k=KILLS)][:KILLS]
     source.shuffle(victims)
-    runs = Runs(house, forked, tmp_path)
+    runs = Runs(house, forked, tmp_path, kept)
     runs.prepare()
     house.mark("killed")
-    kept: list[tuple[str, set[str]]] = []
+    moments: list[tuple[str, set[str]]] = []
     for kills, victim in enumerate(victims):
         runs.complete()
         runs.wait(1 + source.randrange(1 + 2 * runs.left() // (KILLS - kills + 1)))
         runs.kill(victim)
         done = told.done(runs.out)
         house.mark(f"kill-{kills}")
-        kept.append((f"kill-{kills}", done))
+        moments.append((f"kill-{kills}", done))
         told.check_names(house, runs.out)
     runs.end()
-    for mark, done in kept:
+    for mark, done in moments:
         assert not done & house.asked(mark).keys(), (mark, victims)
-    assert any(done for _, done in kept)
+    assert any(done for _, done in moments)
     told.check(house, runs.out)
     assert told.alike(told.rows(runs.out)) == expected
     assert max(log.at_once(house.lines("killed")).values()) <= PER_HOST

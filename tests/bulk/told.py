@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from warcio.archiveiterator import ArchiveIterator
+
 from resolver.ledger import LedgerFault
 from resolver.ledger.report import Became, became
 from tests.bulk.house import House
@@ -40,8 +42,9 @@ def alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def check(house: House, out: Path) -> None:
-    """All that was asked for ended as it must, and each body is what the host has."""
+    """All that was asked for ended as it must, and each body is what the host has: a file, or archived."""
     found = rows(out)
+    archived = _archived(out)
     assert [row["url"] for row in found] == sorted(house.urls)
     for row in found:
         whole = house.whole[row["url"]]
@@ -49,13 +52,27 @@ def check(house: House, out: Path) -> None:
             assert (row["status"], row["exit"], row["path"], row["digest"]) == ("failed", 8, None, None), row
             continue
         assert (row["status"], row["exit"], row["error"]) == ("done", 0, None), row
-        octets = (out / "bodies" / row["path"]).read_bytes()
+        octets = archived[row["url"]] if archived else (out / "bodies" / row["path"]).read_bytes()
         assert octets.endswith(whole), row
         assert row["url"].startswith("nntp:") or octets == whole, row
         assert row["bytes"] == len(octets)
         assert row["digest"].rpartition(":")[2] == hashlib.sha256(octets).hexdigest(), row
-    named = {out / "bodies" / row["path"] for row in found if row["status"] == "done"}
+    named = {out / "bodies" / row["path"] for row in found if row["path"] is not None}
     assert set(bodies(out)) == named
+
+
+def _archived(out: Path) -> dict[str, bytes]:
+    """What archives have of each URL, if there are any."""
+    by_digest, digests = dict[str, bytes](), dict[str, str]()
+    for path in (out / "warc").glob("*.warc.gz"):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file):
+                if record.rec_type in ("response", "resource", "revisit"):
+                    digest = record.rec_headers.get_header("WARC-Payload-Digest")
+                    digests[record.rec_headers.get_header("WARC-Target-URI")] = digest
+                    if record.rec_type != "revisit":
+                        by_digest[digest] = record.content_stream().read()
+    return {url: by_digest[digest] for url, digest in digests.items()}
 
 
 def bodies(out: Path) -> Iterator[Path]:
