@@ -106,10 +106,11 @@ class Plan:
         held.sort(key=lambda each: each[:2])
         return [(number, host, item) for _, number, host, item in held]
 
-    def end(self, slice: Slice, left: Sequence[Item] = (), seconds: float = 0.0) -> None:
-        """It is over after so many seconds, and what is `left` was not begun: all of it where it was
-        lost. That is handed out again, before all others of its hosts. How fast hosts are is learned of
-        it, unless the `seconds` are 0.
+    def end(self, slice: Slice, left: Sequence[Item] = (), seconds: float = 0.0, *, idle: int = 0) -> None:
+        """It is over after so many seconds, and what is `left` was not begun: all of it where it was lost.
+        That is handed out again, before all others of its hosts. How fast hosts are is learned of it, unless
+        the `seconds` are 0, or most of what was begun needed no asking: so many are `idle`, for another run
+        has done them.
 
         Raises `ValueError` for a slice that is not under way, and for what was not in it."""
         found = self._under_way.get(slice.partition)
@@ -128,7 +129,7 @@ class Plan:
             raise ValueError(f"{missing.total()} of what is left were not in slice {slice.number}")
         self._waiting.forget(begun)
         del self._under_way[slice.partition]
-        self._turns.end(share, list(not_begun.items()), seconds)
+        self._turns.end(share, not_begun.items(), seconds, idle=idle)
 
     # -- figures
 

@@ -29,9 +29,6 @@ from resolver.settings import Settings, check_names
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: Slices that are known to the scheduler, for each thread of a worker: one is fetched, one is at hand.
-_AHEAD = 2
-
 #: How often in a row a slice may be lost with its worker.
 _MOST_LOST = 5
 
@@ -183,12 +180,13 @@ class _Spread:
 
     def _fill(self) -> None:
         if monotonic() - self._looked > _LOOK:
-            self._most = max(1, _AHEAD * sum(self._client.nthreads().values()))
+            self._most = max(1, sum(self._client.nthreads().values()))  # none more: see `forecast.AHEAD`
             self._looked = monotonic()
         while len(self._under_way) < self._most and (slice := self._plan.take()) is not None:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
             key = (slice.label, slice.partition, slice.number, self._run)
-            future = self._client.submit(fetch_slice, self._job, slice, key=key, pure=False)
+            urgency = round(self._plan.urgency(slice))  # once workers have left some wait for one
+            future = self._client.submit(fetch_slice, self._job, slice, key=key, pure=False, priority=urgency)
             self._under_way[future] = slice
             self._completed.add(future)
 
@@ -216,7 +214,8 @@ class _Spread:
         self._slices += 1
         now = monotonic()
         self._alone[slice.partition] = {host: now + pause for host, pause in report.pauses.items()}
-        self._plan.end(slice, report.left, report.seconds)
+        idle = report.counts.get("skipped", 0) + report.counts.get("refused", 0)
+        self._plan.end(slice, report.left, report.seconds, idle=idle)
 
     def _pauses_of(self, partition: int) -> dict[str, float]:
         """The seconds that are left of those for which hosts want to be left alone."""

@@ -12,6 +12,9 @@ sent and given back, and too few leave a host idle that could have been asked. S
 time says exactly how fast a host is, and where all of it was done while another host was awaited, twice
 as fast is tried next.
 
+What another run has done already needs no asking, and says nothing of a host: where most of a share was
+so, the next one of its partition has many times as much.
+
 It holds some forty octets for each host, and nothing for a request.
 """
 
@@ -38,6 +41,9 @@ _EXACT = 1e-9
 
 #: What took no longer than this times as long as was thought took as long as was thought.
 _ABOUT = 1.1
+
+#: So many times as much is sent where most of it needs no asking.
+_LEAP = 16
 
 #: Nobody answers sooner: what was learned of a host that refuses everything at once.
 _SOONEST = 1e-4
@@ -93,6 +99,7 @@ class Turns:
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
         self._under_way: dict[int, Share] = {}
+        self._done_before: set[int] = set()  # partitions, most of which needs no asking
         self.waiting = 0
 
     def copy(self) -> Turns:
@@ -198,11 +205,11 @@ class Turns:
         """How many of each host."""
         waiting, between = self._waiting, self._between
         slowest = sorted(self._hosts[partition], key=lambda host: (-waiting[host] * between[host], host))
-        wanted = sum(self._within(self._box, host) for host in slowest)
+        seconds = self._box * (_LEAP if partition in self._done_before else 1)
+        wanted = sum(self._within(seconds, host) for host in slowest)
         most_together = self._pace.at_once / self._each[partition]  # a second
-        seconds = self._box
         if wanted > MOST:  # less time for all of them, but not less than so many take in any case
-            seconds = max(self._box * MOST / wanted, min(self._box, MOST / most_together))
+            seconds = max(seconds * MOST / wanted, min(seconds, MOST / most_together))
         room = max(1, min(MOST, int(seconds * most_together + _EXACT)))
         counts = []
         for host in slowest:
@@ -219,26 +226,30 @@ class Turns:
 
     def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
         together = sum(count for _, count in counts) * self._each[partition] / self._pace.at_once
-        return max(self._pace.each, together, max(count * self._between[host] for host, count in counts))
+        alone = max(count * self._between[host] for host, count in counts)
+        found = max(self._pace.each, together, alone)
+        return min(found, self._box) if partition in self._done_before else found
 
-    def end(self, share: Share, left: Iterable[tuple[int, int]], seconds: float) -> None:
-        """It is over, after so many seconds. `left` is how many of which host were not begun. Raises
-        `ValueError` for one that is not under way."""
+    def end(self, share: Share, left: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0) -> None:
+        """It is over, after so many seconds. `left` is how many of which host were not begun, `idle` how
+        many of all others needed no asking. Raises `ValueError` for one that is not under way."""
         if self._under_way.get(share.partition) is not share:
             raise ValueError(f"share {share.number} of partition {share.partition} is not under way")
         del self._under_way[share.partition]
         not_begun = dict(left)
-        self._learn(share, not_begun, seconds)
+        begun = sum(count for _, count in share.counts) - sum(not_begun.values())
+        if begun and 2 * idle >= begun:
+            self._done_before.add(share.partition)
+        elif begun and seconds > 0:
+            self._done_before.discard(share.partition)
+            self._learn(share, not_begun, begun, seconds)
         for host, count in not_begun.items():
             self._wait(host, count)
         self._stand(share.partition)
 
     # -- how fast they are
 
-    def _learn(self, share: Share, left: dict[int, int], seconds: float) -> None:
-        begun = sum(count for _, count in share.counts) - sum(left.values())
-        if not begun or seconds <= 0:
-            return
+    def _learn(self, share: Share, left: dict[int, int], begun: int, seconds: float) -> None:
         until = min(seconds, self._box)  # when nothing more was begun
         for host, count in share.counts:
             not_begun = left.get(host, 0)

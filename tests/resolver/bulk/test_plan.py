@@ -198,6 +198,23 @@ def test_how_fast_a_host_is_is_learned_of_what_it_did() -> None:
     ]
 
 
+def test_what_needs_no_asking_goes_by_in_few_slices_and_says_nothing_of_a_host() -> None:
+    """Of 30,000 requests of a host another run has done 20,000; it is still the one that needs longest."""
+    with filled({"a.example": 30_000, "b.example": 9_000}) as plan:
+        sizes = []
+        done = 20_000
+        for _ in range(20):
+            slice = taken(plan)
+            assert slice.label == "a.example"
+            assert slice.seconds <= 60.0
+            sizes.append(len(slice.items))
+            idle = min(done, len(slice.items))
+            asked = min(120, len(slice.items) - idle)
+            done -= idle
+            plan.end(slice, slice.items[idle + asked :], 60.0 if asked else 0.5, idle=idle)
+    assert sizes == [120] + [1_920] * 12 + [120] * 7
+
+
 def test_no_answer_makes_a_host_asked_for_more_than_its_rate() -> None:
     with filled({"a.example": 1_000}, Pace(rate=2.0)) as plan:
         for _ in range(4):

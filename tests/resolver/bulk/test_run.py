@@ -72,6 +72,14 @@ def test_urls_come_from_whatever_has_them(
         assert (tmp_path / "bodies" / row["path"]).read_text() == row["url"].rpartition("/")[2]
 
 
+def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
+    """There are two: what is of the host that takes longest is never behind the slices of others."""
+    told: list[Progress] = []
+    refused = [f"gopher://127.0.0.{number}:25/" for number in range(1, 13)]
+    run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
+    assert [each.under_way for each in told] == [2] * 10 + [1, 0]
+
+
 def test_what_fails_is_told_with_the_rest(client: Client, site: Site, tmp_path: Path) -> None:
     requests = [
         SaveRequest(f"{site.origin}/0.txt", size=7),
