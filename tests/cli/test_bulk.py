@@ -19,6 +19,7 @@ import pytest
 import resolver.bulk
 import resolver.cli.clusters
 from protocols.contract import Credentials
+from protocols.errors import NotConfigured
 from resolver.bulk import Progress, Summary
 from resolver.cli import below, bulk_progress
 from resolver.cli.arguments import read
@@ -342,6 +343,28 @@ print(sorted({"dask", "distributed", "fsspec", "pyarrow"} & sys.modules.keys()))
         [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, timeout=HANG
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("No module named 'resolver'"),
+        RuntimeError(
+            "Error during deserialization of the task graph. This frequently\n"
+            "occurs if the Scheduler and Client have different environments."
+        ),
+    ],
+)
+def test_a_cluster_without_our_package_is_told_what_it_needs(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a worker and a scheduler of Dask 2025.1 say of it."""
+    monkeypatch.setattr(resolver.cli.clusters, "Client", lambda address, **more: nullcontext(address))
+    with pytest.raises(NotConfigured, match=r"need 'url-resolver\[bulk\]' \d"):  # noqa: SIM117
+        with resolver.cli.clusters.client_of("h:1"):
+            raise error
+    with pytest.raises(RuntimeError, match="else"), resolver.cli.clusters.client_of("h:1"):
+        raise RuntimeError("something else")
 
 
 # ---- real ones
