@@ -30,6 +30,7 @@ LOOPBACK = "127.0.0.1"
 THREADS = 8
 
 _NEEDED = ("distributed", "distributed.http", "pyarrow.parquet", "resolver.bulk")
+_NEEDED_BY_TESTS = ("tests.bulk.elsewhere",)
 _NEEDED_BY_URLS = ("protocols.ftp.dialogue", "protocols.http.dialogue", "protocols.gopher.dialogue")
 
 
@@ -105,7 +106,7 @@ def _obey(folder: str, running: set[int], verb: str, *words: Any) -> Any:
 
 
 def main(folder: str) -> None:
-    for name in (*_NEEDED, *_NEEDED_BY_URLS):
+    for name in (*_NEEDED, *_NEEDED_BY_TESTS, *_NEEDED_BY_URLS):
         importlib.import_module(name)
     running: set[int] = set()
     try:
