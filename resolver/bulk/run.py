@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Unpack
 from uuid import uuid4
 
@@ -21,7 +21,7 @@ from resolver.bulk.item import Report, Slice
 from resolver.bulk.job import Format, Job
 from resolver.bulk.plan import BOX, PARTITIONS, Pace, Plan
 from resolver.bulk.requests import Given, each, placed
-from resolver.bulk.slice import fetch_slice
+from resolver.bulk.slice import fetch_slice, is_under_way
 from resolver.bulk.store import Store, store_of
 from resolver.disk.shelf import Shelf
 from resolver.settings import Settings, check_names
@@ -34,6 +34,9 @@ _MOST_LOST = 5
 
 #: Seconds after which it is asked again how many threads there are.
 _LOOK = 5.0
+
+#: Seconds between two looks whether workers have done with a run that was ended.
+_REST = 0.5
 
 _ABOUT = "bulk.json"
 
@@ -95,7 +98,9 @@ def run(
     They are read once, before anything is fetched. `out` is a directory that all workers reach under this
     name, or a URL that fsspec knows: it gets `bodies`, or with `warc` archives; `outcomes`, in Parquet or as
     JSON Lines; and a `ledger` for each partition, unless that is another directory. Another run with the same
-    `out` asks for nothing that is done, and goes on where one was ended, whatever ended it.
+    `out` asks for nothing that is done, and goes on where one was ended, whatever ended it. Where `out` is
+    a URL it waits until workers have done what they still do for that one, a minute at most; with another
+    scheduler nobody knows of those, so wait for that yourself.
 
     `per_host` is how many one host has under way, `host_rate` how many begin there a second, wherever in the
     cluster: no two workers ask one host at once. All else is as of `Resolver`, and is sent to the workers.
@@ -117,11 +122,19 @@ def run(
         box=BOX,
     )
     with planned(requests, client, Pace(host_rate, per_host), partitions) as plan:
+        if not isinstance(store, Shelf):
+            _wait_for_others(client, out)
         summary = _Spread(client, job, plan, on_progress or (lambda progress: None)).run()
     if warc and isinstance(store, Shelf):  # of a run that fails the workers close what they have at their end
         client.run(close_all)
         client.submit(index_all, store.directory, pure=False).result()
     return summary
+
+
+def _wait_for_others(client: Client, out: str) -> None:
+    """For slices of a run that was ended: no lock keeps them and ours from asking one host at once."""
+    while any(each is True for each in client.run(is_under_way, out, on_error="return").values()):
+        sleep(_REST)
 
 
 def _agree(store: Store, format: Format) -> int:

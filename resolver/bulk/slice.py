@@ -1,7 +1,8 @@
 """What a worker does: it fetches a slice, and says what became of it.
 
 Whatever else runs, one slice of a partition is under way at a time: the ledger of the partition lets in no
-second one, not even where a worker is taken for dead and is not.
+second one, not even where a worker is taken for dead and is not. Elsewhere than in a directory no ledger can:
+there a run waits, before it begins, for what workers still do for one before it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def fetch_slice(job: Job, slice: Slice) -> Report:
     """Blocks until all of it has ended, or its time is over and what was begun has. Raises `LocalError` where
     nothing could be kept."""
     store = store_of(job.out)
-    with _bench(job, store, slice.partition) as bench:
+    with _known(job.out), _bench(job, store, slice.partition) as bench:
         with recorder_of(job, slice, store) as recorder:
             report, ended = portal().run(partial(_fetch, job, slice, bench, recorder))
         _publish(job, store, bench, slice.partition, ended)
@@ -55,6 +56,25 @@ def fetch_slice(job: Job, slice: Slice) -> Report:
             table = table_of(bench.ledger, job.format, files=not job.warc)
             store.write(f"outcomes/part-{slice.partition:04d}.{job.format}", table)
     return report
+
+
+#: Where the slices go that are under way in this process.
+_under_way: dict[object, str] = {}
+
+
+@contextmanager
+def _known(out: str) -> Iterator[None]:
+    each = object()
+    _under_way[each] = out
+    try:
+        yield
+    finally:
+        del _under_way[each]
+
+
+def is_under_way(out: str) -> bool:
+    """Is a slice for that place under way in this process? One whose client is gone goes on to its end."""
+    return out in tuple(_under_way.values())
 
 
 @contextmanager

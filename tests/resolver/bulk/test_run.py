@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -70,6 +71,23 @@ def test_urls_come_from_whatever_has_them(
     assert [row["url"] for row in table] == urls
     for row in table:
         assert (tmp_path / "bodies" / row["path"]).read_text() == row["url"].rpartition("/")[2]
+
+
+def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
+    client: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lock would keep the two apart. Its workers are in this process."""
+    out, asked = "memory://waited-for", list[list[str]]()
+
+    def sleep(seconds: float) -> None:
+        asked.append(list(site.asked))
+        under_way.clear()
+
+    before, under_way = list(site.asked), dict[object, str]({"another's": out})
+    monkeypatch.setattr("resolver.bulk.slice._under_way", under_way)
+    monkeypatch.setattr(sys.modules["resolver.bulk.run"], "sleep", sleep)
+    summary = run([f"{site.origin}/{NAMES[0]}"], client=client, out=out, policy=POLICY)
+    assert (summary.done, asked, under_way) == (1, [before], {})
 
 
 def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:

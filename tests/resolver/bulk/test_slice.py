@@ -17,11 +17,11 @@ from resolver.bulk.archives import close_all
 from resolver.bulk.item import Slice
 from resolver.bulk.job import Job
 from resolver.bulk.requests import placed
-from resolver.bulk.slice import fetch_slice
+from resolver.bulk.slice import fetch_slice, is_under_way
 from resolver.bulk.store import store_of
 from resolver.disk.shelf import Shelf
 from resolver.settings import Settings
-from tests.window.served import Site
+from tests.window.served import Sent, Site
 
 
 @pytest.fixture
@@ -120,3 +120,20 @@ def test_bodies_in_archives_are_in_no_files(site: Site, out: str) -> None:
         octets = Path(name).read_bytes() if isinstance(store, Shelf) else MemoryFileSystem().cat(name)
         records += [each.rec_type for each in ArchiveIterator(io.BytesIO(octets))]
     assert records.count("response") == 2
+
+
+def test_it_is_known_for_as_long_as_it_is_under_way(
+    site: Site, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A place whose run was ended is not begun with again before."""
+    known = []
+
+    def answer(target: str) -> Sent:
+        known.append(is_under_way(out))
+        return found(target)
+
+    found = site.answer
+    monkeypatch.setattr(site, "answer", answer)
+    fetch_slice(job(out), slice_of(site, "a.txt"))
+    assert known == [True]
+    assert not is_under_way(out)
