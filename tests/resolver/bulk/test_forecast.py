@@ -82,6 +82,18 @@ def test_slices_at_hand_keep_the_slowest_host_waiting() -> None:
     assert waits.makespan > 1.1 * done.makespan
 
 
+def test_of_slices_at_hand_the_most_urgent_is_begun() -> None:
+    with planned([600, 120, 100], POLITE) as plan:
+        begun = list[str]()
+
+        def perform(slice: Slice) -> tuple[tuple[()], float]:
+            begun.append(slice.label.partition(".")[0])
+            return (), slice.seconds
+
+        simulate(plan, 1, ahead=3, perform=perform)
+    assert begun == ["h0", "h1", "h0", "h2", "h0", "h0", "h0"]
+
+
 def test_a_forecast_says_the_bound_whose_it_is_and_how_much_workers_help() -> None:
     with planned(MANY, POLITE) as plan:
         found = forecast(plan, threads=2)

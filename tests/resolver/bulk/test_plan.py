@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protocols.errors import LocalError
 from resolver.bulk.item import Item, Slice
 from resolver.bulk.plan import Pace, Plan, partition_of
-from resolver.bulk.turns import MOST
+from resolver.bulk.turns import MOST, Turns
 from tests.fresh import run_alone
 
 POLITE = Pace(rate=2.0)
@@ -145,6 +145,46 @@ def test_what_is_in_a_slice_is_in_the_order_in_which_it_can_be_begun() -> None:
         assert (slice.label, slice.last, slice.number) == ("a.example +2", True, 0)
 
 
+def test_a_host_that_is_slower_has_its_requests_further_apart() -> None:
+    """Of a.example 30 were begun within a minute, and all 360 of b.example."""
+    with filled({"a.example": 900, "b.example": 900}, Pace(), partitions=1) as plan:
+        slice = taken(plan)
+        begun, left = cut(slice, {"a.example": 30})
+        assert len(begun) == 390
+        plan.end(slice, left, 60.0)
+        hosts = [host_of(each) for each in taken(plan).items]
+        assert hosts.count("a.example") == 30
+        assert hosts[:26] == ["a.example", *["b.example"] * 12, "a.example", *["b.example"] * 12]
+
+
+def test_where_a_slice_has_no_room_for_all_every_host_has_less_of_it() -> None:
+    """But as many as it can have under way in any case: those that need longest then go first."""
+    with filled({f"h{each}.example": 900 for each in range(10)}, Pace(10.0, each=0.1), partitions=1) as plan:
+        hosts = Counter(host_of(each) for each in taken(plan).items)
+    assert set(hosts.values()) == {200}
+    assert len(hosts) == 10
+    with filled({f"h{each}.example": 70 for each in range(60)}, partitions=1) as plan:
+        hosts = Counter(host_of(each) for each in taken(plan).items)
+    assert Counter(hosts.values()) == {62: 32, 16: 1}
+
+
+def test_a_host_has_no_more_under_way_than_a_slice() -> None:
+    assert Pace(at_once=2).between(6) == 0.5
+
+
+def test_a_partition_needs_as_long_as_all_its_requests_do_together() -> None:
+    """100 of one host take 50 s, and one of each of 5,000 hosts 78 s, 64 at once."""
+    turns = Turns(POLITE, partitions=2)
+    one = turns.add_host(0, 6)
+    for _ in range(100):
+        turns.add(one)
+    for _ in range(5_000):
+        turns.add(turns.add_host(1, 6))
+    share = turns.take()
+    assert share is not None
+    assert share.partition == 1
+
+
 def test_a_large_host_has_as_much_of_a_slice_as_its_rate_allows_and_small_ones_all_they_have() -> None:
     with filled({"large.example": 300, "small.example": 5}, partitions=1) as plan:
         slices = all_of(plan)
@@ -239,7 +279,8 @@ def test_a_host_may_have_what_is_polite_for_the_strictest_of_its_schemes() -> No
         plan.add(item("b.example", 0), "b.example", "gopher")
         assert plan.largest(9) == [("b.example", 1, 1 / 2), ("a.example", 1, 1 / 6)]
         plan.add(item("a.example", 1), "a.example", "gopher")
-        assert plan.largest(1) == [("a.example", 2, 2 / 2)]
+        plan.add(item("a.example", 2), "a.example", "http")
+        assert plan.largest(1) == [("a.example", 3, 3 / 2)]
     with Plan(Pace(per_host=1)) as plan:
         plan.add(item("a.example", 0), "a.example", "http")
         assert plan.bound == 1.0
@@ -281,6 +322,24 @@ def test_requests_may_be_added_while_others_are_under_way() -> None:
         assert plan.take() is None
         plan.end(slice, (), 1.0)
         assert [each.items for each in all_of(plan)] == [(item("a.example", 1),)]
+
+
+def test_a_partition_that_got_more_stands_in_line_once() -> None:
+    """Whether that changed how long it needs or not."""
+    with filled({"a.example": 240}, partitions=1) as plan:
+        plan.end(taken(plan), (), 60.0)
+        plan.add(item("b.example", 0), "b.example", "http")
+        slice = taken(plan)
+        assert plan.take() is None
+        assert slice.last
+    with filled({"a.example": 10, "b.example": 100}) as plan:
+        other = taken(plan)
+        for number in range(10, 60):
+            plan.add(item("a.example", number), "a.example", "http")
+        plan.end(taken(plan), (), 30.0)
+        assert plan.take() is None
+        plan.end(other, (), 50.0)
+        assert plan.take() is None
 
 
 def test_what_is_no_slice_of_the_plan_is_misuse() -> None:
