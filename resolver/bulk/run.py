@@ -233,7 +233,7 @@ class _Spread:
     def _pauses_of(self, partition: int) -> dict[str, float]:
         """The seconds that are left of those for which hosts want to be left alone."""
         now = monotonic()
-        until = self._alone.pop(partition, {})
+        until = self._alone.get(partition, {})  # once more, where a slice is lost with its worker
         return {host: moment - now for host, moment in until.items() if moment > now}
 
     def _tell(self) -> None:
