@@ -9,6 +9,7 @@ ended; `["wait", PROCESS]` says that when it has. What they print is in the fold
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import importlib
 import json
 import os
@@ -79,6 +80,7 @@ def _start(folder: str, role: str, *words: str) -> tuple[int, str]:
                 os.dup2(source, target)
             os.close(reading)
             os.setsid()
+            faulthandler.register(signal.SIGUSR1)  # says where its threads are
             with os.fdopen(writing, "w") as said:
                 ROLES[role](said, folder, *words)
             status = 0

@@ -116,7 +116,7 @@ def test_another_run_goes_on_whoever_was_killed(
     source.shuffle(victims)
     runs = Runs(house, forked, tmp_path, kept)
     runs.prepare()
-    house.mark("killed")
+    house.mark(kept)
     moments: list[tuple[str, set[str]]] = []
     for kills, victim in enumerate(victims):
         runs.complete()
@@ -125,8 +125,8 @@ def test_another_run_goes_on_whoever_was_killed(
             pass  # at least once there is something to be asked for again
         runs.kill(victim)
         done = told.done(runs.out)
-        house.mark(f"kill-{kills}")
-        moments.append((f"kill-{kills}", done))
+        house.mark(f"{kept}-{kills}")
+        moments.append((f"{kept}-{kills}", done))
         clear(runs.out)
         told.check_names(house, runs.out)
     runs.end()
@@ -136,4 +136,4 @@ def test_another_run_goes_on_whoever_was_killed(
     clear(runs.out)
     told.check(house, runs.out)
     assert told.alike(told.rows(runs.out)) == expected
-    assert max(log.at_once(house.lines("killed")).values()) <= PER_HOST
+    assert max(log.at_once(house.lines(kept)).values()) <= PER_HOST
