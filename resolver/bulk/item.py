@@ -34,8 +34,8 @@ class Slice(NamedTuple):
 
 class Report(NamedTuple):
     """What became of a slice: how many ended in each way, and with which exit status, how many octets were
-    brought, and what was not begun
-    for want of time, in its order. `pauses` as in `Slice`, from its end on."""
+    brought, and what was not begun for want of time, in its order. `pauses` as in `Slice`, from its end on.
+    `held`: another run was at work with the partition all the time, and all is left."""
 
     partition: int
     number: int
@@ -45,3 +45,4 @@ class Report(NamedTuple):
     bytes: int
     seconds: float
     pauses: Mapping[str, float]
+    held: bool = False

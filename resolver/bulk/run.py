@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 #: How often in a row a slice may be lost with its worker.
 _MOST_LOST = 5
 
+#: How often in a row, a minute each, a partition may be found at work for another run: what that one has
+#: begun with a silent host takes as long as all its tries.
+_MOST_HELD = 20
+
 #: Seconds after which it is asked again how many threads there are.
 _LOOK = 5.0
 
@@ -169,6 +173,7 @@ class _Spread:
         self._completed = as_completed(loop=client.loop)
         self._under_way: dict[Future, Slice] = {}
         self._lost: Counter[int] = Counter()
+        self._held: Counter[int] = Counter()
         self._counts: Counter[str] = Counter()
         self._exits: Counter[int] = Counter()
         self._bytes = self._slices = 0
@@ -221,6 +226,10 @@ class _Spread:
 
     def _count(self, slice: Slice, report: Report) -> None:
         self._lost.pop(slice.partition, None)
+        if report.held:
+            self._wait_for_another(slice)
+            return
+        self._held.pop(slice.partition, None)
         self._counts.update(report.counts)
         self._exits.update(report.exits)
         self._bytes += report.bytes
@@ -229,6 +238,12 @@ class _Spread:
         self._alone[slice.partition] = {host: now + pause for host, pause in report.pauses.items()}
         idle = report.counts.get("skipped", 0) + report.counts.get("refused", 0)
         self._plan.end(slice, report.left, report.seconds, idle=idle)
+
+    def _wait_for_another(self, slice: Slice) -> None:
+        self._held[slice.partition] += 1
+        if self._held[slice.partition] >= _MOST_HELD:
+            raise LocalError(f"{slice.label}: another run has been at work with it for {_MOST_HELD} minutes")
+        self._plan.end(slice, slice.items, 0.0)
 
     def _pauses_of(self, partition: int) -> dict[str, float]:
         """The seconds that are left of those for which hosts want to be left alone."""

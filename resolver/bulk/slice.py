@@ -116,8 +116,13 @@ async def _fetch(job: Job, slice: Slice, bench: Bench, recorder: Recorder | None
     settings = Settings(**job.settings)
     if recorder is not None:
         settings["recorder"] = recorder
+    began = loop.current_time()
     async with AsyncExitStack() as held:
-        ledger = await _enter(bench, held, 2 * job.box)
+        ledger = await _enter(bench, held, job.box)
+        if ledger is None:
+            seconds = loop.current_time() - began
+            empty = Report(slice.partition, slice.number, slice.items, {}, {}, 0, seconds, slice.pauses or {})
+            return empty._replace(held=True), []
         began = loop.current_time()
         hosts: Hosts[Task[Outcome]] = hosts_for(job.per_host, job.host_rate)
         for host, seconds in (slice.pauses or {}).items():
@@ -141,8 +146,8 @@ async def _fetch(job: Job, slice: Slice, bench: Bench, recorder: Recorder | None
     return report, account.saved
 
 
-async def _enter(bench: Bench, held: AsyncExitStack, patience: float) -> Ledger:
-    """The ledger, once nobody else has it. Raises `LedgerFault`."""
+async def _enter(bench: Bench, held: AsyncExitStack, patience: float) -> Ledger | None:
+    """The ledger, once nobody else has it; None where somebody has it for so long. Raises `LedgerFault`."""
     loop = running()
     until = loop.current_time() + patience
     while True:
@@ -151,7 +156,7 @@ async def _enter(bench: Bench, held: AsyncExitStack, patience: float) -> Ledger:
             return await held.enter_async_context(ledger)
         except LedgerHeld:
             if loop.current_time() >= until:
-                raise
+                return None
             await loop.sleep(_LOOK)
 
 

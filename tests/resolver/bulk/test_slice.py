@@ -19,6 +19,7 @@ from resolver.bulk.job import Job
 from resolver.bulk.requests import placed
 from resolver.bulk.slice import fetch_slice, is_under_way
 from resolver.bulk.store import store_of
+from resolver.disk.ledger_file import LedgerFile
 from resolver.disk.shelf import Shelf
 from resolver.settings import Settings
 from tests.window.served import Sent, Site
@@ -137,3 +138,14 @@ def test_it_is_known_for_as_long_as_it_is_under_way(
     fetch_slice(job(out), slice_of(site, "a.txt"))
     assert known == [True]
     assert not is_under_way(out)
+
+
+def test_what_another_run_is_at_work_with_is_given_back(site: Site, tmp_path: Path) -> None:
+    out, slice = str(tmp_path), slice_of(site, "a.txt")
+    held = LedgerFile(Shelf(out).place("ledger/0007.ledger"))
+    held.take()
+    report = fetch_slice(job(out, box=0.0), slice)
+    assert (report.held, report.left, dict(report.counts)) == (True, slice.items, {})
+    held.close()
+    report = fetch_slice(job(out), slice)
+    assert (report.held, report.left, dict(report.counts)) == (False, (), {"done": 1})
