@@ -216,7 +216,11 @@ class _Spread:
             return
         if future.status == "cancelled":
             raise LocalError(_GONE)
-        error = future.exception()
+        error = future.exception() if future.status == "error" else None
+        if error is None:  # who had its report was lost, and another one finds it in the ledger
+            self._under_way[future] = slice
+            self._completed.add(future)
+            return
         if not isinstance(error, KilledWorker):
             raise error
         self._lost[slice.partition] += 1
