@@ -21,7 +21,8 @@ from resolver.bulk.item import Report, Slice
 from resolver.bulk.job import Format, Job
 from resolver.bulk.plan import BOX, PARTITIONS, Pace, Plan
 from resolver.bulk.requests import Given, each, placed
-from resolver.bulk.slice import fetch_slice, is_under_way
+from resolver.bulk.sent import fetch_packed, packed
+from resolver.bulk.slice import is_under_way
 from resolver.bulk.store import Store, store_of
 from resolver.disk.shelf import Shelf
 from resolver.settings import Settings, check_names
@@ -180,6 +181,7 @@ class _Spread:
         self._run = uuid4().hex[:8]
         self._most, self._looked = 1, float("-inf")
         self._alone: dict[int, dict[str, float]] = {}
+        self._names: dict[int, str] = {}
 
     def run(self) -> Summary:
         began = monotonic()
@@ -202,11 +204,17 @@ class _Spread:
             self._looked = monotonic()
         while len(self._under_way) < self._most and (slice := self._plan.take()) is not None:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
-            key = (slice.label, slice.partition, slice.number, self._run)
+            key = (self._name_of(slice), slice.partition, slice.number, self._run)
             urgency = round(self._plan.urgency(slice))  # once workers have left some wait for one
-            future = self._client.submit(fetch_slice, self._job, slice, key=key, pure=False, priority=urgency)
+            sent = packed(self._job, slice)
+            future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
             self._under_way[future] = slice
             self._completed.add(future)
+
+    def _name_of(self, slice: Slice) -> str:
+        """What Dask shows, the same for all slices of a partition: it keeps figures for each name that there
+        ever was, and takes a hyphen for the end of a name."""
+        return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: Slice) -> None:
         from distributed import KilledWorker

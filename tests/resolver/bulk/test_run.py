@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import dask
@@ -18,7 +20,12 @@ from pyarrow import parquet
 from protocols.errors import LocalError, NotConfigured
 from resolver import Policy, SaveRequest
 from resolver.bulk import Progress, run
+from resolver.bulk.item import Item
+from resolver.bulk.plan import Plan
 from tests.window.served import Site
+
+#: The module, whose name the function has, too.
+RUN = sys.modules["resolver.bulk.run"]
 
 NAMES = [f"{number}.txt" for number in range(6)]
 
@@ -85,7 +92,7 @@ def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
 
     before, under_way = list(site.asked), dict[object, str]({"another's": out})
     monkeypatch.setattr("resolver.bulk.slice._under_way", under_way)
-    monkeypatch.setattr(sys.modules["resolver.bulk.run"], "sleep", sleep)
+    monkeypatch.setattr(RUN, "sleep", sleep)
     summary = run([f"{site.origin}/{NAMES[0]}"], client=client, out=out, policy=POLICY)
     assert (summary.done, asked, under_way) == (1, [before], {})
 
@@ -96,6 +103,33 @@ def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
     refused = [f"gopher://127.0.0.{number}:25/" for number in range(1, 13)]
     run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
     assert [each.under_way for each in told] == [2] * 10 + [1, 0]
+
+
+def test_nobody_keeps_requests_that_are_done(client: Client, tmp_path: Path) -> None:
+    """Scheduler, worker and client are in this process; each remembers a thousand messages."""
+    refused = [f"gopher://kept.example:25/{number}" for number in range(50)]
+    run(refused, client=client, out=str(tmp_path), policy=POLICY)
+    gc.collect()
+    assert [each for each in gc.get_objects() if type(each) is Item and "//kept." in each.url] == []
+
+
+def test_dask_shows_each_partition_under_the_name_of_its_host(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name of its own for each slice would be kept by the scheduler, whatever becomes of the slice."""
+    monkeypatch.setattr(RUN, "PARTITIONS", 1)
+    monkeypatch.setattr(RUN, "Plan", partial(Plan, box=0.5))
+    assert client.cluster is not None
+    names = client.cluster.scheduler.task_prefixes
+    before = set(names)
+    refused = [
+        f"gopher://h-{host}.b-c.example:25/{number}" for host in range(3) for number in range(host + 1)
+    ]
+    summary = run(refused, client=client, out=str(tmp_path), policy=POLICY)
+    assert summary.slices > 1
+    assert [name.replace("\N{NON-BREAKING HYPHEN}", "-") for name in set(names) - before] == [
+        "h-2.b-c.example +2"
+    ]
 
 
 def test_what_fails_is_told_with_the_rest(client: Client, site: Site, tmp_path: Path) -> None:

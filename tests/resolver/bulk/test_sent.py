@@ -1,0 +1,23 @@
+"""A task on its way: it arrives as it was, and nobody reads it before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resolver import Policy
+from resolver.bulk.item import Item, Slice
+from resolver.bulk.job import Job
+from resolver.bulk.sent import fetch_packed, packed
+from resolver.settings import Settings
+
+
+def test_what_is_sent_is_done_by_who_gets_it(tmp_path: Path) -> None:
+    """Also with what only somebody's notebook has; and it is small."""
+    settings: Settings = {"policy": Policy.untrusted(), "credentials": lambda *asked: None}
+    job = Job(out=str(tmp_path), settings=settings, box=60.0)
+    items = tuple(Item(f"gopher://h.example:25/0/{number}", f"h.example/{number}") for number in range(500))
+    octets = packed(job, Slice(3, 8, "h.example", items, False, 1.0))
+    assert b"h.example" not in octets
+    assert len(octets) < 20 * len(items)
+    report = fetch_packed(octets)
+    assert (report.partition, report.number, dict(report.counts)) == (3, 8, {"refused": 500})
