@@ -37,6 +37,10 @@ _MOST_LOST = 5
 #: begun with a silent host takes as long as all its tries.
 _MOST_HELD = 20
 
+#: Seconds that a report may take to come from its worker, a value of some hundred octets. No other slice is
+#: looked at meanwhile.
+_REPORT = 30.0
+
 #: Seconds after which it is asked again how many threads there are.
 _LOOK = 5.0
 
@@ -208,8 +212,7 @@ class _Spread:
             urgency = round(self._plan.urgency(slice))  # once workers have left some wait for one
             sent = packed(self._job, slice)
             future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
-            self._under_way[future] = slice
-            self._completed.add(future)
+            self._follow(future, slice)
 
     def _name_of(self, slice: Slice) -> str:
         """What Dask shows, the same for all slices of a partition: it keeps figures for each name that there
@@ -217,20 +220,34 @@ class _Spread:
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: Slice) -> None:
-        from distributed import KilledWorker
+        """Whatever has become of it since it was said to have ended: with its worker its report is lost."""
+        from distributed import CancelledError, KilledWorker
 
-        if future.status == "finished":
-            self._count(slice, future.result())
+        if future.status in ("pending", "lost"):
+            self._follow(future, slice)
             return
-        if future.status == "cancelled":
-            raise LocalError(_GONE)
-        error = future.exception() if future.status == "error" else None
-        if error is None:  # who had its report was lost, and another one finds it in the ledger
-            self._under_way[future] = slice
-            self._completed.add(future)
-            return
-        if not isinstance(error, KilledWorker):
-            raise error
+        try:
+            report: Report = future.result(timeout=_REPORT)
+        except KilledWorker as error:
+            self._lose(slice, error)
+        except CancelledError as error:
+            raise LocalError(_GONE) from error
+        except OSError as error:
+            if future.status == "error":  # that is what the slice says
+                raise
+            if not isinstance(error, TimeoutError):
+                raise LocalError(_GONE) from error
+            self._follow(future, slice)
+        else:
+            future.release()  # else it is done again where its worker is lost before the next one ends
+            self._count(slice, report)
+
+    def _follow(self, future: Future, slice: Slice) -> None:
+        """Until it has ended; where it is done again, what is in the ledger is not."""
+        self._under_way[future] = slice
+        self._completed.add(future)
+
+    def _lose(self, slice: Slice, error: Exception) -> None:
         self._lost[slice.partition] += 1
         if self._lost[slice.partition] >= _MOST_LOST:
             raise LocalError(f"{slice.label}: {_MOST_LOST} times in a row its worker was lost") from error

@@ -1,0 +1,154 @@
+"""What was lost with its worker after it had ended: its report is asked for until there is one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGKILL
+from threading import Timer
+from typing import Any
+
+import pytest
+from distributed import CancelledError, Client, Future, KilledWorker, wait
+from distributed.comm import CommClosedError
+
+from protocols.errors import LocalError
+from resolver import Policy
+from resolver.bulk import Progress, Summary, run
+from tests.bulk.forked import Cluster
+from tests.hang import HANG
+
+#: The module, whose name the function has, too.
+RUN = sys.modules["resolver.bulk.run"]
+
+#: What the policy refuses, of two hosts: two slices, for which nobody is asked.
+REFUSED = ["gopher://127.0.0.1:25/", "gopher://127.0.0.2:25/"]
+
+
+class Workers:
+    """One at a time, and a client. `given` are all that it was told to do."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._scheduler_process, self._scheduler = cluster.start("scheduler")
+        self._worker: int | None = None
+        self.given: list[Future] = []
+        self.start()
+
+    def start(self) -> None:
+        self._worker, _ = self._cluster.start("worker", self._scheduler)
+
+    def kill(self) -> None:
+        assert self._worker is not None
+        self._cluster.kill(self._worker)
+        self._worker = None
+
+    def run(self, out: Path, on_progress: Callable[[Progress], object]) -> Summary:
+        hanging = Timer(HANG, os.kill, (self._scheduler_process, SIGKILL))  # then the run says so
+        hanging.start()
+        try:
+            return self._run(out, on_progress)
+        finally:
+            hanging.cancel()
+
+    def _run(self, out: Path, on_progress: Callable[[Progress], object]) -> Summary:
+        with Client(self._scheduler) as client:
+            submit = client.submit
+
+            def submitted(*args: Any, **named: Any) -> Future:
+                self.given.append(submit(*args, **named))
+                return self.given[-1]
+
+            client.submit = submitted
+            return run(REFUSED, client=client, out=str(out), policy=Policy(), on_progress=on_progress)
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self.kill()
+        self._cluster.kill(self._scheduler_process)
+
+
+@pytest.fixture
+def workers(forked: Cluster) -> Iterator[Workers]:
+    found = Workers(forked)
+    yield found
+    found.close()
+
+
+def test_a_report_that_was_lost_before_it_was_looked_at(workers: Workers, tmp_path: Path) -> None:
+    """Nobody does the slice again before that: there is no other worker."""
+    told: list[Progress] = []
+
+    def lose(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == 1:
+            for future in workers.given:
+                with suppress(CancelledError):  # the one that was looked at is let go of
+                    wait([future])
+            workers.kill()
+            while any(future.status == "finished" for future in workers.given):
+                pass  # the client has not heard of it
+        elif len(told) == 2:
+            workers.start()
+
+    summary = workers.run(tmp_path, lose)
+    assert (summary.refused, summary.slices) == (2, 2)
+    assert [(each.ended, each.under_way) for each in told] == [(1, 1), (1, 1), (2, 0)]
+    assert len(workers.given) == 2
+
+
+def test_a_report_that_is_lost_while_it_is_brought(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, killed = Future.result, list[Future]()
+
+    def lost(future: Future, timeout: float | None = None) -> object:
+        if not killed:
+            killed.append(future)
+            workers.kill()
+        return result(future, timeout)
+
+    def replace_it(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == 1:
+            workers.start()
+
+    told: list[Progress] = []
+    monkeypatch.setattr(RUN, "_REPORT", 0.2)
+    monkeypatch.setattr(Future, "result", lost)
+    summary = workers.run(tmp_path, replace_it)
+    assert (summary.refused, summary.slices) == (2, 2)
+    assert (told[0].ended, told[0].under_way) == (0, 2)
+    assert len(workers.given) == 2
+
+
+def test_workers_may_be_lost_while_a_report_is_brought(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, until Dask gives it up: the slice is planned once more."""
+    result, asked = Future.result, list[Future]()
+
+    def lost(future: Future, timeout: float | None = None) -> object:
+        asked.append(future)
+        if len(asked) == 1:
+            raise KilledWorker(future.key, None, 3)
+        return result(future, timeout)
+
+    monkeypatch.setattr(Future, "result", lost)
+    summary = workers.run(tmp_path, lambda progress: None)
+    assert (summary.refused, summary.slices) == (2, 2)
+    assert len(workers.given) == 3
+
+
+def test_a_report_that_the_scheduler_does_not_bring_any_more(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(future: Future, timeout: float | None = None) -> object:
+        raise CommClosedError("in <TCP>")
+
+    monkeypatch.setattr(Future, "result", closed)
+    with pytest.raises(LocalError, match="the scheduler has let go"):
+        workers.run(tmp_path, lambda progress: None)
