@@ -68,7 +68,7 @@ def with_bulk(urls: list[str], out: Path, port: int) -> Told:
 
     policy = resolver.Policy(allow_port=frozenset({port}))
     cluster = LocalCluster(
-        n_workers=PROCESSES, threads_per_worker=THREADS, host="127.0.0.1", dashboard_address=None
+        n_workers=PROCESSES, threads_per_worker=THREADS, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     )
     with cluster, Client(cluster) as client:
         client.run(run_once)

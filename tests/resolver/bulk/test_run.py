@@ -39,6 +39,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
             threads_per_worker=2,
             processes=False,
             dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",  # else one of all addresses
             memory_limit=0,
             silence_logs=logging.ERROR,
         ) as cluster,
