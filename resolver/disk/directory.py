@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cache
 
 from protocols.errors import LocalError
+from resolver.disk.made import Wait, stay
 
 #: Not blocking, should it be a pipe.
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -21,9 +22,10 @@ _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
-#: What a system says that has no files without a name: the kernel, or the file system, or what is under it.
+#: What a system says that has no files without a name: the kernel, the file system, or what is under it; or
+#: that the directory is gone.
 _NO_NAMELESS = frozenset(
-    {errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS}
+    {errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EPERM}
 )
 
 
@@ -37,46 +39,70 @@ def _has_nameless() -> bool:
 _HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
+#: How often a directory is made in which another process, each time, finds nothing and takes it away.
+_MAKES = 100
+
+
 class Directory:
     """Raises `OSError`. Nothing else may be asked before `hold`. With `below`, how the path begins, it is
-    reached from there by no link: somebody else's would lead elsewhere."""
+    reached from there by no link: somebody else's would lead elsewhere. What a `passing` one has made goes
+    when it is closed, unless something is in it by then, or others of this process wait for that."""
 
-    def __init__(self, path: str, *, make: bool, below: str | None = None) -> None:
+    def __init__(self, path: str, *, make: bool, below: str | None = None, passing: bool = False) -> None:
         self._shown = path
         self._path = path or "."
         self._make = make
         self._below = below
+        self._wait = Wait() if make and passing else None
         self.fd = -1
 
     def hold(self) -> None:
         """Open it, and make it before if that was asked for. Raises `LocalError` for a link on the way from
         `below`."""
+        for _ in range(_MAKES - 1 if self._make else 0):
+            with suppress(FileNotFoundError):
+                return self._hold()
+        return self._hold()
+
+    def _hold(self) -> None:
+        if self._wait is not None:
+            self._wait.join(self._shown)
+        elif self._make:
+            stay(self._shown)
         top = self._path if self._below is None else self._below or "."
         try:
             self.fd = os.open(top, _HELD)
         except FileNotFoundError:
             if not self._make:
                 raise
-            os.makedirs(top, exist_ok=True)
+            self._make_top(top)
             self.fd = os.open(top, _HELD)
         if self._below is not None:
             self._go_down(self._below)
 
+    def _make_top(self, path: str) -> None:
+        if self._wait is None:
+            os.makedirs(path, exist_ok=True)
+        else:
+            self._wait.make(path)
+
     def _go_down(self, below: str) -> None:
         is_inside = os.path.join(self._shown, "").startswith(below)
         inside = self._shown[len(below) :] if is_inside else f"../{self._shown}"
+        path = below
         try:
             for name in filter(None, inside.split(os.sep)):
-                self._enter(name)
+                path = os.path.join(path, name)
+                self._enter(name, path)
         except (OSError, LocalError):
             self.close()
             raise
 
-    def _enter(self, name: str) -> None:
+    def _enter(self, name: str, path: str) -> None:
         if name in (os.curdir, os.pardir):
             raise LocalError(f"{self._shown!r} leads out of {self._below!r}")
         try:
-            inner = self._open_inner(name)
+            inner = self._open_inner(name, path)
         except OSError:
             found = self.status_of(name)
             if found is None or not stat.S_ISLNK(found.st_mode):
@@ -88,7 +114,7 @@ class Directory:
         os.close(self.fd)
         self.fd = inner
 
-    def _open_inner(self, name: str) -> int:
+    def _open_inner(self, name: str, path: str) -> int:
         flags = _HELD | os.O_NOFOLLOW
         try:
             return os.open(name, flags, dir_fd=self.fd)
@@ -97,12 +123,16 @@ class Directory:
                 raise
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.fd)
+                if self._wait is not None:
+                    self._wait.made(path)
             return os.open(name, flags, dir_fd=self.fd)
 
     def close(self) -> None:
         if self.fd != -1:
             os.close(self.fd)
         self.fd = -1
+        if self._wait is not None:
+            self._wait.end()
 
     @property
     def may_be_written(self) -> bool:
@@ -123,6 +153,14 @@ class Directory:
 
     def create(self, name: str, mode: int = 0o666) -> int:
         """A new file, open; `FileExistsError` where something has the name."""
+        for _ in range(_MAKES if self._make else 0):
+            with suppress(FileNotFoundError):
+                return self._create(name, mode)
+            self.close()
+            self.hold()
+        return self._create(name, mode)
+
+    def _create(self, name: str, mode: int) -> int:
         return os.open(name, _FLAGS | os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, dir_fd=self.fd)
 
     def create_nameless(self) -> int | None:

@@ -68,7 +68,7 @@ class Part:
         self._adopt = adopt
         self._mark: Mark | None = None
         self._withheld = 0
-        self.directory = Directory(os.path.dirname(path), make=make_directory, below=below)
+        self.directory = Directory(os.path.dirname(path), make=make_directory, below=below, passing=True)
         self.name = os.path.basename(path)
         self._part = f"{self.name}.part"
         self._state = f"{self.name}.part-state"

@@ -162,6 +162,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ),
     ("resolver.warc.index", "hashlib.sha1 json"),
     ("resolver.warc.writing", "base64.b32encode hashlib.sha1 warcio"),
+    ("resolver.disk.made", "threading.Lock"),
     ("resolver.disk.shelf", "tempfile.TemporaryDirectory"),
     ("resolver.bulk.archives", "atexit threading.Lock uuid.uuid4"),
     ("resolver.bulk.outcomes", "json pyarrow"),

@@ -155,6 +155,8 @@ def test_what_fails_is_told_with_the_rest(client: Client, site: Site, tmp_path: 
         "1.txt": ("done", None),
     }
     assert summary.exit == 1
+    directories = [path for path in (tmp_path / "out" / "bodies").rglob("*") if path.is_dir()]
+    assert len(directories) == 2  # of the host, and in it for the one that came
 
 
 def test_ledgers_may_be_elsewhere(client: Client, site: Site, tmp_path: Path) -> None:

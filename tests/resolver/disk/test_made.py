@@ -1,0 +1,137 @@
+"""Directories that were made for a file go again where it does not come, and only then."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from protocols.contract import Validators
+from protocols.errors import LocalError
+from resolver.disk.directory import Directory
+from resolver.disk.names import make_directory
+from resolver.disk.partial_file import PartialFile
+
+#: How a file is asked for: anywhere, or below a directory and through no link.
+WAYS = pytest.mark.parametrize("is_below", [False, True], ids=["anywhere", "below"])
+
+
+def file_of(top: Path, name: str, *, is_below: bool, holds: int = 0) -> PartialFile:
+    below = f"{top}/" if is_below else None
+    return PartialFile(str(top / name), make_directory=True, below=below, holds=holds)
+
+
+def below(top: Path) -> list[str]:
+    """All that is there."""
+    return sorted(str(path.relative_to(top)) for path in top.rglob("*"))
+
+
+@WAYS
+@pytest.mark.parametrize("holds", [0, 100])
+async def test_what_was_made_for_nothing_goes(holds: int, is_below: bool, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    async with file_of(tmp_path, "there/host/ab/name", is_below=is_below, holds=holds):
+        assert (tmp_path / "there/host/ab").is_dir()
+    assert below(tmp_path) == ["there"]
+
+
+@WAYS
+async def test_what_has_a_file_stays(is_below: bool, tmp_path: Path) -> None:
+    async with file_of(tmp_path, "host/ab/name", is_below=is_below) as sink:
+        await sink.commit()
+    assert (tmp_path / "host/ab/name").exists()
+
+
+async def test_what_has_a_part_that_is_kept_stays(tmp_path: Path) -> None:
+    async with file_of(tmp_path, "host/ab/name", is_below=False) as sink:
+        await sink.remember(Validators(size=20))
+        sink.write(b"half of it")
+    assert (tmp_path / "host/ab/name.part").exists()
+
+
+@WAYS
+async def test_the_last_of_several_takes_it_away(is_below: bool, tmp_path: Path) -> None:
+    async with AsyncExitStack() as first:
+        await first.enter_async_context(file_of(tmp_path, "host/ab/one", is_below=is_below))
+        async with file_of(tmp_path, "host/ab/two", is_below=is_below):
+            await first.aclose()
+            assert (tmp_path / "host/ab").is_dir()
+        assert below(tmp_path) == []
+
+
+@WAYS
+async def test_somebody_gets_a_file_where_others_got_none(is_below: bool, tmp_path: Path) -> None:
+    one, two = (file_of(tmp_path, f"host/ab/{name}", is_below=is_below, holds=100) for name in ("one", "two"))
+    async with one, two as sink:
+        sink.write(b"two")
+        await sink.commit()
+    assert (tmp_path / "host/ab/two").read_bytes() == b"two"
+
+
+@WAYS
+@pytest.mark.parametrize("is_large", [False, True])
+async def test_what_another_process_took_away_is_made_again(
+    is_large: bool, is_below: bool, tmp_path: Path
+) -> None:
+    """It found nothing in it, for nothing was written yet."""
+    async with file_of(tmp_path, "host/ab/name", is_below=is_below, holds=100) as sink:
+        os.rmdir(tmp_path / "host/ab")
+        os.rmdir(tmp_path / "host")
+        if is_large:
+            sink.grow()
+        sink.write(b"all of it")
+        await sink.commit()
+    assert (tmp_path / "host/ab/name").read_bytes() == b"all of it"
+
+
+@WAYS
+def test_a_directory_that_goes_while_it_is_entered_is_made_again(
+    is_below: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the step that makes it and the one that opens it."""
+    mkdir, taken = os.mkdir, list[object]()
+
+    def lost(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        mkdir(path, mode, dir_fd=dir_fd)
+        if len(taken) < 3:
+            taken.append(path)
+            os.rmdir(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", lost)
+    below = f"{tmp_path}/" if is_below else None
+    directory = Directory(str(tmp_path / "host/ab"), make=True, below=below)
+    directory.hold()
+    directory.close()
+    assert len(taken) == 3
+    assert (tmp_path / "host/ab").is_dir()
+
+
+async def test_what_was_asked_for_itself_stays(tmp_path: Path) -> None:
+    async with file_of(tmp_path, "host/ab/name", is_below=True):
+        make_directory(str(tmp_path / "host/ab"), f"{tmp_path}/")
+    assert (tmp_path / "host/ab").is_dir()
+
+
+async def test_what_has_its_name_by_now_stays(tmp_path: Path) -> None:
+    async with file_of(tmp_path, "host/name", is_below=False, holds=100):
+        (tmp_path / "host").rename(tmp_path / "other")
+        (tmp_path / "host").mkdir()
+    assert below(tmp_path) == ["host", "other"]
+
+
+async def test_what_was_made_on_the_way_to_a_link_goes(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere")
+    with pytest.raises(LocalError, match="symbolic link"):
+        async with file_of(tmp_path, "link/host/name", is_below=True):
+            pass
+    assert below(tmp_path) == ["elsewhere", "link"]
+
+
+async def test_a_file_in_the_way_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "host").touch()
+    with pytest.raises(LocalError, match="host"):
+        async with file_of(tmp_path, "host/ab/name", is_below=False):
+            pass
