@@ -1,15 +1,18 @@
-"""The hosts, and clusters: one as Dask makes it, and one whose processes are killed."""
+"""The hosts, and clusters: one as Dask makes it, and one whose processes are killed.
+
+They are here for as long as tests use them: processes of a cluster hold some hundred megabytes, and are never
+quite idle. So are the modules of Dask, which others have no use for.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import dask
 import pytest
-from distributed import Client, LocalCluster
 
-from tests.bulk.forked import Cluster, open_cluster
+from tests.bulk.forked import QUIET, Cluster, open_cluster
 from tests.bulk.house import House, open_house
 from tests.bulk.real import open_news, open_real_house
 from tests.sampled import FULL
@@ -23,29 +26,35 @@ from tests.servers.conftest import (  # noqa: F401
     http_tree,
 )
 
-#: Objects of each of the forty hosts.
-OBJECTS = 100 if FULL else 10
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Objects of each of the forty hosts: so many that some are missing.
+OBJECTS = 100 if FULL else 7
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Mock servers, which need nothing of the machine."""
     with open_house(tmp_path_factory.mktemp("house"), objects=OBJECTS) as house:
         yield house
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """What starts schedulers, workers and clients that may be killed."""
     with open_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A `LocalCluster` of two processes with eight threads each."""
+    import dask
+    from distributed import Client, LocalCluster
+
     with (
-        dask.config.set({"temporary-directory": str(tmp_path_factory.mktemp("dask"))}),
+        dask.config.set({"temporary-directory": str(tmp_path_factory.mktemp("dask")), **QUIET}),
         LocalCluster(
             n_workers=2,
             threads_per_worker=8,
@@ -61,7 +70,7 @@ def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def real_house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Real servers, for all 4,000 URLs."""
     news_folder, folder = tmp_path_factory.mktemp("news"), tmp_path_factory.mktemp("real_house")

@@ -30,6 +30,14 @@ LOOPBACK = "127.0.0.1"
 #: Threads of a worker: as many slices it does at once.
 THREADS = 8
 
+#: What processes of Dask do otherwise while there is nothing to do, for a dashboard: for each of them some
+#: hundredths of a processor.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
+
 _NEEDED = ("distributed", "distributed.http", "pyarrow.parquet", "resolver.bulk")
 _NEEDED_BY_TESTS = ("tests.bulk.elsewhere",)
 _NEEDED_BY_URLS = ("protocols.ftp.dialogue", "protocols.http.dialogue", "protocols.gopher.dialogue")
@@ -110,6 +118,7 @@ def _obey(folder: str, running: set[int], verb: str, *words: Any) -> Any:
 def main(folder: str) -> None:
     for name in (*_NEEDED, *_NEEDED_BY_TESTS, *_NEEDED_BY_URLS):
         importlib.import_module(name)
+    importlib.import_module("dask").config.set(QUIET)
     running: set[int] = set()
     try:
         for line in sys.stdin:

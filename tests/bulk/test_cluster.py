@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from distributed import Client
 
 import resolver.blocking
 from resolver import Policy
@@ -16,6 +15,9 @@ from resolver.bulk import Summary, run
 from resolver.bulk.plan import Plan
 from tests.bulk import log, told
 from tests.bulk.house import House
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 #: Requests that a host may be asked for in a second; and one host of each scheme.
 RATE = 5.0

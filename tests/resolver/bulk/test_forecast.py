@@ -13,22 +13,25 @@ from resolver.bulk.item import Item, Slice
 from resolver.bulk.plan import Pace, Plan
 from resolver.bulk.turns import Share, Turns
 from tests.benchmarks.bulk_plan import answering, planned, requests, sizes, unequal
+from tests.sampled import FULL, sampled
 
 POLITE = Pace(rate=2.0)
 
-#: 100,000 URLs over 1,000 hosts; a tenth of what `python -m tests.benchmarks.bulk_plan` plays.
-MANY = sizes(100_000, 1_000, 5_000)
+#: 100,000 URLs over 1,000 hosts, a tenth of what `python -m tests.benchmarks.bulk_plan` plays; or a tenth of
+#: that. The largest host needs minutes, of which a slice is a small part.
+MANY = sizes(100_000, 1_000, 5_000) if FULL else sizes(30_000, 300, 2_400)
+SLOWEST = MANY[0] / 2.0
 
 
-@pytest.mark.parametrize("slots", [2, 12, 16, 20, 64, 300])
+@pytest.mark.parametrize("slots", sampled([2, 8, 10, 20, 64, 300], lambda slots: slots in (2, 8, 10)))
 def test_it_takes_hardly_longer_than_the_slowest_host_or_all_work_over_the_slots(slots: int) -> None:
     """Whichever is more; both bind in this table."""
     with planned(MANY, POLITE) as plan:
         done = simulate(plan, slots, perform=answering(POLITE, lambda host: 0.3))
-        assert plan.bound == 2_500
+        assert plan.bound == SLOWEST
         assert max(plan.bound, done.work / slots) <= done.makespan + 1e-6
         assert done.makespan <= 1.1 * max(plan.bound, done.work / slots)
-        assert done.work / slots > plan.bound or slots > 16
+        assert (done.work / slots > plan.bound) == (slots <= 10)
         assert done.most_in_flight <= slots
         assert (plan.left, plan.in_flight) == (0, 0)
 
@@ -99,12 +102,12 @@ def test_a_forecast_says_the_bound_whose_it_is_and_how_much_workers_help() -> No
         found = forecast(plan, threads=2)
         assert (plan.left, plan.in_flight) == (sum(MANY), 0)
         done = simulate(plan, 2)
-    assert (found.requests, found.hosts, found.bound) == (sum(MANY), len(MANY), 2_500)
+    assert (found.requests, found.hosts, found.bound) == (sum(MANY), len(MANY), SLOWEST)
     assert found.bound_by == "h0.example.org"
     assert (found.slices, found.expected[1]) == (done.slices, done.makespan)
     assert tuple(found.expected) == WORKERS
-    assert found.expected[1] > 3.9 * found.expected[4] > 3.9 * found.expected[16] > 3.9 * 2_500
-    assert found.largest[0] == ("h0.example.org", 5_000, 2_500.0)
+    assert found.expected[1] > 3.9 * found.expected[4] > 3.9 * found.expected[16] > 3.9 * SLOWEST
+    assert found.largest[0] == ("h0.example.org", MANY[0], SLOWEST)
     assert len(found.largest) == 10
     assert sum(hosts for _, hosts in found.histogram) == len(MANY)
 
@@ -140,7 +143,7 @@ def test_memory_does_not_grow_with_the_requests() -> None:
             tracemalloc.stop()
 
     few = most_held([40] * 100)
-    assert most_held([400] * 100) < 1.5 * few
+    assert most_held([160] * 100) < 1.5 * few
 
 
 def test_a_slice_of_the_simulated_worker_is_what_the_rate_allows() -> None:

@@ -9,13 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import dask
 import pandas as pd
 import pytest
-from dask import bag, dataframe
-from distributed import Client, LocalCluster
-from pyarrow import parquet
 
 from protocols.errors import LocalError, NotConfigured
 from resolver import Policy, SaveRequest
@@ -23,6 +20,9 @@ from resolver.bulk import Progress, run
 from resolver.bulk.item import Item
 from resolver.bulk.plan import Plan
 from tests.window.served import Site
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 #: The module, whose name the function has, too.
 RUN = sys.modules["resolver.bulk.run"]
@@ -32,6 +32,9 @@ NAMES = [f"{number}.txt" for number in range(6)]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    import dask  # takes a second, and some fifty megabytes: not for whoever has no test of this
+    from distributed import Client, LocalCluster
+
     with (
         dask.config.set({"temporary-directory": str(tmp_path_factory.mktemp("dask"))}),
         LocalCluster(
@@ -57,18 +60,28 @@ def site() -> Iterator[Site]:
 POLICY = Policy(allow_address={"127.0.0.0/8"})
 
 
+def collection(urls: list[str]) -> object:
+    from dask import bag
+
+    return bag.from_sequence(urls, npartitions=3)
+
+
 def column(urls: list[str]) -> object:
+    from dask import dataframe
+
     return dataframe.from_pandas(pd.DataFrame({"url": urls}), npartitions=2)["url"]
 
 
 @pytest.mark.parametrize(
     "given",
-    [list, iter, pd.Series, lambda urls: bag.from_sequence(urls, npartitions=3), column],
+    [list, iter, pd.Series, collection, column],
     ids=["list", "iterator", "series", "bag", "column"],
 )
 def test_urls_come_from_whatever_has_them(
     given: Callable[[list[str]], object], client: Client, site: Site, tmp_path: Path
 ) -> None:
+    from pyarrow import parquet
+
     urls = [f"{site.origin}/{name}" for name in NAMES]
     told: list[Progress] = []
     summary = run(given(urls), client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)

@@ -25,11 +25,18 @@ from resolver.settings import Settings
 from tests.window.served import Sent, Site
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def running() -> Iterator[Site]:
+    """It takes half a second to end."""
     pages = {f"/{name}.txt": ("text/plain", name * 3) for name in "abc"}
     with Site(pages).running() as running:
         yield running
+
+
+@pytest.fixture
+def site(running: Site) -> Site:
+    running.asked.clear()
+    return running
 
 
 @pytest.fixture(params=["directory", "memory"])
