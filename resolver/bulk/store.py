@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from protocols.errors import LocalError
-from resolver.disk.shelf import Shelf
+from resolver.disk.shelf import Shelf, forget
 
 
 class Remote:
@@ -42,12 +42,25 @@ class Remote:
             self._system.pipe_file(self._path(name), octets)
 
     def fetch(self, name: str, path: str) -> bool:
-        """Copy it into a file here, if it is there."""
+        """Copy it into a file here, if it is there. That there is none is said by the place, and not by what
+        it had listed before, nor by a fault on the way: what is done would be done again."""
         with self._faults():
-            if not self._system.exists(self._path(name)):
+            try:
+                self._system.get_file(self._path(name), path)
+            except Exception:
+                forget(path)
+                if self._has(self._path(name)):
+                    raise
                 return False
-            self._system.get_file(self._path(name), path)
             return True
+
+    def _has(self, path: str) -> bool:
+        self._system.invalidate_cache()
+        try:
+            self._system.info(path)
+        except FileNotFoundError:
+            return False
+        return True
 
     def send(self, files: Sequence[tuple[str, str]]) -> None:
         """Copy files of this machine there, each path under its name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from tempfile import TemporaryDirectory
 
 from protocols.errors import LocalError
@@ -71,3 +72,9 @@ def passing() -> TemporaryDirectory[str]:
 def own(path: str) -> None:
     """It came from elsewhere, and is nobody else's here."""
     os.chmod(path, 0o600)
+
+
+def forget(path: str) -> None:
+    """What has come of it is not all."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)

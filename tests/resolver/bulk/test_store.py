@@ -63,6 +63,50 @@ def test_a_place_of_fsspec_is_read_and_sent_to(memory: str, tmp_path: Path) -> N
     assert copy.read_bytes() == b"x"
 
 
+def test_what_is_there_is_fetched_whatever_is_remembered_of_it(
+    memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`exists` of many places is also False where it could not be asked."""
+    store = store_of(memory)
+    assert isinstance(store, Remote)
+    store.write("a/b", b"1")
+    monkeypatch.setattr(MemoryFileSystem, "exists", lambda *_: False)
+    assert store.fetch("a/b", str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("fault", [OSError("the network"), FileNotFoundError("of something else")])
+def test_what_cannot_be_fetched_is_not_missing(
+    fault: OSError, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With half a ledger, or none, all would be asked for again."""
+    store = store_of(memory)
+    assert isinstance(store, Remote)
+    store.write("a/b", b"1")
+
+    def cut(self: MemoryFileSystem, there: str, here: str) -> None:
+        Path(here).write_bytes(b"hal")
+        raise fault
+
+    monkeypatch.setattr(MemoryFileSystem, "get_file", cut)
+    with pytest.raises(LocalError, match=str(fault)):
+        store.fetch("a/b", str(tmp_path / "copy"))
+    assert not store.fetch("a/c", str(tmp_path / "copy"))  # whatever is raised: nothing has the name
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_place_that_cannot_be_asked(memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_of(memory)
+    assert isinstance(store, Remote)
+
+    def gone(*_: object) -> None:
+        raise PermissionError("token")
+
+    monkeypatch.setattr(MemoryFileSystem, "info", gone)
+    with pytest.raises(LocalError, match="token"):
+        store.fetch("a/c", str(tmp_path / "copy"))
+
+
 @pytest.mark.parametrize("out", ["nothing://there", "memory:"])
 def test_what_fsspec_does_not_know(out: str) -> None:
     if out == "memory:":
