@@ -147,9 +147,10 @@ class Became(NamedTuple):
 
 
 def became(path: str) -> Iterator[Became]:
-    """All that has ended, in the order in which it was asked for. Raises `LedgerFault`."""
+    """All that has ended, in the order of the URLs. SQLite sorts it, on the disk where it is much, so that
+    nobody holds all of it. Raises `LedgerFault`."""
     columns = "url, final_url, status, exit, error, message, path, size, digest, media_type, modified"
-    of_ended = "FROM object WHERE status NOT IN ('queued', 'whole') ORDER BY id"
+    of_ended = "FROM object WHERE status NOT IN ('queued', 'whole') ORDER BY url, key"
     select = f"SELECT {columns}, attempts, ended {of_ended}"
     with _reading(path) as connection:
         for row in connection.execute(select):
