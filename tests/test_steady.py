@@ -113,6 +113,19 @@ def packs_the_same_each_time(module: Module) -> list[str]:
     ]
 
 
+def brings_no_cluster_before_it_is_used(module: Module) -> list[str]:
+    """Whoever runs tests collects all of them, and Dask would cost each half a second and 35 MB."""
+    return [
+        f"{module.name}:{node.lineno} imports {name} for everybody"
+        for node in module.tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        )
+        if name.partition(".")[0] in ("dask", "distributed")
+    ]
+
+
 BROKEN: list[tuple[Callable[[Module], list[str]], str]] = [
     (waits_until_it_hangs, "with trio.fail_after(5): ..."),
     (waits_until_it_hangs, "with fail_after(LIMIT): ..."),
@@ -121,6 +134,8 @@ BROKEN: list[tuple[Callable[[Module], list[str]], str]] = [
     (reads_no_clock, "began = time.time()"),
     (does_not_ask_how_late_it_is, "assert trio.current_time() - sent < SOON"),
     (packs_the_same_each_time, "gzip.compress(b'octets')"),
+    (brings_no_cluster_before_it_is_used, "import dask.dataframe"),
+    (brings_no_cluster_before_it_is_used, "from distributed import Client"),
     (leaves_hypothesis_to_the_profile, "@settings(max_examples=5, deadline=None)\ndef f(): ..."),
 ]
 

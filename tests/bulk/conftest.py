@@ -1,7 +1,7 @@
 """The hosts, and clusters: one as Dask makes it, and one whose processes are killed.
 
 They are here for as long as tests use them: processes of a cluster hold some hundred megabytes, and are never
-quite idle. So are the modules of Dask, which others have no use for.
+quite idle.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """What starts schedulers, workers and clients that may be killed."""
     with open_cluster(tmp_path_factory.mktemp("cluster")) as cluster:

@@ -9,17 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
 from threading import Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from distributed import CancelledError, Client, Future, KilledWorker, wait
-from distributed.comm import CommClosedError
 
 from protocols.errors import LocalError
 from resolver import Policy
 from resolver.bulk import Progress, Summary, run
 from tests.bulk.forked import Cluster
 from tests.hang import HANG
+
+if TYPE_CHECKING:
+    from distributed import Future
 
 #: The module, whose name the function has, too.
 RUN = sys.modules["resolver.bulk.run"]
@@ -55,6 +56,8 @@ class Workers:
             hanging.cancel()
 
     def _run(self, out: Path, on_progress: Callable[[Progress], object]) -> Summary:
+        from distributed import Client
+
         with Client(self._scheduler) as client:
             submit = client.submit
 
@@ -80,6 +83,8 @@ def workers(forked: Cluster) -> Iterator[Workers]:
 
 def test_a_report_that_was_lost_before_it_was_looked_at(workers: Workers, tmp_path: Path) -> None:
     """Nobody does the slice again before that: there is no other worker."""
+    from distributed import CancelledError, wait
+
     told: list[Progress] = []
 
     def lose(progress: Progress) -> None:
@@ -103,6 +108,8 @@ def test_a_report_that_was_lost_before_it_was_looked_at(workers: Workers, tmp_pa
 def test_a_report_that_is_lost_while_it_is_brought(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from distributed import Future
+
     result, killed = Future.result, list[Future]()
 
     def lost(future: Future, timeout: float | None = None) -> object:
@@ -129,6 +136,8 @@ def test_workers_may_be_lost_while_a_report_is_brought(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One after the other, until Dask gives it up: the slice is planned once more."""
+    from distributed import Future, KilledWorker
+
     result, asked = Future.result, list[Future]()
 
     def lost(future: Future, timeout: float | None = None) -> object:
@@ -146,6 +155,9 @@ def test_workers_may_be_lost_while_a_report_is_brought(
 def test_a_report_that_the_scheduler_does_not_bring_any_more(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from distributed import Future
+    from distributed.comm import CommClosedError
+
     def closed(future: Future, timeout: float | None = None) -> object:
         raise CommClosedError("in <TCP>")
 
