@@ -14,11 +14,16 @@ from protocols.errors import LocalError
 
 TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
     from resolver.cli.arguments import Command
 
 USAGE = 2
 INTERRUPTED = 130
 READER_GONE = 141
+
+_leave: Callable[[int], NoReturn] = sys.exit
 
 
 def run() -> None:
@@ -26,7 +31,13 @@ def run() -> None:
     gc.disable()  # what needs no network is done before a search for cycles would pay: 2 ms for a plan
     status = main(sys.argv[1:])
     gc.freeze()  # Python would search all that is left for cycles before it ends: 6 ms for a plan
-    sys.exit(status)
+    _leave(status)
+
+
+def leave_by(way: Callable[[int], NoReturn]) -> None:
+    """What ends the process, given the status, once all was said and written."""
+    global _leave
+    _leave = way
 
 
 def main(argv: list[str]) -> int:

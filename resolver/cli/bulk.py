@@ -7,21 +7,19 @@ Dask is imported unless this verb runs.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import trio
 
 from protocols.errors import LocalError, NotConfigured, ResolveError
-from resolver.cli import INTERRUPTED, messages, streams
+from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
 from resolver.cli.bulk_progress import display_of
 from resolver.cli.bulk_words import is_encrypted
 from resolver.cli.carried import Carried
+from resolver.cli.interrupts import Interrupts
 from resolver.cli.lists import is_url
 from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.permissions import policy_of
@@ -37,18 +35,19 @@ if TYPE_CHECKING:
 
 #: What `STATUSES` has for an extra that is missing.
 _MISSING = 13
-_TERMINATED = 143
-
-
-class Terminated(KeyboardInterrupt):
-    """By a signal that asks for the same as Ctrl-C."""
 
 
 def perform(command: Command) -> int:
     """Run it, or say what it would do; the exit status."""
+
+    def tell(how: str) -> None:
+        if not command.quiet:
+            streams.complain(f"{how}: what is done stays, and the same command goes on with the rest")
+
     try:
-        with _terminable():
+        with Interrupts(tell) as interrupts:
             return _Bulk(command).plan() if command.found.dry_run else _Bulk(command).run()
+        return interrupts.status
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("resolver", "protocols"):
             raise
@@ -58,26 +57,6 @@ def perform(command: Command) -> int:
         if not command.silent:
             streams.complain(error.message)
         return error.exit_code
-    except KeyboardInterrupt as end:
-        is_term = isinstance(end, Terminated)
-        if not command.quiet:
-            word = "terminated" if is_term else "interrupted"
-            streams.complain(f"{word}: what is done stays, and the same command goes on with the rest")
-        return _TERMINATED if is_term else INTERRUPTED
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends what waits, as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated
 
 
 class _Bulk:

@@ -6,12 +6,15 @@ Dask is imported here and nowhere else in the command, when a run begins.
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Security
+from distributed.utils import LoopRunner
 
 from protocols.errors import NotConfigured, Unreachable
 from resolver.cli.bulk_words import THREADS, is_local
@@ -19,6 +22,8 @@ from resolver.version import VERSION
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+    from tornado.ioloop import IOLoop
 
 #: What a scheduler says that cannot read a task: one that lacks a package of ours, most often.
 _OTHER_ENVIRONMENT = "different environments"
@@ -53,16 +58,35 @@ def _there(address: str) -> Iterator[Client]:
 
 @contextmanager
 def _here(many: str) -> Iterator[Client]:
-    cluster = LocalCluster(
-        n_workers=int(many or CPU_COUNT),
-        threads_per_worker=THREADS,
-        host=_LOOPBACK,
-        dashboard_address=f"{_LOOPBACK}:0",
-        worker_dashboard_address=f"{_LOOPBACK}:0",
-        scheduler_kwargs={"dashboard": False},
-        security=Security.temporary(),  # whoever reaches a scheduler runs code there
-        silence_logs=logging.CRITICAL,
-        preload=["resolver.cli.undisturbed"],
-    )
-    with cluster, Client(cluster, set_as_default=False) as client:
+    with (
+        _loop() as loop,
+        LocalCluster(
+            n_workers=int(many or CPU_COUNT),
+            threads_per_worker=THREADS,
+            host=_LOOPBACK,
+            dashboard_address=f"{_LOOPBACK}:0",
+            worker_dashboard_address=f"{_LOOPBACK}:0",
+            scheduler_kwargs={"dashboard": False},
+            security=Security.temporary(),  # whoever reaches a scheduler runs code there
+            silence_logs=logging.CRITICAL,
+            preload=["resolver.cli.departing"],
+            loop=loop,
+        ) as cluster,
+        Client(cluster, set_as_default=False, loop=loop) as client,
+    ):
         yield client
+
+
+@contextmanager
+def _loop() -> Iterator[IOLoop]:
+    """Of a cluster of this machine. Its thread, and the processes that are begun there, have nothing to do
+    with Ctrl-C, not even while they start: the command hears it, and ends them."""
+    resource_tracker.ensure_running()  # else it takes SIGINT up again in the thread that needs it first
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        runner = LoopRunner()
+        runner.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    yield runner.loop
+    runner.stop()

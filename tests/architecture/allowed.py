@@ -258,7 +258,17 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.cli.bars", "io.StringIO rich"),
     ("resolver.cli.columns", "unicodedata"),
     ("resolver.cli.bulk_progress", "time.monotonic"),
-    ("resolver.cli.clusters", "dask.system.CPU_COUNT distributed logging.CRITICAL"),
+    (
+        "resolver.cli.clusters",
+        "dask.system.CPU_COUNT distributed logging.CRITICAL multiprocessing.resource_tracker "
+        "tornado.ioloop.IOLoop",
+    ),
+    ("resolver.cli.departing", "resolver.portal"),
+    (
+        "resolver.cli.interrupts",
+        "os._exit queue.Empty queue.SimpleQueue sys.UnraisableHookArgs sys.unraisablehook threading.Thread "
+        "threading.main_thread time.monotonic time.sleep",
+    ),
     ("resolver.cli.verbs", "trio.current_effective_deadline trio.move_on_after"),  # once the end has come
     (
         "resolver.cli",
@@ -273,10 +283,11 @@ ALLOWED: tuple[tuple[str, str], ...] = (
 NEVER: tuple[tuple[str, str], ...] = (
     (
         "protocols resolver",
-        "os.abort os._exit os.exec* os.fork* os.kill* os.popen os.posix_spawn* os.putenv os.spawn* "
+        "os.abort os.exec* os.fork* os.kill* os.popen os.posix_spawn* os.putenv os.spawn* "
         "os.startfile os.system trio.lowlevel.open_process ssl._create_unverified_context "
         "socket.gethost* importlib.metadata.version",
     ),
+    ("protocols resolver -resolver.cli.interrupts", "os._exit"),  # what a signal ends waits for nobody
     (
         "protocols resolver -resolver.adapters.guard",  # its clients wait, and look up where they are told to
         "socket.create_connection",

@@ -1,0 +1,225 @@
+"""Signals that come at moments at which nobody is ready for them. Each moment is one of a process of its own,
+which sends itself the signal there; all that it started has ended once its standard error has."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from resolver.cli.interrupts import Interrupts
+from tests.fresh import environment
+from tests.hang import HANG
+
+CHECKOUT = Path(__file__).parents[2]
+
+PRELUDE = """
+import gc, os, signal, sys, threading
+from resolver import cli
+from resolver.cli import interrupts
+from resolver.cli.interrupts import Interrupts
+
+def say(how):
+    print(how, file=sys.stderr, flush=True)
+
+def wait():
+    threading.Event().wait()
+
+def send(number=signal.SIGINT):
+    signal.raise_signal(number)
+
+def main(words):
+    with Interrupts(say) as heard:
+        moment()
+        return 0
+    return heard.status
+
+cli.main = main
+interrupts.PATIENCE = 1e6
+"""
+
+
+def ended(moment: str, ending: str = "cli.run()", stderr: int = subprocess.PIPE) -> tuple[int, str]:
+    """How a process ends that does this, and what it says."""
+    program = f"{PRELUDE}\ndef moment():\n{textwrap.indent(textwrap.dedent(moment), '    ')}\n{ending}\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**environment(), "PYTHONPATH": str(CHECKOUT)},
+        stdin=subprocess.DEVNULL,
+        stderr=stderr,
+        timeout=HANG,
+        text=True,
+    )
+    return done.returncode, done.stderr or ""
+
+
+MOMENTS = {
+    "while it works": "send(); wait()",
+    "in a finalizer": """
+        class Gone:
+            def __del__(self):
+                send()
+        Gone()
+        wait()
+    """,
+    "in a callback of the collector": """
+        sent = []
+        def callback(phase, facts):
+            if not sent:
+                sent.append(phase)
+                send()
+        gc.callbacks.append(callback)
+        gc.collect()
+        wait()
+    """,
+    "and what is closed breaks": """
+        try:
+            send()
+        finally:
+            raise RuntimeError("cannot release un-acquired lock")
+    """,
+    "and what is closed waits": """
+        interrupts.PATIENCE = 0
+        try:
+            send()
+        finally:
+            wait()
+    """,
+    "and another one while it closes": """
+        try:
+            send()
+        finally:
+            send()
+            wait()
+    """,
+    "and a thread waits at the end": """
+        threading.Thread(target=wait).start()
+        send()
+    """,
+    "and what Python does at the end waits": """
+        import atexit
+        atexit.register(wait)
+        send()
+    """,
+    "and a library keeps it to itself": """
+        interrupts.PATIENCE = 0
+        try:
+            send()
+        except BaseException:
+            wait()
+    """,
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_the_process_ends(moment: str) -> None:
+    assert ended(MOMENTS[moment]) == (130, "interrupted\n")
+
+
+def test_sigterm_has_its_own_status() -> None:
+    assert ended("send(signal.SIGTERM)") == (143, "terminated\n")
+
+
+def test_it_ends_where_nobody_reads_what_it_says() -> None:
+    """The pipe of standard error is full."""
+    moment = """
+        interrupts._LAST = 0
+        interrupts.PATIENCE = 0
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        try:
+            while os.write(writing, bytes(4096)):
+                pass
+        except BlockingIOError:
+            os.set_blocking(writing, True)
+        os.dup2(writing, 2)
+        send()
+    """
+    assert ended(moment) == (130, "")
+
+
+def test_it_is_heard_where_a_shell_has_it_ignored() -> None:
+    """As in the background of a script."""
+    ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN); cli.run()"
+    assert ended("send(); wait()", ignored) == (130, "interrupted\n")
+
+
+def test_what_else_is_dropped_is_told_as_ever() -> None:
+    status, told = ended("""
+        class Gone:
+            def __del__(self):
+                raise ValueError("mine")
+        Gone()
+    """)
+    assert (status, "Exception ignored in" in told, "mine" in told) == (0, True, True)
+
+
+def test_all_is_put_back() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
+    told: list[str] = []
+    with Interrupts(told.append):
+        assert signal.getsignal(signal.SIGTERM) is not before[0][1]
+    with pytest.raises(ValueError, match="mine"), Interrupts(told.append):
+        raise ValueError("mine")
+    with Interrupts(told.append) as heard:
+        signal.raise_signal(signal.SIGTERM)
+    assert (heard.status, told) == (143, ["terminated"])
+    after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
+    assert after == before
+
+
+# ---- the command, with a cluster of this machine
+
+CLUSTER = """
+import asyncio, os, signal, sys
+import distributed
+import resolver.cli, resolver.cli.bulk
+from resolver.cli.bulk import targets
+
+def interrupt():
+    os.killpg(0, signal.SIGINT)  # as a terminal does it
+
+def first(owner, name, times=1):
+    real = getattr(owner, name)
+    async def sends(self, *args, **more):
+        for _ in range(times):
+            interrupt()
+        return await real(self, *args, **more)
+    setattr(owner, name, sends)
+
+if __name__ == "__main__":
+    {moment}
+    sys.argv = ["resolve", "bulk", "-", "--config", "none", "--scheduler", "local:1", "--out", "out"]
+    resolver.cli.run()
+"""
+
+RUNS = {
+    "as the scheduler starts": "first(distributed.Scheduler, 'start_unsafe')",
+    "as a worker starts": "first(distributed.nanny.WorkerProcess, 'start')",
+    "as a worker has started": "first(distributed.Scheduler, 'add_worker')",
+    "as the client begins": "first(distributed.Client, '_ensure_connected')",
+    "as the cluster closes": "first(distributed.LocalCluster, '_close')",
+    "as a list is read": "resolver.cli.bulk.targets = lambda *each: (interrupt(), targets(*each))[1]",
+    "twice": "first(distributed.nanny.WorkerProcess, 'start', times=2)",
+}
+
+
+@pytest.mark.parametrize("moment", RUNS)
+def test_the_command_ends_and_so_does_all_that_it_started(moment: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(CLUSTER.replace("{moment}", RUNS[moment]))
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "program.py"],
+        cwd=tmp_path,
+        env={**environment(), "PYTHONPATH": str(CHECKOUT)},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    ) as process:
+        _, told = process.communicate(timeout=HANG)
+    line = "resolve: interrupted: what is done stays, and the same command goes on with the rest\n"
+    assert (process.returncode, told) == (130, line)
