@@ -6,6 +6,7 @@ has the file: closing any drops the locks that this process has on it.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -54,14 +55,23 @@ class LedgerFile:
 
 
 def how_to_read(path: str) -> str:
-    """How SQLite is to open a ledger to read it and leave it as it is. Raises `LocalError` where there is
-    none."""
+    """How SQLite is to open a ledger to read it. Raises `LocalError` where there is none that can be read.
+
+    Where that is allowed it may write: so it puts right what a run was killed over, and takes what it keeps
+    beside the file away again; who may only read leaves that there, or is refused. The file is not opened
+    here, for closing it would drop the locks that SQLite has on it in this process."""
     try:
-        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+        os.stat(path)
+        is_readable = os.access(path, os.R_OK)
     except OSError as error:
-        raise LocalError(
-            f"cannot read the ledger {path!r}: {os.strerror(error.errno or 0).lower()}"
-        ) from error
+        raise _unreadable(path, error.errno or 0) from error
+    if not is_readable:
+        raise _unreadable(path, errno.EACCES)
     # A directory that we may not write to takes no file beside it; then nobody else is at work there either.
-    writable = os.access(os.path.dirname(os.path.realpath(path)), os.W_OK)
-    return "mode=ro" if writable or os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
+    if os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+        return "mode=rw" if os.access(path, os.W_OK) else "mode=ro"
+    return "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
+
+
+def _unreadable(path: str, number: int) -> LocalError:
+    return LocalError(f"cannot read the ledger {path!r}: {os.strerror(number).lower()}")

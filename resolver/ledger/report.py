@@ -249,8 +249,9 @@ def again(path: str, kind: str) -> int:
 @contextmanager
 def _reading(path: str) -> Iterator[sqlite3.Connection]:
     with faults_of(path), closing(connect(path, how=how_to_read(path))) as connection:
-        _check(connection, path)
+        connection.execute("PRAGMA query_only=1")
         connection.execute("BEGIN")  # one state of it, whatever is written meanwhile
+        _check(connection, path)
         yield connection
 
 

@@ -90,6 +90,7 @@ def test_urls_come_from_whatever_has_them(
     assert (told[-1].ended, told[-1].counts, told[-1].under_way) == (6, {"done": 6}, 0)
     (table,) = (parquet.read_table(part).to_pylist() for part in (tmp_path / "outcomes").iterdir())
     assert [row["url"] for row in table] == urls
+    assert {path.suffix for path in (tmp_path / "ledger").iterdir()} == {".ledger"}
     for row in table:
         assert (tmp_path / "bodies" / row["path"]).read_text() == row["url"].rpartition("/")[2]
 
