@@ -5,19 +5,21 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
 
+import resolver.blocking
 from protocols.errors import LocalError, NotConfigured
 from resolver import Policy, SaveRequest
 from resolver.bulk import Progress, run
-from resolver.bulk.item import Item
+from resolver.bulk.item import Item, Report
 from resolver.bulk.plan import Plan
 from tests.window.served import Site
 
@@ -60,10 +62,18 @@ def site() -> Iterator[Site]:
 POLICY = Policy(allow_address={"127.0.0.0/8"})
 
 
-def collection(urls: list[str]) -> object:
+def generated(urls: list[str]) -> Iterator[str]:
+    yield from urls
+
+
+def collection(urls: list[str]) -> Any:
     from dask import bag
 
     return bag.from_sequence(urls, npartitions=3)
+
+
+def asked(urls: list[str]) -> object:
+    return collection(urls).map(SaveRequest)
 
 
 def column(urls: list[str]) -> object:
@@ -74,8 +84,8 @@ def column(urls: list[str]) -> object:
 
 @pytest.mark.parametrize(
     "given",
-    [list, iter, pd.Series, collection, column],
-    ids=["list", "iterator", "series", "bag", "column"],
+    [list, generated, pd.Series, collection, asked, column],
+    ids=["list", "generator", "series", "bag", "bag of requests", "column"],
 )
 def test_urls_come_from_whatever_has_them(
     given: Callable[[list[str]], object], client: Client, site: Site, tmp_path: Path
@@ -93,6 +103,40 @@ def test_urls_come_from_whatever_has_them(
     assert {path.suffix for path in (tmp_path / "ledger").iterdir()} == {".ledger"}
     for row in table:
         assert (tmp_path / "bodies" / row["path"]).read_text() == row["url"].rpartition("/")[2]
+
+
+def test_what_is_told_of_a_run_can_be_kept_and_sent(client: Client, site: Site, tmp_path: Path) -> None:
+    """Values like any others, which come back as they were: also by way of Dask."""
+    told: list[Progress] = []
+    urls = [f"{site.origin}/0.txt", f"{site.origin}/none", "gopher://127.0.0.1:25/"]
+    summary = run(urls, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
+    report = Report(7, 0, (Item("http://h.example/", "h.example/a", None),), {"done": 1}, {0: 1}, 3, 0.5, {})
+    assert (summary.done, summary.failed, summary.refused) == (1, 1, 1)
+    for value in (summary, *told, report):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            again = pickle.loads(pickle.dumps(value, protocol))
+            assert (type(again), again) == (type(value), value)
+        assert client.submit(lambda each: each, value, pure=False).result() == value
+    assert json.loads(json.dumps(summary._asdict())) == summary._asdict()
+
+
+def test_outcomes_are_values_for_bags_and_frames(client: Client, site: Site, tmp_path: Path) -> None:
+    from dask import bag
+
+    urls = [f"{site.origin}/0.txt", f"{site.origin}/none", "gopher://127.0.0.1:25/", "no URL"]
+    with resolver.blocking.Resolver(policy=POLICY) as session:
+        outcomes = list(session.save_all(urls, directory=tmp_path, concurrency=1, digest=True))
+    shown = [outcome.as_json() for outcome in outcomes]
+    again = client.compute(bag.from_sequence(outcomes, npartitions=2).map(lambda each: each)).result()
+    assert [each.as_json() for each in again] == shown
+    assert [type(each.error) for each in again] == [type(each.error) for each in outcomes]
+    frame = pd.DataFrame(shown)
+    assert dict(zip(frame["url"].str.rpartition("/")[2], frame["status"], strict=True)) == {
+        "0.txt": "done",
+        "none": "failed",
+        "": "refused",
+        "no URL": "refused",
+    }
 
 
 def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
