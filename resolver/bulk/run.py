@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Unpack
 from uuid import uuid4
@@ -24,6 +24,7 @@ from resolver.bulk.requests import Given, each, placed
 from resolver.bulk.sent import fetch_packed, packed
 from resolver.bulk.slice import is_under_way
 from resolver.bulk.store import Store, store_of
+from resolver.bulk.versions import check_cluster, understood
 from resolver.disk.shelf import Shelf
 from resolver.settings import Settings, check_names
 
@@ -41,8 +42,9 @@ _MOST_HELD = 20
 #: looked at meanwhile.
 _REPORT = 30.0
 
-#: Seconds after which it is asked again how many threads there are.
+#: Seconds after which it is asked again how many threads there are; and where there were none.
 _LOOK = 5.0
+_WAIT = 0.5
 
 #: Seconds between two looks whether workers have done with a run that was ended.
 _REST = 0.5
@@ -51,7 +53,8 @@ _ABOUT = "bulk.json"
 
 
 class Progress(NamedTuple):
-    """How far a run is. `counts` are of those that have ended, by their status."""
+    """How far a run is. `counts` are of those that have ended, by their status. `threads` are those of all
+    workers: with none the run waits for some to come."""
 
     requests: int
     hosts: int
@@ -59,6 +62,7 @@ class Progress(NamedTuple):
     counts: dict[str, int]
     bytes: int
     under_way: int
+    threads: int
 
 
 class Summary(NamedTuple):
@@ -113,11 +117,14 @@ def run(
 
     `per_host` is how many one host has under way, `host_rate` how many begin there a second, wherever in the
     cluster: no two workers ask one host at once. All else is as of `Resolver`, and is sent to the workers.
+    Workers may come and go; while there is none, it waits.
 
     Raises `LocalError` where nothing can be kept, and where the scheduler is lost; `NotConfigured` for an
-    `out` that another run has begun in another way.
+    `out` that another run has begun in another way, and for a scheduler or a worker that has another version
+    of this package, or none.
     """
     check_names(settings, Settings.__annotations__)
+    check_cluster(client)
     store = store_of(out)
     partitions = _agree(store, format)
     job = Job(
@@ -133,7 +140,8 @@ def run(
     with planned(requests, client, Pace(host_rate, per_host), partitions) as plan:
         if not isinstance(store, Shelf):
             _wait_for_others(client, out)
-        summary = _Spread(client, job, plan, on_progress or (lambda progress: None)).run()
+        with understood():
+            summary = _Spread(client, job, plan, on_progress or (lambda progress: None)).run()
     if warc and isinstance(store, Shelf):  # of a run that fails the workers close what they have at their end
         client.run(close_all)
         client.submit(index_all, store.directory, pure=False).result()
@@ -183,7 +191,7 @@ class _Spread:
         self._exits: Counter[int] = Counter()
         self._bytes = self._slices = 0
         self._run = uuid4().hex[:8]
-        self._most, self._looked = 1, float("-inf")
+        self._threads, self._looked = -1, float("-inf")
         self._alone: dict[int, dict[str, float]] = {}
         self._names: dict[int, str] = {}
 
@@ -191,10 +199,16 @@ class _Spread:
         began = monotonic()
         try:
             self._fill()
-            for future in self._completed:
-                self._settle(future, self._under_way.pop(future))
-                self._fill()
-                self._tell()
+            while self._under_way:
+                if self._has_one_ended():
+                    future = next(self._completed)
+                    self._settle(future, self._under_way.pop(future))
+                    if self._threads == 0:  # somebody has done it
+                        self._looked = float("-inf")
+                    self._fill()
+                    self._tell()
+                else:
+                    self._fill()
         finally:
             if self._under_way and self._client.status == "running":
                 self._client.cancel(list(self._under_way))
@@ -202,11 +216,27 @@ class _Spread:
             raise LocalError(_GONE)
         return self._summary(monotonic() - began)
 
+    def _has_one_ended(self) -> bool:
+        """Soon, or not: then there may be more workers by now."""
+        changed = self._completed.thread_condition
+        with changed:
+            return bool(changed.wait_for(self._completed.has_ready, _WAIT))
+
+    def _look(self) -> None:
+        """How many slices are given at once: as many as there are threads, see `forecast.AHEAD`; one where
+        there is none, by which a cluster that starts workers as they are wanted starts one."""
+        if monotonic() - self._looked < (_LOOK if self._threads > 0 else _WAIT):
+            return
+        before = self._threads
+        with suppress(OSError):  # a scheduler that is lost has let go of all, and that is told
+            self._threads = sum(self._client.nthreads().values())
+        self._looked = monotonic()
+        if 0 in (before, self._threads) and before != self._threads:
+            self._tell()
+
     def _fill(self) -> None:
-        if monotonic() - self._looked > _LOOK:
-            self._most = max(1, sum(self._client.nthreads().values()))  # none more: see `forecast.AHEAD`
-            self._looked = monotonic()
-        while len(self._under_way) < self._most and (slice := self._plan.take()) is not None:
+        self._look()
+        while len(self._under_way) < max(1, self._threads) and (slice := self._plan.take()) is not None:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
             key = (self._name_of(slice), slice.partition, slice.number, self._run)
             urgency = round(self._plan.urgency(slice))  # once workers have left some wait for one
@@ -284,7 +314,9 @@ class _Spread:
         plan = self._plan
         ended, under_way = sum(self._counts.values()), len(self._under_way)
         self._on_progress(
-            Progress(plan.requests, plan.hosts, ended, dict(self._counts), self._bytes, under_way)
+            Progress(
+                plan.requests, plan.hosts, ended, dict(self._counts), self._bytes, under_way, self._threads
+            )
         )
 
     def _summary(self, seconds: float) -> Summary:

@@ -2,7 +2,8 @@
 
 Dask keeps the last thousand messages to each worker, and those to the scheduler
 (`distributed.admin.low-level-log-length`), with the tasks that are in them: as objects, where they can be
-read. Requests would stay there long after they were done, hundreds of megabytes of them.
+read. Requests would stay there long after they were done, hundreds of megabytes of them. Before them
+stands the version of this package that they are of.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import zlib
 from resolver.bulk.item import Report, Slice
 from resolver.bulk.job import Job
 from resolver.bulk.slice import fetch_slice
+from resolver.bulk.versions import check
+from resolver.version import VERSION
 
 
 def packed(job: Job, slice: Slice) -> bytes:
@@ -19,12 +22,14 @@ def packed(job: Job, slice: Slice) -> bytes:
     from distributed.protocol.pickle import dumps
 
     octets: bytes = dumps((job, slice))
-    return zlib.compress(octets)
+    return VERSION.encode() + b"\n" + zlib.compress(octets)
 
 
 def fetch_packed(octets: bytes) -> Report:
-    """`fetch_slice`, of what was sent."""
+    """`fetch_slice`, of what was sent. Raises `NotConfigured` where that is of another version."""
     from distributed.protocol.pickle import loads
 
-    job, slice = loads(zlib.decompress(octets))
+    version, _, pickled = octets.partition(b"\n")
+    check(version.decode())
+    job, slice = loads(zlib.decompress(pickled))
     return fetch_slice(job, slice)

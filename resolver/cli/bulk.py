@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import LocalError, NotConfigured, ResolveError
-from resolver.cli import messages, streams
+from resolver.cli import below, messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
 from resolver.cli.bulk_progress import display_of
@@ -77,7 +77,7 @@ class _Bulk:
         fetched = self._fetched()
         with display_of(command) as display, client_of(found.scheduler) as client:
             summary = run(
-                self._requests(fetched),
+                display.read(self._requests(fetched)),
                 client=client,
                 out=_place(found.out),
                 per_host=found.per_host,
@@ -98,7 +98,9 @@ class _Bulk:
 
         found = self._command.found
         requests = self._requests(self._fetched())
-        with planned(requests, None, Pace(found.host_rate, found.per_host)) as plan:
+        pace = Pace(found.host_rate, found.per_host)
+        with display_of(self._command) as display, planned(display.read(requests), None, pace) as plan:
+            below.clear()
             tell(plan, self._command)
         return status_of(self._statuses)
 

@@ -3,10 +3,10 @@ programs; and what became of all, at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from resolver.cli import below, streams
 from resolver.cli.amounts import countdown, duration, octets
@@ -14,6 +14,8 @@ from resolver.cli.arguments import Command
 
 if TYPE_CHECKING:
     from resolver.bulk import Progress, Summary
+
+T = TypeVar("T")
 
 #: Columns of the bar, and of a terminal that has one.
 _BAR = 20
@@ -41,10 +43,26 @@ def _has_line(command: Command) -> bool:
 class Display:
     """Shows nothing on the way: what the others do more."""
 
+    #: Seconds between two times that it is told how many requests were read.
+    _SOON = 0.1
+
     def __init__(self, command: Command, clock: Callable[[], float]) -> None:
         self._command = command
         self._clock = clock
         self._began = clock()
+        self._drawn = self._began
+
+    def read(self, requests: Iterable[T]) -> Iterator[T]:
+        """The same. How many they are so far is told meanwhile; how long it takes counts from their end."""
+        for count, request in enumerate(requests, 1):
+            yield request
+            if (now := self._clock()) - self._drawn >= self._SOON:
+                self._drawn = now
+                self.hear_of_reading(count)
+        self._began = self._clock()
+
+    def hear_of_reading(self, count: int) -> None:
+        """So many requests were read."""
 
     def hear(self, progress: Progress) -> None:
         """A slice has ended."""
@@ -61,6 +79,9 @@ class Display:
 
 
 class _Line(Display):
+    def hear_of_reading(self, count: int) -> None:
+        below.draw([f"{count:,} read"[: below.size()[0] - 1]])
+
     def hear(self, progress: Progress) -> None:
         below.draw([self._line(progress, below.size()[0] - 1)])
 
@@ -82,6 +103,8 @@ def line_of(progress: Progress, elapsed: float, columns: int) -> str:
     """At most so wide. How long it still takes is guessed by what it took."""
     ended, whole = progress.ended, progress.requests
     share = ended / whole if whole else 1.0
+    if not progress.threads:
+        return f"waiting for workers: {ended:,} of {whole:,}"[: max(1, columns)]
     words = [f"{ended:,} of {whole:,}", *_bad(progress.counts), octets(progress.bytes)]
     if 0 < ended < whole:
         words.append(f"{countdown(elapsed / ended * (whole - ended))} left")

@@ -16,25 +16,20 @@ from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Security
 from distributed.utils import LoopRunner
 
-from protocols.errors import NotConfigured, Unreachable
+from protocols.errors import Unreachable
 from resolver.cli.bulk_words import THREADS, is_local
-from resolver.version import VERSION
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tornado.ioloop import IOLoop
 
-#: What a scheduler says that cannot read a task: one that lacks a package of ours, most often.
-_OTHER_ENVIRONMENT = "different environments"
-
 #: Where they listen; also what tells others how they are.
 _LOOPBACK = "127.0.0.1"
 
 
 def client_of(address: str) -> AbstractContextManager[Client]:
-    """Raises `Unreachable` for a scheduler that does not answer. Where the cluster does not know what it is
-    given, what runs inside ends with `NotConfigured`."""
+    """Raises `Unreachable` for a scheduler that does not answer."""
     return _here(address.partition(":")[2]) if is_local(address) else _there(address)
 
 
@@ -45,15 +40,7 @@ def _there(address: str) -> Iterator[Client]:
     except (OSError, ValueError, RuntimeError) as error:
         raise Unreachable(f"the scheduler at {address} cannot be used: {error}") from error
     with client:
-        try:
-            yield client
-        except (ModuleNotFoundError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and _OTHER_ENVIRONMENT not in str(error):
-                raise
-            raise NotConfigured(
-                f"the cluster at {address} cannot take this: its scheduler and its workers need "
-                f"'url-resolver[bulk]' {VERSION}, as it is here"
-            ) from error
+        yield client
 
 
 @contextmanager

@@ -162,7 +162,7 @@ PROOFS = frozenset({"length", "digest", "final-reply", "close-notify", "terminat
 #: What a ledger tells, a kind of failure in it, and one of those that are left.
 BULK = ("requests", "hosts", "slices", "done", "skipped", "failed", "refused", "bytes", "seconds", "exit")
 BULK_PLAN = ("requests", "hosts", "slices", "bound", "bound_by", "each", "expected", "largest", "histogram")
-BULK_PROGRESS = ("event", "requests", "hosts", "ended", "counts", "bytes", "under_way")
+BULK_PROGRESS = ("event", "requests", "hosts", "ended", "counts", "bytes", "under_way", "threads")
 
 LEDGER = frozenset(
     [

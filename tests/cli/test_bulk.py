@@ -19,7 +19,6 @@ import pytest
 
 import resolver.bulk
 from protocols.contract import Credentials
-from protocols.errors import NotConfigured
 from resolver.bulk import Progress, Summary
 from resolver.cli import below, bulk_progress
 from resolver.cli.arguments import read
@@ -263,28 +262,30 @@ def test_logins_go_where_nobody_else_reads_them(
 @pytest.mark.parametrize(
     ("progress", "elapsed", "columns", "line"),
     [
-        (Progress(0, 0, 0, {}, 0, 0), 0.0, 30, "100%  0 of 0, 0 B"),
-        (Progress(4_000, 40, 0, {}, 0, 2), 3.0, 59, "  0%  0 of 4,000, 0 B"),
+        (Progress(0, 0, 0, {}, 0, 0, 16), 0.0, 30, "100%  0 of 0, 0 B"),
+        (Progress(4_000, 40, 0, {}, 0, 2, 16), 3.0, 59, "  0%  0 of 4,000, 0 B"),
         (
-            Progress(4_000, 40, 1_000, {"done": 990, "failed": 10}, 1 << 20, 2),
+            Progress(4_000, 40, 1_000, {"done": 990, "failed": 10}, 1 << 20, 2, 16),
             20.0,
             80,
             "[=====...............]  25%  1,000 of 4,000, 10 failed, 1.0 MiB, 1:00 left",
         ),
         (
-            Progress(4, 1, 4, {"done": 3, "refused": 1}, 1, 0),
+            Progress(4, 1, 4, {"done": 3, "refused": 1}, 1, 0, 16),
             20.0,
             60,
             "[====================] 100%  4 of 4, 1 refused, 1 B",
         ),
-        (Progress(4_000, 40, 1_000, {}, 0, 2), 20.0, 8, " 25%  1,"),
+        (Progress(4_000, 40, 1_000, {}, 0, 2, 16), 20.0, 8, " 25%  1,"),
+        (Progress(4_000, 40, 1_000, {}, 0, 1, 0), 20.0, 80, "waiting for workers: 1,000 of 4,000"),
+        (Progress(4_000, 40, 1_000, {}, 0, 1, 0), 20.0, 8, "waiting "),
     ],
 )
 def test_how_far_it_is(progress: Progress, elapsed: float, columns: int, line: str) -> None:
     assert bulk_progress.line_of(progress, elapsed, columns) == line
 
 
-HALF = Progress(10, 2, 5, {"done": 5}, 1_024, 1)
+HALF = Progress(10, 2, 5, {"done": 5}, 1_024, 1, 16)
 
 
 def test_progress_is_told_as_it_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,6 +305,22 @@ def test_on_a_terminal_nothing_of_it_stays(folder: Path, monkeypatch: pytest.Mon
     resolve("bulk", "-", "--out", "x")
     assert [len(lines) for lines in drawn] == [1, 0]
     assert " 50%  5 of 10" in drawn[0][0]
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_how_many_were_read_is_told_meanwhile(
+    more: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Sequence[str]] = []
+    monkeypatch.setattr(below, "is_terminal", lambda: True)
+    monkeypatch.setattr(below, "draw", drawn.append)
+    monkeypatch.setattr(bulk_progress.Display, "_SOON", 0.0)
+    told = put_in_place(Told(ENDED), monkeypatch)
+    urls = b"".join(b"http://h.example/%d\n" % number for number in range(1_200))
+    resolve("bulk", "-", "--out", "x", *more, stdin=urls)
+    assert len(told.requests) == (0 if more else 1_200)
+    assert [lines[0] for lines in drawn if lines] == [f"{count:,} read" for count in range(1, 1_201)]
+    assert drawn[-1] == ()
 
 
 # ---- the plan
@@ -346,30 +363,6 @@ print(sorted({"dask", "distributed", "fsspec", "pyarrow"} & sys.modules.keys()))
         [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, timeout=HANG
     )
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ModuleNotFoundError("No module named 'resolver'"),
-        RuntimeError(
-            "Error during deserialization of the task graph. This frequently\n"
-            "occurs if the Scheduler and Client have different environments."
-        ),
-    ],
-)
-def test_a_cluster_without_our_package_is_told_what_it_needs(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a worker and a scheduler of Dask 2025.1 say of it."""
-    from resolver.cli import clusters
-
-    monkeypatch.setattr(clusters, "Client", lambda address, **more: nullcontext(address))
-    with pytest.raises(NotConfigured, match=r"need 'url-resolver\[bulk\]' \d"):  # noqa: SIM117
-        with clusters.client_of("h:1"):
-            raise error
-    with pytest.raises(RuntimeError, match="else"), clusters.client_of("h:1"):
-        raise RuntimeError("something else")
 
 
 # ---- real ones

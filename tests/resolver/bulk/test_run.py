@@ -164,6 +164,45 @@ def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
     assert [each.under_way for each in told] == [2] * 10 + [1, 0]
 
 
+def test_a_run_waits_for_workers(tmp_path: Path) -> None:
+    """There is none when it begins; the first comes once the run has said that it waits."""
+    from distributed import Client, LocalCluster
+
+    told: list[Progress] = []
+
+    def hear(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == 1:
+            cluster.scale(1)
+
+    with (
+        LocalCluster(
+            n_workers=0,
+            threads_per_worker=3,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        refused = [f"gopher://127.0.0.{number}:25/" for number in range(1, 7)]
+        summary = run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=hear)
+    assert summary.refused == 6
+    assert (told[0].threads, told[0].ended, told[0].requests) == (0, 0, 6)
+    assert (told[-1].threads, told[-1].ended) == (3, 6)
+
+
+def test_a_cluster_of_another_version_gets_nothing(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resolver.bulk.versions.here", lambda: "9.9")
+    with pytest.raises(NotConfigured, match=r"^inproc://\S+ has 9\.9: scheduler and workers need"):
+        run(["http://h.example/"], client=client, out=str(tmp_path / "out"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nobody_keeps_requests_that_are_done(client: Client, tmp_path: Path) -> None:
     """Scheduler, worker and client are in this process; each remembers a thousand messages."""
     refused = [f"gopher://kept.example:25/{number}" for number in range(50)]

@@ -1,0 +1,84 @@
+"""Who takes part in a run has this package, in this version, or the run says who has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from protocols.errors import NotConfigured
+from resolver.bulk import versions
+from resolver.bulk.item import Slice
+from resolver.bulk.job import Job
+from resolver.bulk.sent import fetch_packed, packed
+from resolver.settings import Settings
+from resolver.version import VERSION
+
+
+class Asked:
+    """A client, for what its workers answer."""
+
+    def __init__(self, error: Exception | None = None, **workers: object) -> None:
+        self._error = error
+        self._workers = workers
+
+    def run(self, function: Callable[[], str], on_error: str) -> dict[str, object]:
+        assert (function(), on_error) == (VERSION, "return")
+        if self._error is not None:
+            raise self._error
+        return self._workers
+
+
+NONE = ModuleNotFoundError("No module named 'resolver'")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(), None),
+        (Asked(one=VERSION, two=VERSION), None),
+        (Asked(OSError("Timed out")), None),
+        (Asked(gone=OSError("Timed out"), two=VERSION), None),
+        (Asked(one=VERSION, two="0.0.1"), "two has 0.0.1: "),
+        (Asked(a=NONE, b=AttributeError("here"), c="3"), "a has none, b has none, c has 3: "),
+        (Asked(a=NONE, b=NONE, c="3", d="4", e="5"), "a has none, b has none, c has 3, and 2 more: "),
+    ],
+)
+def test_a_cluster_is_asked(asked: Any, said: str | None) -> None:
+    with nullcontext() if said is None else pytest.raises(NotConfigured) as raised:
+        versions.check_cluster(asked)
+    if raised is not None:
+        what = f"scheduler and workers need 'url-resolver[bulk]' {VERSION}, as it is here"
+        assert raised.value.message == f"{said}{what}"
+
+
+def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it reads what another version has written."""
+    sent = packed(Job(out="x", settings=Settings(), box=1.0), Slice(0, 0, "h", (), True, 1.0))
+    monkeypatch.setattr(versions, "VERSION", "9.9")
+    with pytest.raises(NotConfigured, match=rf"^a worker has 9\.9, and the run is of {VERSION}: .* same"):
+        fetch_packed(sent[: len(VERSION) + 1] + b"what nobody reads")
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ModuleNotFoundError("No module named 'resolver'"), r"\(No module named 'resolver'\)"),
+        (
+            RuntimeError(
+                "Error during deserialization of the task graph. This frequently\n"
+                "occurs if the Scheduler and Client have different environments."
+            ),
+            r"\(the scheduler cannot read it\)",
+        ),
+    ],
+)
+def test_a_cluster_without_our_package_is_told_what_it_needs(error: Exception, why: str) -> None:
+    """What a worker and a scheduler of Dask 2025.1 say of it."""
+    with pytest.raises(NotConfigured, match=rf"{why}: .* need 'url-resolver\[bulk\]' \d"):  # noqa: SIM117
+        with versions.understood():
+            raise error
+    with pytest.raises(RuntimeError, match="else"), versions.understood():
+        raise RuntimeError("something else")
