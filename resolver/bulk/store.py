@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
 from protocols.errors import LocalError
 from resolver.disk.shelf import Shelf, forget
+from resolver.url import redact
+
+#: How often it is tried to make a directory: whoever makes one above it at the same time has done so then.
+_MAKES = 5
 
 
 class Remote:
@@ -17,7 +21,7 @@ class Remote:
     def __init__(self, url: str) -> None:
         from fsspec.core import url_to_fs
 
-        self._url = url
+        self._shown = redact(url)
         with self._faults():
             self._system, self._root = url_to_fs(url)
 
@@ -38,8 +42,8 @@ class Remote:
             return octets
 
     def write(self, name: str, octets: bytes) -> None:
-        with self._faults():
-            self._system.pipe_file(self._path(name), octets)
+        path = self._path(name)
+        self._put([path], lambda: self._system.pipe_file(path, octets))
 
     def fetch(self, name: str, path: str) -> bool:
         """Copy it into a file here, if it is there. That there is none is said by the place, and not by what
@@ -65,9 +69,30 @@ class Remote:
     def send(self, files: Sequence[tuple[str, str]]) -> None:
         """Copy files of this machine there, each path under its name."""
         if files:
-            paths, names = zip(*files, strict=True)
-            with self._faults():
-                self._system.put(list(paths), list(map(self._path, names)))
+            here = [path for path, _ in files]
+            there = [self._path(name) for _, name in files]
+            self._put(there, lambda: self._system.put(here, there))
+
+    def _put(self, paths: Sequence[str], put: Callable[[], object]) -> None:
+        """With their directories, where a place wants them made (ftp, sftp). Those that are asynchronous are
+        stores of objects, which have none: there that would make a bucket."""
+        with self._faults():
+            try:
+                put()
+            except Exception:
+                if self._system.async_impl:
+                    raise
+                for directory in sorted({path.rpartition("/")[0] for path in paths}):
+                    self._make(directory)
+                put()
+
+    def _make(self, directory: str) -> None:
+        """Others may make those above it in the same moment, and what says so has many names."""
+        for _ in range(_MAKES):
+            self._system.invalidate_cache()
+            with suppress(Exception):
+                return self._system.mkdirs(directory, exist_ok=True)  # type: ignore[no-any-return]
+        return None
 
     def _path(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{name}"
@@ -78,7 +103,7 @@ class Remote:
         try:
             yield
         except Exception as error:
-            raise LocalError(f"{self._url!r} cannot be used: {type(error).__name__}: {error}") from error
+            raise LocalError(f"{self._shown!r} cannot be used: {type(error).__name__}: {error}") from error
 
 
 Store: TypeAlias = Shelf | Remote

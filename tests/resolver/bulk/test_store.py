@@ -107,6 +107,58 @@ def test_a_place_that_cannot_be_asked(memory: str, tmp_path: Path, monkeypatch: 
         store.fetch("a/c", str(tmp_path / "copy"))
 
 
+@pytest.fixture
+def strict(memory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Nothing is put where there is no directory, as by ftp and sftp; and others make the same ones."""
+    made = list[str]()
+    pipe_file, makedirs = MemoryFileSystem.pipe_file, MemoryFileSystem.makedirs
+
+    def put_there(self: MemoryFileSystem, path: str, value: bytes) -> None:
+        if not self.isdir(self._parent(path)):
+            raise FileNotFoundError(path)
+        pipe_file(self, path, value)
+
+    def make(self: MemoryFileSystem, path: str, exist_ok: bool = False) -> None:
+        made.append(path)
+        if len(made) < 3:
+            raise FileExistsError(path)
+        makedirs(self, path, exist_ok=exist_ok)
+
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", put_there)
+    monkeypatch.setattr(
+        MemoryFileSystem,
+        "put_file",
+        lambda fs, here, there, **_: put_there(fs, there, Path(here).read_bytes()),
+    )
+    monkeypatch.setattr(MemoryFileSystem, "makedirs", make)
+    yield memory
+    MemoryFileSystem.pseudo_dirs[:] = [""]
+
+
+def test_directories_are_made_where_there_are_such(strict: str, tmp_path: Path) -> None:
+    store = store_of(strict)
+    assert isinstance(store, Remote)
+    store.write("a.json", b"1")
+    (tmp_path / "x").write_bytes(b"x")
+    store.send([(str(tmp_path / "x"), "d/e/x"), (str(tmp_path / "x"), "f/x")])
+    assert [store.read(name) for name in ("a.json", "d/e/x", "f/x")] == [b"1", b"x", b"x"]
+
+
+def test_no_bucket_is_made(strict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a store of objects would do it that is asked for a directory."""
+    monkeypatch.setattr(MemoryFileSystem, "async_impl", True)
+    store = store_of(strict)
+    assert isinstance(store, Remote)
+    with pytest.raises(LocalError, match="FileNotFoundError"):
+        store.write("a.json", b"1")
+
+
+def test_a_password_is_not_shown() -> None:
+    with pytest.raises(LocalError, match=r"nothing://me:\*\*\*\*@there") as raised:
+        store_of("nothing://me:secret@there")
+    assert "secret" not in str(raised.value)
+
+
 @pytest.mark.parametrize("out", ["nothing://there", "memory:"])
 def test_what_fsspec_does_not_know(out: str) -> None:
     if out == "memory:":
