@@ -231,6 +231,8 @@ class _Spread:
         with suppress(OSError):  # a scheduler that is lost has let go of all, and that is told
             self._threads = sum(self._client.nthreads().values())
         self._looked = monotonic()
+        if self._threads > before >= 0:
+            check_cluster(self._client)
         if 0 in (before, self._threads) and before != self._threads:
             self._tell()
 

@@ -1,7 +1,8 @@
 """Whether all who take part in a run have this package, and the workers in this version.
 
-Workers are asked before anything is read. One that joins later says so with its first task, which begins with
-the version that it is of. A scheduler reads nothing of ours but a name.
+Workers are asked before anything is read, and again when there are more. One that gets a task before says so,
+for that begins with the version that it is of; or is ended by it, as Dask ends one that has no such module. A
+scheduler reads nothing of ours but a name.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 #: How many of those that have another version are named.
 _MOST_NAMED = 3
+
+#: What is in an error of a worker that has no such function. Newer versions of Dask tell the error as a text.
+_LACKING = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
 #: What Dask says of a task that its scheduler cannot read: it lacks a package, most often.
 _UNREADABLE = "different environments"
@@ -36,7 +40,7 @@ def check_cluster(client: Client) -> None:
     except OSError:
         return
     for worker, told in answers.items():
-        if isinstance(told, ImportError | AttributeError):
+        if isinstance(told, Exception) and any(word in repr(told) for word in _LACKING):
             others[worker] = "none"
         elif isinstance(told, str) and told != VERSION:
             others[worker] = told

@@ -164,8 +164,12 @@ def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
     assert [each.under_way for each in told] == [2] * 10 + [1, 0]
 
 
-def test_a_run_waits_for_workers(tmp_path: Path) -> None:
-    """There is none when it begins; the first comes once the run has said that it waits."""
+@pytest.mark.parametrize("version", [None, "9.9"])
+def test_a_run_waits_for_workers(
+    version: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is none when it begins; the first comes once the run has said that it waits, and may be of
+    another version than those that were asked before."""
     from distributed import Client, LocalCluster
 
     told: list[Progress] = []
@@ -173,6 +177,8 @@ def test_a_run_waits_for_workers(tmp_path: Path) -> None:
     def hear(progress: Progress) -> None:
         told.append(progress)
         if len(told) == 1:
+            if version is not None:
+                monkeypatch.setattr("resolver.bulk.versions.here", lambda: "9.9")
             cluster.scale(1)
 
     with (
@@ -188,6 +194,10 @@ def test_a_run_waits_for_workers(tmp_path: Path) -> None:
         Client(cluster, set_as_default=False) as client,
     ):
         refused = [f"gopher://127.0.0.{number}:25/" for number in range(1, 7)]
+        if version is not None:
+            with pytest.raises(NotConfigured, match=r" has 9\.9: "):
+                run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=hear)
+            return
         summary = run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=hear)
     assert summary.refused == 6
     assert (told[0].threads, told[0].ended, told[0].requests) == (0, 0, 6)

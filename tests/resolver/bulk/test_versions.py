@@ -42,6 +42,7 @@ NONE = ModuleNotFoundError("No module named 'resolver'")
         (Asked(OSError("Timed out")), None),
         (Asked(gone=OSError("Timed out"), two=VERSION), None),
         (Asked(one=VERSION, two="0.0.1"), "two has 0.0.1: "),
+        (Asked(one=Exception('ModuleNotFoundError("No module named')), "one has none: "),
         (Asked(a=NONE, b=AttributeError("here"), c="3"), "a has none, b has none, c has 3: "),
         (Asked(a=NONE, b=NONE, c="3", d="4", e="5"), "a has none, b has none, c has 3, and 2 more: "),
     ],
