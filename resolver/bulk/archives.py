@@ -14,8 +14,9 @@ from uuid import uuid4
 from protocols.errors import LocalError
 from resolver.bulk.item import Slice
 from resolver.bulk.job import Job
+from resolver.bulk.scratch import scratch
 from resolver.bulk.store import Store
-from resolver.disk.shelf import Shelf, passing
+from resolver.disk.shelf import Shelf
 from resolver.warc.recorder import Recorder
 
 _lock = Lock()
@@ -31,7 +32,7 @@ def recorder_of(job: Job, slice: Slice, store: Store) -> Iterator[Recorder | Non
         yield _of_worker(store)
     else:
         name = f"{slice.partition:04d}-{slice.number:05d}-{uuid4().hex[:8]}"
-        with passing() as directory:
+        with scratch() as directory:
             here = Shelf(directory)
             with Recorder(here.place(f"{name}.warc.gz"), sync=True) as recorder:
                 yield recorder

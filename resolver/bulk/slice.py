@@ -19,8 +19,9 @@ from resolver.bulk.item import Item, Report, Slice
 from resolver.bulk.job import Job
 from resolver.bulk.outcomes import table_of
 from resolver.bulk.requests import request_of
+from resolver.bulk.scratch import scratch
 from resolver.bulk.store import Store, store_of
-from resolver.disk.shelf import Shelf, own, passing
+from resolver.disk.shelf import Shelf, own
 from resolver.ledger import LedgerHeld
 from resolver.ledger.book import Ledger
 from resolver.loops import running
@@ -83,7 +84,7 @@ def _bench(job: Job, store: Store, partition: int) -> Iterator[Bench]:
     if isinstance(store, Shelf) and not job.warc:
         yield Bench(store.place("bodies"), _ledger_here(job, store, name), elsewhere=False)
         return
-    with passing() as directory:
+    with scratch() as directory:
         here = Shelf(directory)
         ledger = here.place("ledger")
         if isinstance(store, Shelf):

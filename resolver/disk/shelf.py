@@ -64,9 +64,9 @@ class Shelf:
         return os.path.exists(os.path.join(self.directory, name))
 
 
-def passing() -> TemporaryDirectory[str]:
-    """A directory for what is sent elsewhere, which goes with all that is in it."""
-    return TemporaryDirectory(prefix="resolve-")
+def passing(directory: str | None = None) -> TemporaryDirectory[str]:
+    """A directory for what is sent elsewhere, in that one if need be, which goes with all that is in it."""
+    return TemporaryDirectory(prefix="resolve-", dir=directory)
 
 
 def own(path: str) -> None:

@@ -168,6 +168,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.bulk.outcomes", "json pyarrow"),
     ("resolver.bulk.requests", "hashlib.blake2b"),
     ("resolver.bulk.run", "distributed json time.monotonic time.sleep uuid.uuid4"),
+    ("resolver.bulk.scratch", "distributed"),
     ("resolver.bulk.sent", "distributed zlib"),
     ("resolver.bulk.store", "fsspec"),
     ("resolver.ledger.book", "os.path.relpath"),

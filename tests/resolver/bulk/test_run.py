@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -21,6 +22,7 @@ from resolver import Policy, SaveRequest
 from resolver.bulk import Progress, run
 from resolver.bulk.item import Item, Report
 from resolver.bulk.plan import Plan
+from resolver.bulk.scratch import scratch
 from tests.window.served import Site
 
 if TYPE_CHECKING:
@@ -137,6 +139,18 @@ def test_outcomes_are_values_for_bags_and_frames(client: Client, site: Site, tmp
         "": "refused",
         "no URL": "refused",
     }
+
+
+def test_what_is_sent_elsewhere_is_meanwhile_with_the_files_of_its_worker(client: Client) -> None:
+    """Dask takes them away where the worker was killed."""
+
+    def made() -> str:
+        with scratch() as directory:
+            return directory
+
+    (of_worker,) = client.run(lambda dask_worker: dask_worker.local_directory).values()
+    assert Path(client.submit(made, pure=False).result()).parent == Path(of_worker)
+    assert Path(made()).parent == Path(gettempdir())
 
 
 def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
