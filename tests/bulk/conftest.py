@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 #: Objects of each of the forty hosts: so many that some are missing.
-OBJECTS = 100 if FULL else 7
+OBJECTS = 100 if FULL else 4
 
 
 @pytest.fixture(scope="package")

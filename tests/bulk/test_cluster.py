@@ -84,7 +84,7 @@ def test_the_hosts_see_the_limit(
     """Of slices with several hosts each, of which some need more than one. Where three are allowed the log
     has three, and so would tell of them where one is."""
     monkeypatch.setattr(RUN, "PARTITIONS", 16)
-    monkeypatch.setattr(RUN, "Plan", partial(Plan, box=2.0))
+    monkeypatch.setattr(RUN, "Plan", partial(Plan, box=1.0))
     house.mark(f"most-{most}")
     found = fetch(house, local_client, tmp_path, per_host=most)
     assert found.slices > 16
