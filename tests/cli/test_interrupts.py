@@ -3,6 +3,7 @@ which sends itself the signal there; all that it started has ended once its stan
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -207,6 +208,11 @@ RUNS = {
     "twice": "first(distributed.nanny.WorkerProcess, 'start', times=2)",
 }
 
+#: What Python says in a worker whose parent ended before it was told what it is to be: at most one was begun.
+UNBORN = re.compile(
+    r'Traceback [^\n]*\n  File "<string>", line 1, in <module>\n(?:[ ].*\n)+EOFError: Ran out of input\n\Z'
+)
+
 
 @pytest.mark.parametrize("moment", RUNS)
 def test_the_command_ends_and_so_does_all_that_it_started(moment: str, tmp_path: Path) -> None:
@@ -222,4 +228,4 @@ def test_the_command_ends_and_so_does_all_that_it_started(moment: str, tmp_path:
     ) as process:
         _, told = process.communicate(timeout=HANG)
     line = "resolve: interrupted: what is done stays, and the same command goes on with the rest\n"
-    assert (process.returncode, told) == (130, line)
+    assert (process.returncode, UNBORN.sub("", told)) == (130, line)
