@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
+import dask.config
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Security
 from distributed.utils import LoopRunner
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Where they listen; also what tells others how they are.
 _LOOPBACK = "127.0.0.1"
+
+#: Of a cluster whose pages nobody opens: workers take samples of their threads for these alone.
+_NO_PAGES = {"distributed.worker.profile.enabled": False}
 
 
 def client_of(address: str) -> AbstractContextManager[Client]:
@@ -46,6 +50,7 @@ def _there(address: str) -> Iterator[Client]:
 @contextmanager
 def _here(many: str) -> Iterator[Client]:
     with (
+        dask.config.set(_NO_PAGES),
         _loop() as loop,
         LocalCluster(
             n_workers=int(many or CPU_COUNT),

@@ -261,8 +261,8 @@ ALLOWED: tuple[tuple[str, str], ...] = (
     ("resolver.cli.bulk_progress", "time.monotonic"),
     (
         "resolver.cli.clusters",
-        "dask.system.CPU_COUNT distributed logging.CRITICAL multiprocessing.resource_tracker "
-        "tornado.ioloop.IOLoop",
+        "dask.config.set dask.system.CPU_COUNT distributed logging.CRITICAL "
+        "multiprocessing.resource_tracker tornado.ioloop.IOLoop",
     ),
     ("resolver.cli.departing", "resolver.portal"),
     (
