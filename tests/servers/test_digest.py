@@ -30,7 +30,8 @@ async def test_digest(user: str, apache: ApacheServer) -> None:
     assert statuses == ["401", "200", "200", "200"]
     octets = b"".join(event.octets for event in told if isinstance(event, Sent))
     assert USERS[user].encode() not in octets
-    assert octets.count(b"Authorization: ****") == 4  # on this machine it is said unasked, by Basic
+    # On this machine it is said unasked, by Basic. What comes late to a connection is sent once more.
+    assert octets.count(b"Authorization: ****") == octets.count(b"GET /") >= 4
 
 
 async def test_digest_from_the_url_and_refused(apache: ApacheServer) -> None:
