@@ -6,9 +6,7 @@ import fcntl
 import os
 import pty
 import re
-import signal
 import struct
-import subprocess
 import sys
 import termios
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -19,6 +17,7 @@ import pyte
 import trio
 from pyte.screens import Char
 
+from tests.begun import Begun, begin
 from tests.hang import HANG
 
 CHECKOUT = Path(__file__).parents[2]
@@ -125,7 +124,7 @@ class Terminal:
 class Command:
     """The command on a terminal."""
 
-    def __init__(self, process: trio.Process, terminal: Terminal) -> None:
+    def __init__(self, process: Begun, terminal: Terminal) -> None:
         self.process = process
         self.terminal = terminal
 
@@ -154,31 +153,17 @@ async def on_terminal(
     leaving, if it has not ended."""
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(CHECKOUT), **(variables or {})}
-    command = [sys.executable, "-c", "from resolver.cli import run; run()", *arguments]
     slave = terminal.slave
-
-    def begin() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):  # a shell, or nohup
-            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
-        os.setsid()
-        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-
-    with trio.fail_after(HANG):
-        process = await trio.lowlevel.open_process(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=slave if typed else subprocess.DEVNULL,
-            stdout=slave if stdout is None else stdout,
-            stderr=slave,
-            preexec_fn=begin,
-        )
+    with trio.fail_after(HANG), open(os.devnull, "rb") as nothing:  # noqa: ASYNC230
+        streams = (slave if typed else nothing.fileno(), slave if stdout is None else stdout, slave)
+        process = begin(arguments, folder=folder, environment=environment, streams=streams, ignored=ignored)
         try:
             yield Command(process, terminal)
         finally:
             process.kill()
             with trio.CancelScope(shield=True):
                 await process.wait()
+            process.close()
             os.close(terminal.master)
             os.close(terminal.slave)
 

@@ -145,7 +145,7 @@ async def test_what_was_typed_as_a_line_is_sent_as_one(folder: Path) -> None:
         await held.service.send_all(PROBE)
         await held.hears(PROBED)
         held.command.process.send_signal(signal.SIGSTOP)
-        await stopped(held.command.process)
+        await held.command.process.stopped()
         held.terminal.type(b"guest\r")
         await held.sees("guest")
         await held.service.send_all(ASKED)
@@ -267,11 +267,6 @@ async def test_the_end_of_input_and_of_the_wish_to_go_on(folder: Path, asked: bo
         assert held.terminal.settings == held.before
 
 
-async def stopped(process: trio.Process) -> None:
-    options = os.WSTOPPED | os.WNOWAIT
-    await trio.to_thread.run_sync(os.waitid, os.P_PID, process.pid, options, abandon_on_cancel=True)
-
-
 @pytest.mark.parametrize("by_characters", [False, True])
 async def test_a_stop_gives_the_terminal_back_and_going_on_takes_it_again(
     folder: Path, by_characters: bool
@@ -285,7 +280,7 @@ async def test_a_stop_gives_the_terminal_back_and_going_on_takes_it_again(
             held.command.process.send_signal(signal.SIGTSTP)
         else:
             held.terminal.type(b"\x1a")
-        await stopped(held.command.process)
+        await held.command.process.stopped()
         assert held.terminal.settings == held.before
         held.terminal.resize(100)
         held.command.process.send_signal(signal.SIGCONT)

@@ -1,0 +1,128 @@
+"""A program that begins with what it imports loaded is as one that a Python was started for."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.begun import CHECKOUT, SIGNALS, begin
+from tests.hang import HANG
+
+
+def tell() -> None:
+    """To the file that the first argument names: all that a program may see of how it was started."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    told = {
+        "words": sys.argv,
+        "folder": os.getcwd(),
+        "environment": {name: value for name, value in os.environ.items() if name != "LC_CTYPE"},
+        "streams": [(each.isatty(), each.encoding, each.errors, each.line_buffering) for each in streams],
+        "signals": {number: str(signal.getsignal(number)) for number in signal.valid_signals()},
+        "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+        "leads": os.getsid(0) == os.getpgrp() == os.getpid(),
+        "terminal": os.isatty(2) and os.tcgetpgrp(2) == os.getpid(),
+        "open": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1],
+        "limits": [resource.getrlimit(limit) for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)],
+        "umask": os.umask(0o022),
+    }
+    Path(sys.argv[1]).write_text(json.dumps(told))
+    sys.exit(int(sys.argv[2]))
+
+
+@contextmanager
+def streams_of(kind: str) -> Iterator[tuple[int, int, int]]:
+    if kind == "terminal":
+        master, slave = os.openpty()
+        yield (slave,) * 3
+        os.close(master)
+        os.close(slave)
+    else:
+        with open(os.devnull, "r+b") as nothing:
+            yield (nothing.fileno(),) * 3
+
+
+def started(
+    words: Collection[str],
+    folder: Path,
+    environment: dict[str, str],
+    streams: tuple[int, int, int],
+    ignored: Collection[int],
+) -> int:
+    """The status of a Python that was started for it, as a shell starts one at a terminal of its own."""
+
+    def before() -> None:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+        os.setsid()
+        if os.isatty(0):
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    program = [sys.executable, "-c", "from tests.test_begun import tell; tell()", *words]
+    given, out, err = streams
+    done = subprocess.run(
+        program, cwd=folder, env=environment, preexec_fn=before, stdin=given, stdout=out, stderr=err
+    )
+    return done.returncode
+
+
+@pytest.mark.parametrize("kind", ["terminal", "none"])
+@pytest.mark.parametrize("ignored", [(), (signal.SIGINT, signal.SIGQUIT)])
+async def test_it_sees_what_any_other_sees(kind: str, ignored: tuple[int, ...], tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT), "A": "\u202e of its own"}
+    told = []
+    with streams_of(kind) as streams, trio.fail_after(HANG):
+        for number in ("1", "2"):
+            words = [str(tmp_path / number), number]
+            if number == "1":
+                assert started(words, tmp_path / "folder", environment, streams, ignored) == 1
+            else:
+                process = begin(
+                    *(words, "tests.test_begun:tell"),
+                    folder=tmp_path / "folder",
+                    environment=environment,
+                    streams=streams,
+                    ignored=ignored,
+                )
+                assert await process.wait() == 2
+                process.close()
+            told.append(json.loads((tmp_path / number).read_text()))
+    assert told[0].pop("words") == ["-c", str(tmp_path / "1"), "1"]
+    assert told[1].pop("words") == ["-c", str(tmp_path / "2"), "2"]
+    assert told[0] == told[1]
+    assert told[1]["leads"]
+    assert told[1]["terminal"] == (kind == "terminal")
+
+
+async def test_it_is_ended_by_what_ends_it_and_ends_no_other(tmp_path: Path) -> None:
+    """They stand still at their beginning: each reads what nobody writes."""
+    reading, writing = os.pipe()
+    streams = (reading, writing, 2)
+    words = ["cat", "-i", "-", "--config", "none"]
+    with trio.fail_after(HANG):
+        one, other = (
+            begin(words, folder=tmp_path, environment=os.environ, streams=streams) for _ in range(2)
+        )
+        one.send_signal(signal.SIGSTOP)
+        await one.stopped()
+        other.kill()
+        assert await other.wait() == -signal.SIGKILL
+        one.kill()
+        assert await one.wait() == -signal.SIGKILL
+        one.kill()  # of which nothing comes
+    for process in (one, other):
+        process.close()
+    os.close(reading)
+    os.close(writing)
