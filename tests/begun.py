@@ -30,13 +30,18 @@ from typing import Any, TextIO
 
 import trio
 
+from tests.fresh import environment as environment_of_none
+from tests.hang import HANG
+
 CHECKOUT = Path(__file__).parents[1]
 
-#: What most commands import.
-LOADED = (
+#: What most commands import, and what those do that serve an agent or a browser.
+COMMANDS = (
     *("resolver.cli.online", "resolver.cli.progress", "resolver.retrieval.saving", "rich.console"),
     *("protocols.http.dialogue", "protocols.ftp.dialogue", "protocols.gopher.dialogue"),
 )
+AGENTS = ("resolver.cli.agents", "resolver.adapters.mcp")
+WINDOWS = ("resolver.cli.serving", "resolver.cli.browsing", "resolver.window.serve")
 
 #: Signals that tests send, and that a shell or nohup may have ignored.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
@@ -45,10 +50,13 @@ _LARGEST = 1 << 20  # octets of a request
 
 
 class Begun:
-    """A process: of `trio.Process` what tests need, and what a stop of it is told by."""
+    """A process: of `trio.Process` what tests need, and what a stop of it is told by. Whoever gave it pipes
+    puts their ends here."""
 
     def __init__(self, pid: int, pidfd: int, told: socket.socket) -> None:
         self.pid = pid
+        self.stdout: trio.lowlevel.FdStream | None = None
+        self.stderr: trio.lowlevel.FdStream | None = None
         self._pidfd = pidfd
         self._told = told
         self._heard = b""
@@ -98,31 +106,89 @@ def begin(
     environment: Mapping[str, str],
     streams: tuple[int, int, int],
     ignored: Collection[int] = (),
+    loaded: tuple[str, ...] = COMMANDS,
+    alone: bool = False,
 ) -> Begun:
     """A process of its own session that calls `program` with those `words`. If one of its streams is a
-    terminal that no session has, it is the session's."""
+    terminal that no session has, it is the session's. What is loaded may be other modules; where it is
+    `alone`, warnings are errors, and nothing of the test run's own is there."""
     asked = {
         **{"words": list(words), "folder": str(folder), "environment": dict(environment)},
         **{"ignored": list(ignored), "program": program},
     }
     told, tells = socket.socketpair()
     with tells:
-        socket.send_fds(_loaded(), [json.dumps(asked).encode()], [*streams, tells.fileno()])
+        socket.send_fds(_having(loaded, alone), [json.dumps(asked).encode()], [*streams, tells.fileno()])
     octets, (pidfd,), _, _ = socket.recv_fds(told, 100, 1)
     told.setblocking(False)
     return Begun(int(octets), pidfd, told)
 
 
+class Program:
+    """One that is spoken to by pipes, as by those of `subprocess.Popen`; `stdin` may be something else."""
+
+    def __init__(
+        self,
+        words: Collection[str],
+        *,
+        loaded: tuple[str, ...],
+        environment: Mapping[str, str],
+        stdin: int | None = None,
+    ) -> None:
+        (given, typed), (read, out), (heard, err) = os.pipe(), os.pipe(), os.pipe()
+        self.stdin = os.fdopen(typed, "wb")
+        self.stdout, self.stderr = os.fdopen(read, "rb"), os.fdopen(heard, "rb")
+        self._begun = begin(
+            words,
+            folder=CHECKOUT,
+            environment=environment,
+            streams=(given if stdin is None else stdin, out, err),
+            loaded=loaded,
+            alone=True,
+        )
+        for descriptor in (given, out, err):
+            os.close(descriptor)
+        self.pid, self.kill, self.terminate = self._begun.pid, self._begun.kill, self._begun.terminate
+
+    def wait(self) -> int:
+        """Its exit status, once it has ended."""
+
+        async def end() -> int:
+            with trio.fail_after(HANG):
+                return await self._begun.wait()
+
+        return trio.run(end)
+
+    def ended(self) -> tuple[int, str, str]:
+        """That, and what else it has said on both streams: as much as pipes have room for."""
+        status = self.wait()
+        return status, self.stdout.read().decode(), self.stderr.read().decode()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.kill()
+        with suppress(BrokenPipeError):
+            self.stdin.close()
+        self.stdout.close()
+        self.stderr.close()
+        self.wait()
+        self._begun.close()
+
+
 @cache
-def _loaded() -> socket.socket:
-    """The way to the process that has all that loaded; it ends with this one."""
+def _having(modules: tuple[str, ...], alone: bool) -> socket.socket:
+    """The way to the process that has these loaded; it ends with this one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST)
     with theirs:
+        strict = ["-W", "error"] if alone else []
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.begun", str(theirs.fileno())],
+            [sys.executable, *strict, "-m", "tests.begun", str(theirs.fileno()), *modules],
             cwd=CHECKOUT,
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            env={**(environment_of_none() if alone else os.environ), "PYTHONPATH": str(CHECKOUT)},
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
         )
@@ -206,8 +272,8 @@ def text(descriptor: int, like: TextIO) -> TextIO:
     )
 
 
-def main(descriptor: str) -> None:
-    for name in LOADED:
+def main(descriptor: str, *modules: str) -> None:
+    for name in modules:
         importlib.import_module(name)
     with socket.socket(fileno=int(descriptor)) as requests:
         program = serve(requests)

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +13,13 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.begun import WINDOWS, Program
 from tests.cli.command import resolve
 from tests.fresh import environment
 from tests.hang import HANG
 from tests.resolver.warc.archives import WARC
 from tests.resolver.window.client import OWN
 
-CHECKOUT = Path(__file__).parents[2]
 URL = "gopher://me:secret@127.0.0.1/1/a%20b"
 ENTRY = re.compile(r"http://127\.0\.0\.1:([0-9]+)/enter\?t=[\w-]{43}")
 
@@ -34,32 +32,24 @@ def _own(tmp_path: Path) -> dict[str, str]:
 
 
 @contextmanager
-def program(own: dict[str, str], *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "resolver", *words, "--config", "none"],
-        cwd=CHECKOUT,
-        env=own,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as started:
+def program(own: dict[str, str], *words: str) -> Iterator[Program]:
+    with (
+        open(os.devnull, "rb") as nothing,
+        Program(
+            [*words, "--config", "none"], loaded=WINDOWS, environment=own, stdin=nothing.fileno()
+        ) as started,
+    ):
         try:
             yield started
         finally:
             started.kill()
 
 
-def entry_of(started: subprocess.Popen[bytes]) -> re.Match[str]:
-    assert started.stdout is not None
+def entry_of(started: Program) -> re.Match[str]:
     said = started.stdout.readline().decode().strip()
     found = ENTRY.fullmatch(said)
     assert found is not None, said
     return found
-
-
-def ended(started: subprocess.Popen[bytes]) -> tuple[int, str, str]:
-    out, err = started.communicate(timeout=HANG)
-    return started.returncode, out.decode(), err.decode()
 
 
 def leads_to(address: str) -> str:
@@ -78,7 +68,7 @@ def test_what_is_opened_goes_to_the_window_that_runs(own: dict[str, str], tmp_pa
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
         assert (place["port"], place["process"]) == (int(first[1]), window.pid)
         with program({**own, "BROWSER": f"{script} %s"}, "open", URL) as opened:
-            status, out, err = ended(opened)
+            status, out, err = opened.ended()
         assert (status, out) == (0, "")
         assert err == f"resolve: opened in the window of process {window.pid}, whose settings hold there\n"
         shown = (tmp_path / "shown").read_text().strip()
@@ -86,15 +76,15 @@ def test_what_is_opened_goes_to_the_window_that_runs(own: dict[str, str], tmp_pa
         assert "/look?url=gopher%3A%2F%2Fme%3Asecret%40127.0.0.1%2F1%2Fa%2520b" in leads_to(shown)
         with program(own, "open", "-q", URL) as told:
             assert entry_of(told)[1] == first[1]
-            assert ended(told) == (0, "", "")
+            assert told.ended() == (0, "", "")
         with program(own, "serve") as second:
             assert entry_of(second)[1] == first[1]
-            assert ended(second)[0] == 0
+            assert second.ended()[0] == 0
         with program(own, "serve", "--page-size", "9") as other:
             assert entry_of(other)[1] != first[1]
         assert (tmp_path / "resolve" / "serve.json").exists()
         os.kill(window.pid, signal.SIGTERM)
-        assert ended(window) == (143, "", "")
+        assert window.ended() == (143, "", "")
     assert not (tmp_path / "resolve" / "serve.json").exists()
 
 
@@ -105,14 +95,14 @@ def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_pat
         with program(own, "serve") as gone:
             entry_of(gone)
             gone.kill()
-            gone.wait(HANG)
+            gone.wait()
         assert (tmp_path / "resolve" / "serve.json").exists()
     with program(own, "open", URL) as opened:
         assert "/look?url=gopher%3A%2F%2Fme" in leads_to(entry_of(opened)[0])
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
         assert place["process"] == opened.pid
         os.kill(opened.pid, signal.SIGTERM)
-        status, out, err = ended(opened)
+        status, out, err = opened.ended()
     assert (status, out) == (143, "")
     assert err == "resolve: no window runs: this is one, until it is interrupted\n"
     assert not (tmp_path / "resolve" / "serve.json").exists()
@@ -140,7 +130,7 @@ def test_an_archive_has_a_window_of_its_own(verb: str, own: dict[str, str], tmp_
             assert entry[1] != first[1]
             assert "An archive is shown, as of 2026-11-30 23:59:59 UTC" in start_page(entry)
             os.kill(opened.pid, signal.SIGTERM)
-            status, _, err = ended(opened)
+            status, _, err = opened.ended()
         assert (status, "this is one" in err) == (143, verb == "open")
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
         assert place["process"] == window.pid  # it is not found in place of this one

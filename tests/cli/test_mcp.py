@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from mcp_types import CallToolResult, EmbeddedResource, TextContent
 
 from resolver.cli.arguments import read
 from resolver.cli.values import UsageError
+from tests.begun import AGENTS, Program
 from tests.cli.command import resolve
 from tests.cli.places import Places
 from tests.fresh import environment
@@ -81,35 +81,65 @@ def body(result: CallToolResult) -> str:
     return second.text
 
 
-async def test_every_tool(places: Places) -> None:
+async def test_a_conversation(places: Places) -> None:
+    """Every tool, and a call that is cancelled: one process, for most that it costs is its start."""
     async with conversation(*allowed(places)) as session:
-        assert [tool.name for tool in (await session.list_tools()).tools] == [
-            *("fetch", "list", "info", "explain", "check")
-        ]
+        await try_every_tool(session, places)
+        await cancel_a_call(session)
         about = f"{places['http']}/about.txt"
-        for url, text in (
-            (about, "A text of two lines.\nThe second one.\n"),
-            (f"{places['ftp']}/pub/a.txt", "line one\nline two\n\nlast line\n"),
-            (f"{places['gopher']}/00/about", "A text of two lines.\nThe second one.\n"),
-            (f"{places['prospero']}/AFTP/pub/hello.txt", "hello prospero\n"),
-        ):
-            fetched = await session.call_tool("fetch", {"url": url})
-            assert (fetched.is_error, body(fetched)) == (False, text)
-            assert facts(fetched)["requested_url"] == url
-            assert facts(fetched)["next_cursor"] is None
-        listed = facts(await session.call_tool("list", {"url": f"{places['ftp']}/pub/", "entries": 2}))
-        names = [entry["name"] for entry in listed["entries"]]
-        while listed["next_cursor"]:
-            listed = facts(await session.call_tool("list", {"cursor": listed["next_cursor"], "entries": 2}))
-            names += [entry["name"] for entry in listed["entries"]]
-        assert names[:4] == ["a.bin", "a.txt", "bare-cr.txt", "crlf.txt"]
-        assert len(names) == listed["total"]
-        known = facts(await session.call_tool("info", {"url": about}))
-        assert (known["kind"], known["size"]) == ("document", 37)
-        plan = facts(await session.call_tool("explain", {"url": about}))
-        assert (plan["verdict"], plan["steps"][1]["action"]) == ("allow", "connect")
-        assert "GET /about.txt HTTP/1.1\\x0d\n" in plan["steps"][2]["octets"]
         assert facts(await session.call_tool("check", {"url": about}))["action"] == "allow"
+
+
+async def try_every_tool(session: ClientSession, places: Places) -> None:
+    assert [tool.name for tool in (await session.list_tools()).tools] == [
+        *("fetch", "list", "info", "explain", "check")
+    ]
+    about = f"{places['http']}/about.txt"
+    for url, text in (
+        (about, "A text of two lines.\nThe second one.\n"),
+        (f"{places['ftp']}/pub/a.txt", "line one\nline two\n\nlast line\n"),
+        (f"{places['gopher']}/00/about", "A text of two lines.\nThe second one.\n"),
+        (f"{places['prospero']}/AFTP/pub/hello.txt", "hello prospero\n"),
+    ):
+        fetched = await session.call_tool("fetch", {"url": url})
+        assert (fetched.is_error, body(fetched)) == (False, text)
+        assert facts(fetched)["requested_url"] == url
+        assert facts(fetched)["next_cursor"] is None
+    listed = facts(await session.call_tool("list", {"url": f"{places['ftp']}/pub/", "entries": 2}))
+    names = [entry["name"] for entry in listed["entries"]]
+    while listed["next_cursor"]:
+        listed = facts(await session.call_tool("list", {"cursor": listed["next_cursor"], "entries": 2}))
+        names += [entry["name"] for entry in listed["entries"]]
+    assert names[:4] == ["a.bin", "a.txt", "bare-cr.txt", "crlf.txt"]
+    assert len(names) == listed["total"]
+    known = facts(await session.call_tool("info", {"url": about}))
+    assert (known["kind"], known["size"]) == ("document", 37)
+    plan = facts(await session.call_tool("explain", {"url": about}))
+    assert (plan["verdict"], plan["steps"][1]["action"]) == ("allow", "connect")
+    assert "GET /about.txt HTTP/1.1\\x0d\n" in plan["steps"][2]["octets"]
+    assert facts(await session.call_tool("check", {"url": about}))["action"] == "allow"
+
+
+async def cancel_a_call(session: ClientSession) -> None:
+    """It closes its connection. The server was still there when the call was cancelled, and goes on."""
+    came, left = trio.Event(), trio.Event()
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
+
+    async def never_answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            while await stream.receive_some():
+                came.set()
+        left.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, never_answer, listeners)
+        async with trio.open_nursery() as calls:
+            calls.start_soon(session.call_tool, "fetch", {"url": url})
+            await came.wait()
+            calls.cancel_scope.cancel()
+        await left.wait()
+        nursery.cancel_scope.cancel()
 
 
 HOSTILE = "a\x1b]0;owned\x07\r\nb\u202ec\x9bd \U000e0069\U000e0067 é\n"
@@ -206,28 +236,6 @@ async def test_nothing_is_connected_to_that_the_operator_did_not_allow(
     nursery.cancel_scope.cancel()
 
 
-async def test_a_call_that_is_cancelled_closes_its_connection(nursery: trio.Nursery) -> None:
-    came, left = trio.Event(), trio.Event()
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
-
-    async def never_answer(stream: trio.SocketStream) -> None:
-        async with stream:
-            while await stream.receive_some():
-                came.set()
-        left.set()
-
-    nursery.start_soon(trio.serve_listeners, never_answer, listeners)
-    async with conversation("--allow-address", "127.0.0.1") as session, trio.open_nursery() as calls:
-        calls.start_soon(session.call_tool, "fetch", {"url": url})
-        await came.wait()
-        calls.cancel_scope.cancel()
-    # The server was still there when the call was cancelled, and goes on.
-    with trio.fail_after(HANG):
-        await left.wait()
-    nursery.cancel_scope.cancel()
-
-
 async def test_what_is_no_text_is_given_in_octets(places: Places) -> None:
     async with talk(*allowed(places)) as session:
         image = await session.call_tool("fetch", {"url": f"{places['ftp']}/pub/a.bin"})
@@ -236,11 +244,9 @@ async def test_what_is_no_text_is_given_in_octets(places: Places) -> None:
         assert isinstance(blob, EmbeddedResource)
 
 
-def start() -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, *RUN], cwd=CHECKOUT, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe
-    )
+def start(stdin: int | None = None) -> Program:
+    words = ["mcp", "--config", "none"]
+    return Program(words, loaded=AGENTS, environment=environment(), stdin=stdin)
 
 
 INITIALIZE = {
@@ -264,15 +270,12 @@ def call(tool: str, arguments: object) -> bytes:
     return said({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
 
 
-def answers(program: subprocess.Popen[bytes], wanted: int) -> list[dict[str, Any]]:
-    assert program.stdout is not None
+def answers(program: Program, wanted: int) -> list[dict[str, Any]]:
     return [json.loads(program.stdout.readline()) for _ in range(wanted)]
 
 
 def test_garbage_is_passed_over() -> None:
     with start() as program:
-        assert program.stdin is not None
-        assert program.stderr is not None
         for line in (
             b"garbage \x1b[31m",
             b"\xff\xfe\0",
@@ -290,38 +293,26 @@ def test_garbage_is_passed_over() -> None:
         assert first["result"]["serverInfo"]["name"] == "resolve"
         assert second["result"]["structuredContent"]["findings"][0]["rule"] == "S01"
         program.stdin.close()
-        assert program.wait(HANG) == 0
+        assert program.wait() == 0
         assert program.stderr.read() == b""
 
 
 def test_a_client_that_takes_no_answer_ends_it_without_a_word() -> None:
     with start() as program:
-        assert program.stdin is not None
-        assert program.stdout is not None
-        assert program.stderr is not None
         program.stdout.close()
         program.stdin.write(said(INITIALIZE))
         program.stdin.flush()
-        assert program.wait(HANG) == 141
+        assert program.wait() == 141
         assert program.stderr.read() == b""
 
 
 def test_a_person_is_told_what_it_waits_for() -> None:
     keyboard, terminal = os.openpty()
-    with subprocess.Popen(
-        [sys.executable, *RUN],
-        cwd=CHECKOUT,
-        env=environment(),
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as program:
+    with start(terminal) as program:
         os.close(terminal)
-        assert program.stdout is not None
-        assert program.stderr is not None
         assert program.stderr.readline().startswith(b"resolve: mcp waits for what a client")
         os.write(keyboard, b"help\n\x04")
-        assert program.wait(HANG) == 0
+        assert program.wait() == 0
         assert (program.stdout.read(), program.stderr.read()) == (b"", b"")
     os.close(keyboard)
 
@@ -329,13 +320,11 @@ def test_a_person_is_told_what_it_waits_for() -> None:
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_while_it_waits(number: int, status: int) -> None:
     with start() as program:
-        assert program.stdin is not None
-        assert program.stderr is not None
         program.stdin.write(said(INITIALIZE))
         program.stdin.flush()
         answers(program, 1)
         os.kill(program.pid, number)
-        assert program.wait(HANG) == status
+        assert program.wait() == status
         assert program.stderr.read() == b""
 
 

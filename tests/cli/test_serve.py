@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from urllib.request import urlopen
@@ -17,32 +16,27 @@ from resolver.cli.arguments import read
 from resolver.cli.serving import settings_of, wishes_of
 from resolver.cli.values import UsageError
 from resolver.policy import check
+from tests.begun import WINDOWS, Program
 from tests.cli.command import resolve
 from tests.fresh import environment
 from tests.hang import HANG
 
-CHECKOUT = Path(__file__).parents[2]
-RUN = ["-W", "error", "-m", "resolver", "serve", "--config", "none", "--port", "0"]
+
+def start(running: Path, *words: str) -> Program:
+    """`running` is where programs of this person tell that they run."""
+    own = {**environment(), "XDG_RUNTIME_DIR": str(running)}
+    return Program(["serve", "--config", "none", "--port", "0", *words], loaded=WINDOWS, environment=own)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_it_serves_until_a_signal_ends_it(number: int, status: int, tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, *RUN],
-        cwd=CHECKOUT,
-        env={**environment(), "XDG_RUNTIME_DIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as program:
-        assert program.stdout is not None
-        assert program.stderr is not None
+    with start(tmp_path) as program:
         entry = program.stdout.readline().decode().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/enter\?t=[\w-]{43}", entry)
         with urlopen(entry, timeout=HANG) as page:
             assert b'content="0;url=/"' in page.read()
         os.kill(program.pid, number)
-        assert program.wait(HANG) == status
-        assert (program.stdout.read(), program.stderr.read()) == (b"", b"")
+        assert program.ended() == (status, "", "")
 
 
 def test_a_port_that_is_taken_is_told() -> None:
@@ -140,13 +134,7 @@ def test_who_serves_others_reaches_nothing_of_this_machine(tmp_path: Path) -> No
 
 def test_another_way_in_is_told_on_request(tmp_path: Path) -> None:
     """One that serves others is found by no file of this machine's."""
-    with subprocess.Popen(
-        [sys.executable, *RUN, "--listen", "127.0.0.1"],
-        cwd=CHECKOUT,
-        env={**environment(), "XDG_RUNTIME_DIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-    ) as program:
-        assert program.stdout is not None
+    with start(tmp_path, "--listen", "127.0.0.1") as program:
         first = program.stdout.readline()
         os.kill(program.pid, signal.SIGUSR1)
         second = program.stdout.readline()
@@ -154,4 +142,4 @@ def test_another_way_in_is_told_on_request(tmp_path: Path) -> None:
         assert first != second
         assert list(tmp_path.iterdir()) == []
         program.terminate()
-        assert program.wait(HANG) == 143
+        assert program.wait() == 143

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import trio
 
 from fixtures.faulty import FaultyServer
+from tests.begun import Begun, begin
 from tests.hang import HANG
 
 CHECKOUT = Path(__file__).parents[2]
@@ -28,7 +29,7 @@ BUFFERING = {"buffered": {}, "unbuffered": {"PYTHONUNBUFFERED": "1"}}
 class Running:
     """A process; `err` is what it has said on standard error so far."""
 
-    process: trio.Process
+    process: trio.Process | Begun
     err: bytearray = field(default_factory=bytearray)
 
     async def status(self) -> int:
@@ -57,19 +58,12 @@ async def resolve(
 ) -> AsyncIterator[Running]:
     """`resolve` in `folder`; it is killed on leaving, if it has not ended. `before` runs in it first."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    command = [sys.executable, "-c", "from resolver.cli import run; run()", *arguments]
-    open_process = partial(
-        trio.lowlevel.open_process,
-        command,
-        cwd=folder,
-        env={**inherited, **BUFFERING[buffering], "PYTHONPATH": str(CHECKOUT)},
-        stdin=stdin,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        preexec_fn=partial(_begin, before),
-    )
+    environment = {**inherited, **BUFFERING[buffering], "PYTHONPATH": str(CHECKOUT)}
     with trio.fail_after(HANG):
-        running = Running(await open_process())
+        if before is None and buffering == "buffered":
+            running = Running(_forked(folder, arguments, environment, stdin, stdout))
+        else:
+            running = Running(await _started(folder, arguments, environment, stdin, stdout, before))
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(running.read_err)
@@ -79,6 +73,51 @@ async def resolve(
             running.process.kill()
             with trio.CancelScope(shield=True):
                 await running.process.wait()
+            if isinstance(running.process, Begun):
+                running.process.close()
+
+
+async def _started(
+    folder: Path,
+    arguments: Collection[str],
+    environment: Mapping[str, str],
+    stdin: int,
+    stdout: int,
+    before: Callable[[], None] | None,
+) -> trio.Process:
+    open_process = partial(
+        trio.lowlevel.open_process,
+        [sys.executable, "-c", "from resolver.cli import run; run()", *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        preexec_fn=partial(_begin, before),
+    )
+    return await open_process()
+
+
+def _forked(
+    folder: Path, arguments: Collection[str], environment: Mapping[str, str], stdin: int, stdout: int
+) -> Begun:
+    with ExitStack() as given:
+
+        def place(stream: int) -> int:
+            if stream != subprocess.DEVNULL:
+                return stream
+            return given.enter_context(open(os.devnull, "r+b")).fileno()
+
+        def pipe() -> tuple[int, trio.lowlevel.FdStream]:
+            reading, writing = os.pipe()
+            given.callback(os.close, writing)
+            return writing, trio.lowlevel.FdStream(reading)
+
+        err, told = pipe()
+        out, read = pipe() if stdout == subprocess.PIPE else (place(stdout), None)
+        process = begin(arguments, folder=folder, environment=environment, streams=(place(stdin), out, err))
+    process.stdout, process.stderr = read, told
+    return process
 
 
 def _begin(before: Callable[[], None] | None) -> None:
