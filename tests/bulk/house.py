@@ -45,6 +45,7 @@ class House:
         self._input: IO[str] = process.stdin
         self._output: IO[str] = process.stdout
         self._path = path
+        self._marks: set[str] = set()
         hosts = json.loads(self._said())
         self.ports = frozenset(port for _, _, port in hosts)
         self.whole: dict[str, bytes | None] = {}
@@ -65,7 +66,10 @@ class House:
         return self._names[url]
 
     def mark(self, name: str) -> None:
-        """What is in the log by now came to pass before what comes behind this."""
+        """What is in the log by now came to pass before what comes behind this. No other one has the name."""
+        assert " " not in name, name
+        assert name not in self._marks, name
+        self._marks.add(name)
         self._tell(f"mark {name}")
         while self._said() != "marked\n":
             pass  # a request of another run has begun meanwhile, for which somebody had waited

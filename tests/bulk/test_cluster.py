@@ -45,7 +45,7 @@ def test_all_comes_once_and_no_host_is_asked_for_more_than_it_bears(
     real_house.mark("real")
     found = fetch(real_house, local_client, tmp_path, per_host=2)
     check_summary(found, real_house)
-    told.check(real_house, tmp_path)
+    told.check(real_house.whole, tmp_path)
     assert real_house.asked("real") == dict.fromkeys(real_house.urls, 1)
     assert max(log.at_once(real_house.lines("real")).values()) == 2
 

@@ -101,7 +101,7 @@ def run_undisturbed(house: House, cluster: Cluster, folder: Path, kept: str) -> 
     runs = Runs(house, cluster, folder, kept)
     runs.prepare()
     runs.end()
-    told.check(house, runs.out)
+    told.check(house.whole, runs.out)
     return told.alike(told.rows(runs.out))
 
 
@@ -134,6 +134,6 @@ def test_another_run_goes_on_whoever_was_killed(
         assert not done & house.asked(mark).keys(), (mark, victims)
     assert any(done for _, done in moments)
     clear(runs.out)
-    told.check(house, runs.out)
+    told.check(house.whole, runs.out)
     assert told.alike(told.rows(runs.out)) == expected
     assert max(log.at_once(house.lines(kept)).values()) <= PER_HOST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -41,20 +41,20 @@ def alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if name not in _OF_ONE_RUN} for row in found]
 
 
-def check(house: House, out: Path) -> None:
-    """All that was asked for ended as it must, and each body is what the host has: a file, or archived."""
+def check(whole: Mapping[str, bytes | None], out: Path) -> None:
+    """All that was asked for ended as it must, and each body is what there is: a file, or archived."""
     found = rows(out)
     archived = _archived(out)
-    assert [row["url"] for row in found] == sorted(house.urls)
+    assert [row["url"] for row in found] == sorted(whole)
     for row in found:
-        whole = house.whole[row["url"]]
-        if whole is None:
+        wanted = whole[row["url"]]
+        if wanted is None:
             assert (row["status"], row["exit"], row["path"], row["digest"]) == ("failed", 8, None, None), row
             continue
         assert (row["status"], row["exit"], row["error"]) == ("done", 0, None), row
         octets = archived[row["url"]] if archived else (out / "bodies" / row["path"]).read_bytes()
-        assert octets.endswith(whole), row
-        assert row["url"].startswith("nntp:") or octets == whole, row
+        assert octets.endswith(wanted), row
+        assert row["url"].startswith("nntp:") or octets == wanted, row
         assert row["bytes"] == len(octets)
         assert row["digest"].rpartition(":")[2] == hashlib.sha256(octets).hexdigest(), row
     named = {out / "bodies" / row["path"] for row in found if row["path"] is not None}

@@ -1,0 +1,75 @@
+"""A run into a bucket, by the client of S3 that people have (s3fs)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.bulk import told
+from tests.bulk.bucket import NAME, fetch, open_bucket
+from tests.bulk.house import CHECKOUT, House
+from tests.hang import HANG
+from tests.sampled import sampled
+
+PLACE = f"s3://{NAME}/run"
+
+#: Eight of the forty hosts show it, each of which has a port of its own.
+EVERY = 5
+
+
+@pytest.fixture(name="bucket")
+def _bucket() -> Iterator[dict[str, str]]:
+    with open_bucket() as bucket:
+        yield bucket
+
+
+def bulk(
+    wanted: Iterable[str], ports: Iterable[int], words: Sequence[str], bucket: Mapping[str, str]
+) -> dict[str, Any]:
+    """What the command says of all of them."""
+    allowed = [word for port in sorted(ports) for word in ("--allow-port", str(port))]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "resolver", "bulk", "-", "--config", "none", "--progress", "none"),
+            *("--scheduler", "local:1", "--out", PLACE, "--jsonl", "--json", *allowed, *words),
+        ],
+        input="".join(f"{url}\n" for url in wanted),
+        cwd=CHECKOUT,
+        env=bucket,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    assert (done.returncode, done.stderr) == (8, ""), done  # some URLs are of what is not there
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", sampled([[], ["--warc"]], lambda words: None))
+def test_a_bucket_has_all_of_it_and_is_asked_what_is_done(
+    words: list[str], house: House, bucket: dict[str, str], tmp_path: Path
+) -> None:
+    ports = sorted(house.ports)[::EVERY]
+    whole = {url: octets for url, octets in house.whole.items() if urlsplit(url).port in ports}
+    missing = {url for url, octets in whole.items() if octets is None}
+    there = len(whole) - len(missing)
+
+    first = bulk(whole, ports, words, bucket)
+    assert (first["done"], first["skipped"], first["failed"]) == (there, 0, len(missing))
+    fetch(PLACE, tmp_path / "first", bucket)
+    told.check(whole, tmp_path / "first")
+
+    house.mark("bucket")
+    second = bulk(whole, ports, words, bucket)
+    assert (second["done"], second["skipped"], second["failed"]) == (0, there, len(missing))
+    assert house.asked("bucket").keys() == missing
+    fetch(PLACE, tmp_path / "second", bucket)
+    assert told.alike(told.rows(tmp_path / "second")) == told.alike(told.rows(tmp_path / "first"))
