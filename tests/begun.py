@@ -26,6 +26,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TextIO
 
 import trio
@@ -35,12 +36,16 @@ from tests.hang import HANG
 
 CHECKOUT = Path(__file__).parents[1]
 
-#: What most commands import, and what those do that serve an agent or a browser.
+#: What most commands import, and what those do that serve an agent or a browser, or have a cluster.
 COMMANDS = (
     *("resolver.cli.online", "resolver.cli.progress", "resolver.retrieval.saving", "rich.console"),
     *("protocols.http.dialogue", "protocols.ftp.dialogue", "protocols.gopher.dialogue"),
 )
 AGENTS = ("resolver.cli.agents", "resolver.adapters.mcp")
+CLUSTERS = (
+    *("distributed", "distributed.http.scheduler", "cryptography.x509"),
+    *("resolver.cli.clusters", "resolver.cli.bulk", "resolver.bulk"),
+)
 WINDOWS = ("resolver.cli.serving", "resolver.cli.browsing", "resolver.window.serve")
 
 #: Signals that tests send, and that a shell or nohup may have ignored.
@@ -130,9 +135,11 @@ class Program:
     def __init__(
         self,
         words: Collection[str],
+        program: str = "resolver.cli:run",
         *,
         loaded: tuple[str, ...],
         environment: Mapping[str, str],
+        folder: Path = CHECKOUT,
         stdin: int | None = None,
     ) -> None:
         (given, typed), (read, out), (heard, err) = os.pipe(), os.pipe(), os.pipe()
@@ -140,7 +147,8 @@ class Program:
         self.stdout, self.stderr = os.fdopen(read, "rb"), os.fdopen(heard, "rb")
         self._begun = begin(
             words,
-            folder=CHECKOUT,
+            program,
+            folder=folder,
             environment=environment,
             streams=(given if stdin is None else stdin, out, err),
             loaded=loaded,
@@ -160,9 +168,20 @@ class Program:
         return trio.run(end)
 
     def ended(self) -> tuple[int, str, str]:
-        """That, and what else it has said on both streams: as much as pipes have room for."""
-        status = self.wait()
-        return status, self.stdout.read().decode(), self.stderr.read().decode()
+        """That, and what else it has said on both streams, as much as pipes have room for: it has ended, and
+        whoever has them of it. Nothing is typed at it any more."""
+        self.stdin.close()
+
+        async def end() -> tuple[int, str, str]:
+            with trio.fail_after(HANG):
+                status = await self._begun.wait()
+                out, err = [
+                    await trio.to_thread.run_sync(stream.read, abandon_on_cancel=True)
+                    for stream in (self.stdout, self.stderr)
+                ]
+            return status, out.decode(), err.decode()
+
+        return trio.run(end)
 
     def __enter__(self) -> Program:
         return self
@@ -252,6 +271,7 @@ def become(asked: dict[str, Any], streams: list[int]) -> None:
         signal.signal(number, signal.SIG_IGN if number in asked["ignored"] else own)
     own_terminal()
     sys.argv = ["-c", *asked["words"]]
+    sys.modules["__main__"] = ModuleType("__main__")  # processes of `multiprocessing` would import this one
     sys.stdin, sys.stdout, sys.stderr = text(0, sys.stdin), text(1, sys.stdout), text(2, sys.stderr)
 
 

@@ -38,7 +38,8 @@ QUIET = {
     "distributed.admin.system-monitor.interval": "10s",
 }
 
-_NEEDED = ("distributed", "distributed.http", "pyarrow.parquet", "resolver.bulk")
+#: Pandas is what pyarrow looks for when it makes its first table.
+_NEEDED = ("distributed", "distributed.http", "pyarrow.parquet", "pandas", "resolver.bulk")
 _NEEDED_BY_TESTS = ("tests.bulk.elsewhere",)
 _NEEDED_BY_URLS = ("protocols.ftp.dialogue", "protocols.http.dialogue", "protocols.gopher.dialogue")
 

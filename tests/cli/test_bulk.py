@@ -28,6 +28,7 @@ from resolver.cli.config import HostSection
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.many import SaveRequest
 from resolver.url import parse
+from tests.begun import CLUSTERS, Program
 from tests.cli import contract
 from tests.cli.command import Done, records, resolve
 from tests.fresh import environment
@@ -368,28 +369,9 @@ print(sorted({"dask", "distributed", "fsspec", "pyarrow"} & sys.modules.keys()))
 # ---- real ones
 
 
-def words_of(*words: str) -> list[str]:
-    return [sys.executable, "-W", "error", "-m", "resolver", "bulk", "--config", "none", *words]
-
-
-#: Whoever runs the tests in the background has SIGINT ignored, and hands that on.
-_HEARING = """
-import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
-def run(*words: str, folder: Path, **more: str) -> Done:
-    done = subprocess.run(
-        words_of(*words),
-        cwd=folder,
-        env={**environment(), "PYTHONPATH": str(CHECKOUT), **more},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=HANG,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+def begun(*words: str, folder: Path) -> Program:
+    own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
+    return Program(["bulk", "--config", "none", *words], loaded=CLUSTERS, environment=own, folder=folder)
 
 
 CHECKOUT = Path(__file__).parents[2]
@@ -400,9 +382,11 @@ def test_a_cluster_of_this_machine(at: dict[str, str], folder: Path) -> None:
     wanted = [f"{at['http']}/about.txt", f"{at['gopher']}/00/about", f"{at['http']}/none.txt"]
     (folder / "list").write_text("".join(f"{url}\n" for url in wanted))
     for status, counts in ((8, (2, 0, 1)), (8, (0, 2, 1)))[: 2 if FULL else 1]:
-        done = run("list", "--scheduler", "local:1", "--out", "out", "--jsonl", "--json", folder=folder)
-        assert (done.status, done.err) == (status, b"")
-        (record,) = done.records
+        words = ["list", "--scheduler", "local:1", "--out", "out", "--jsonl", "--json"]
+        with begun(*words, folder=folder) as process:
+            ended, out, err = process.ended()
+        assert (ended, err) == (status, "")
+        (record,) = records(out.encode())
         assert (record["done"], record["skipped"], record["failed"]) == counts
     outcomes = [
         json.loads(line)
@@ -430,30 +414,24 @@ def silent() -> Iterator[socket.socket]:
     sampled(
         [
             (lambda process: os.killpg(process.pid, signal.SIGINT), 130),  # as a terminal does it
-            (lambda process: process.send_signal(signal.SIGTERM), 143),
+            (lambda process: process.terminate(), 143),
         ],
         lambda row: None,
     ),
 )
-def test_a_signal_ends_it(stop: Callable[[subprocess.Popen[bytes]], None], status: int, folder: Path) -> None:
+def test_a_signal_ends_it(stop: Callable[[Program], None], status: int, folder: Path) -> None:
     """While a worker waits for a peer that says nothing. One line says so, and no worker says anything."""
     with silent() as listener:
         port = listener.getsockname()[1]
         (folder / "list").write_text(f"http://127.0.0.1:{port}/\n")
         words = ["list", "--scheduler", "local:1", "--out", "out", "--allow-port", str(port)]
-        with subprocess.Popen(
-            [sys.executable, "-c", _HEARING, *words_of(*words)],
-            cwd=folder,
-            env={**environment(), "PYTHONPATH": str(CHECKOUT)},
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        ) as process:
+        with begun(*words, folder=folder) as process:
             connection, _ = listener.accept()
             with connection:
                 stop(process)
-                _, told = process.communicate(timeout=HANG)
+                ended, _, told = process.ended()
     word = "interrupted" if status == 130 else "terminated"
-    assert (process.returncode, told.decode()) == (
+    assert (ended, told) == (
         status,
         f"resolve: {word}: what is done stays, and the same command goes on with the rest\n",
     )
@@ -462,8 +440,17 @@ def test_a_signal_ends_it(stop: Callable[[subprocess.Popen[bytes]], None], statu
 def test_a_scheduler_that_is_not_there(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
+    words = ["-m", "resolver", "bulk", "--config", "none", "-", "--scheduler", address, "--out", "out"]
     impatient = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "0.2s"}
-    done = run("-", "--scheduler", address, "--out", "out", folder=folder, **impatient)
-    assert (done.status, done.out) == (4, b"")
-    assert done.told.startswith(f"resolve: the scheduler at {address} cannot be used: ")
-    assert done.told.count("\n") == 1
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *words],
+        cwd=folder,
+        env={**environment(), "PYTHONPATH": str(CHECKOUT), **impatient},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith(f"resolve: the scheduler at {address} cannot be used: ")
+    assert done.stderr.count("\n") == 1

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from resolver.cli.interrupts import Interrupts
+from tests.begun import CLUSTERS, Program
+from tests.cli import interrupted
 from tests.fresh import environment
 from tests.hang import HANG
 
@@ -175,57 +177,17 @@ def test_all_is_put_back() -> None:
 
 # ---- the command, with a cluster of this machine
 
-CLUSTER = """
-import asyncio, os, signal, sys
-import distributed
-import resolver.cli, resolver.cli.bulk
-from resolver.cli.bulk import targets
-
-def interrupt():
-    os.killpg(0, signal.SIGINT)  # as a terminal does it
-
-def first(owner, name, times=1):
-    real = getattr(owner, name)
-    async def sends(self, *args, **more):
-        for _ in range(times):
-            interrupt()
-        return await real(self, *args, **more)
-    setattr(owner, name, sends)
-
-if __name__ == "__main__":
-    {moment}
-    sys.argv = ["resolve", "bulk", "-", "--config", "none", "--scheduler", "local:1", "--out", "out"]
-    resolver.cli.run()
-"""
-
-RUNS = {
-    "as the scheduler starts": "first(distributed.Scheduler, 'start_unsafe')",
-    "as a worker starts": "first(distributed.nanny.WorkerProcess, 'start')",
-    "as a worker has started": "first(distributed.Scheduler, 'add_worker')",
-    "as the client begins": "first(distributed.Client, '_ensure_connected')",
-    "as the cluster closes": "first(distributed.LocalCluster, '_close')",
-    "as a list is read": "resolver.cli.bulk.targets = lambda *each: (interrupt(), targets(*each))[1]",
-    "twice": "first(distributed.nanny.WorkerProcess, 'start', times=2)",
-}
-
 #: What Python says in a worker whose parent ended before it was told what it is to be: at most one was begun.
 UNBORN = re.compile(
     r'Traceback [^\n]*\n  File "<string>", line 1, in <module>\n(?:[ ].*\n)+EOFError: Ran out of input\n\Z'
 )
 
 
-@pytest.mark.parametrize("moment", RUNS)
+@pytest.mark.parametrize("moment", interrupted.MOMENTS)
 def test_the_command_ends_and_so_does_all_that_it_started(moment: str, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(CLUSTER.replace("{moment}", RUNS[moment]))
-    with subprocess.Popen(
-        [sys.executable, "-W", "error", "program.py"],
-        cwd=tmp_path,
-        env={**environment(), "PYTHONPATH": str(CHECKOUT)},
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    ) as process:
-        _, told = process.communicate(timeout=HANG)
+    own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
+    program = "tests.cli.interrupted:run"
+    with Program([moment], program, loaded=CLUSTERS, environment=own, folder=tmp_path) as process:
+        status, out, told = process.ended()
     line = "resolve: interrupted: what is done stays, and the same command goes on with the rest\n"
-    assert (process.returncode, UNBORN.sub("", told)) == (130, line)
+    assert (status, out, UNBORN.sub("", told)) == (130, "", line)
