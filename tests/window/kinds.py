@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.cli.places import Places
 from tests.window.served import Opened, Sent
-from tests.window.steps import open_
+from tests.window.steps import open_at_once
 
 
 class Kind(NamedTuple):
@@ -106,8 +106,7 @@ def visit(page: Page, window: Opened, places: Places, name: str) -> None:
     if at.startswith("/"):
         page.goto(f"{window.origin}{at}")
     elif kind.typed:
-        page.goto(f"{window.origin}/")
-        open_(page, at)
+        open_at_once(page, window, at)
     else:
         page.goto(f"{window.origin}/u/{quote(at, safe='')}")
     for press in kind.presses:

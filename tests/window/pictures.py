@@ -21,7 +21,7 @@ from fixtures.gopher.tree import Item
 from fixtures.nntp.spool import Article, Group, Spool
 from tests.window.browser import Look, Viewer, program, running
 from tests.window.served import served
-from tests.window.steps import enter, open_
+from tests.window.steps import open_at_once
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 WIDTH = 960
@@ -126,8 +126,7 @@ def main() -> None:
     with running(path) as browser, served() as window, serving() as (menu, group):
         viewer = Viewer(browser)
         page = viewer.page(Look(WIDTH))
-        enter(page, window)
-        open_(page, menu)
+        open_at_once(page, window, menu)
         page.locator("aside summary").first.click()
         figure = page.locator("aside figure").first.locator(".exchange-wide").bounding_box()
         assert figure is not None
@@ -135,9 +134,8 @@ def main() -> None:
         shown: FloatRect = {"x": 0, "y": 0, "width": WIDTH, "height": height}
         page.screenshot(path=FOLDER / "menu.png", full_page=True, clip=shown)
         dark = viewer.page(Look(WIDTH, "dark"))
-        enter(dark, window)
         dark.set_viewport_size({"width": WIDTH, "height": 600})
-        open_(dark, group)
+        open_at_once(dark, window, group)
         dark.screenshot(path=FOLDER / "group.png")
         viewer.close()
 

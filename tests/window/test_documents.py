@@ -15,7 +15,7 @@ from resolver.window import headers
 from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served
-from tests.window.steps import enter, open_
+from tests.window.steps import enter, let_in, open_at_once
 
 #: All by which a document can run, ask, send and leave. What is to be clicked has an id.
 _HTML = """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>theirs</title>
@@ -77,10 +77,10 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def shown(page: Page, site: Site, kind: Kind) -> Frame:
+def shown(page: Page, window: Opened, site: Site, kind: Kind) -> Frame:
     """The document in its frame, on our page about it."""
     site.pages["/theirs"] = (kind.media_type, kind.text.replace("SITE", site.origin))
-    open_(page, f"{site.origin}/theirs")
+    open_at_once(page, window, f"{site.origin}/theirs")
     if kind.media_type != "application/pdf":
         page.get_by_role("link", name="as page", exact=True).click()
     framed = page.locator("iframe")
@@ -113,8 +113,7 @@ def test_a_document_runs_nothing_asks_nobody_and_stays(
     page = viewer.page()
     downloads: list[Download] = []
     page.on("download", lambda begun: downloads.append(begun))
-    enter(page, window)
-    frame = shown(page, stranger, KINDS[name])
+    frame = shown(page, window, stranger, KINDS[name])
     there = page.url
     if name not in ("PDF", "XML"):  # without its sheet there is nothing of it
         expect(frame.locator(":root")).to_contain_text("words of a stranger")
@@ -129,7 +128,7 @@ def test_opened_alone_it_does_no_more(name: str, viewer: Viewer, window: Opened,
     """The header holds where no frame does."""
     kind = KINDS[name]
     page = viewer.page()
-    enter(page, window)
+    let_in(page, window)
     octets = kind.text.replace("SITE", stranger.origin).encode()
     page.goto(window.keep(octets, f"{kind.media_type}; charset=utf-8"))
     expect(page.locator(":root")).to_contain_text("words of a stranger")
@@ -160,11 +159,9 @@ def test_without_the_sandbox_a_document_would_leave(
     monkeypatch.setattr(headers, "of_content", without(headers.of_content, "sandbox"))
     with served() as bare:
         page = viewer.page()
-        enter(page, bare)
         stranger.pages["/blank"] = ("text/plain", "theirs")
-        frame = shown(
-            page, stranger, Kind("text/html", '<a id="blank" href="SITE/blank" target="_blank">x</a>')
-        )
+        link = Kind("text/html", '<a id="blank" href="SITE/blank" target="_blank">x</a>')
+        frame = shown(page, bare, stranger, link)
         with page.context.expect_page() as left:
             frame.locator("#blank").click(no_wait_after=True)
         left.value.wait_for_url(f"{stranger.origin}/blank")
@@ -177,8 +174,7 @@ def test_without_the_policy_of_its_frame_a_link_would_leave_it(
     monkeypatch.setattr(headers, "of_pages", without(headers.of_pages, "frame-src", "default-src"))
     with served() as bare:
         page = viewer.page()
-        enter(page, bare)
-        frame = shown(page, stranger, KINDS["HTML"])
+        frame = shown(page, bare, stranger, KINDS["HTML"])
         with page.expect_request(f"{stranger.origin}/plain"):
             frame.locator("#plain").click(no_wait_after=True)
 
@@ -189,7 +185,7 @@ def test_without_the_policy_of_the_document_it_would_ask_elsewhere(
     monkeypatch.setattr(headers, "of_content", lambda pages: {})
     with served() as bare:
         page = viewer.page()
-        enter(page, bare)
+        let_in(page, bare)
         with page.expect_request(f"{stranger.origin}/script"), page.expect_request(f"{stranger.origin}/img"):
             page.goto(bare.keep(KINDS["SVG"].text.replace("SITE", stranger.origin).encode(), headers.SVG))
 
@@ -211,7 +207,7 @@ _READING = """async other => {
 
 def test_a_document_reads_neither_another_one_nor_what_browsers_keep(viewer: Viewer, window: Opened) -> None:
     page = viewer.page()
-    enter(page, window)
+    let_in(page, window)
     one, other = (window.keep(each, headers.HTML) for each in (b"<p>one</p>", b"<p>other</p>"))
     page.goto(one)
     read = page.evaluate(_READING, other)
@@ -226,7 +222,7 @@ def test_without_the_sandbox_one_document_would_read_another(
     monkeypatch.setattr(headers, "of_content", without(headers.of_content, "sandbox", "default-src"))
     with served() as bare:
         page = viewer.page()
-        enter(page, bare)
+        let_in(page, bare)
         one, other = (bare.keep(each, headers.HTML) for each in (b"<p>one</p>", b"<p>other</p>"))
         page.goto(one)
         assert page.evaluate(_READING, other)[:3] == ["<p>other</p>", 0, ""]
@@ -270,8 +266,7 @@ def test_nothing_is_taken_for_a_page_that_runs(
     media_type, octets = SNIFFED[name]
     stranger.pages["/theirs"] = Sent(media_type, octets.decode("latin-1").encode("latin-1"))
     page = viewer.page()
-    enter(page, window)
-    open_(page, f"{stranger.origin}/theirs")
+    open_at_once(page, window, f"{stranger.origin}/theirs")
     page.wait_for_load_state()
     assert page.title() != "ran"
     places = page.eval_on_selector_all(

@@ -11,7 +11,7 @@ from resolver.settings import Settings
 from tests.cli.places import Places
 from tests.window.browser import Viewer, barriers, overflow
 from tests.window.served import served
-from tests.window.steps import enter, open_
+from tests.window.steps import open_at_once
 
 
 def test_a_form_is_filled_in_and_its_dialogue_stands_beside_the_answer(
@@ -21,8 +21,7 @@ def test_a_form_is_filled_in_and_its_dialogue_stands_beside_the_answer(
     assert port is not None
     with served(settings=Settings(policy=Policy(allow_port=frozenset({port})))) as window:
         page = viewer.page()
-        enter(page, window)
-        open_(page, f"{places['gopher']}/00/poll%09%09?")
+        open_at_once(page, window, f"{places['gopher']}/00/poll%09%09?")
         page.get_by_role("main").get_by_role("button", name="Fill it in").click()
         expect(page.get_by_role("main")).to_contain_text("What is your name?")
         page.locator("input[type=password]").fill("speak friend")

@@ -7,15 +7,14 @@ from playwright.sync_api import expect
 from tests.cli.places import Places
 from tests.window.browser import Look, Viewer, barriers, overflow
 from tests.window.served import served
-from tests.window.steps import enter, open_
+from tests.window.steps import open_, open_at_once
 
 
 def test_a_person_logs_in_and_has_it_forgotten(viewer: Viewer, places: Places) -> None:
     url = places["ftp"].replace("ftp://", "ftp://bob@") + "/%2Fpub/a.txt"
     with served() as window:
         page = viewer.page(Look(320))
-        enter(page, window)
-        open_(page, url)
+        open_at_once(page, window, url)
         for password in ("wrong", "secret pw"):
             expect(page.get_by_role("heading", name="Log in")).to_be_visible()
             assert barriers(page) == []

@@ -23,7 +23,7 @@ from tests.servers.conftest import (  # noqa: F401
 from tests.window.browser import Look, Viewer, barriers, overflow
 from tests.window.keys import press, tabbed
 from tests.window.served import Opened
-from tests.window.steps import enter, open_
+from tests.window.steps import open_at_once
 
 
 class Visit(NamedTuple):
@@ -67,8 +67,7 @@ def test_it_is_a_page_for_everybody(
     server = request.getfixturevalue(visit.server)
     port = server.ports[visit.service] if visit.service else server.port
     page = viewer.page(Look(320, "dark"))
-    enter(page, window)
-    open_(page, f"{SCHEMES.get(visit.server, 'gopher')}://127.0.0.1:{port}{visit.path}")
+    open_at_once(page, window, f"{SCHEMES.get(visit.server, 'gopher')}://127.0.0.1:{port}{visit.path}")
     expect(page.get_by_role("main")).to_contain_text(visit.words)
     page.wait_for_load_state()
     assert tabbed(page) == []

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.hang import HANG
 from tests.window.browser import Look, Viewer, barriers, overflow
 from tests.window.served import Opened, served
-from tests.window.steps import enter, open_
+from tests.window.steps import enter, open_at_once
 
 
 class Slow(ThreadingHTTPServer):
@@ -69,8 +69,7 @@ def window(chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def saved(page: Page, window: Opened, slow: Slow) -> None:
-    enter(page, window)
-    open_(page, slow.url)
+    open_at_once(page, window, slow.url)
     page.get_by_role("button", name="save", exact=True).click()
     page.wait_for_url("**/transfers")
 

@@ -16,7 +16,7 @@ from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.said import Says, gopher
 from tests.window.served import Opened, Sent, Site
-from tests.window.steps import enter, look, open_
+from tests.window.steps import enter, let_in, look, open_at_once
 
 #: In every field at once: all but what ends an attribute, and that; a header that has both is none.
 _TEXTS = tuple(
@@ -106,8 +106,9 @@ def test_no_link_leads_past_us(
         "/letter": ("message/rfc822", _LETTER),
     }
     page = viewer.page()
-    enter(page, open_house)
-    open_(page, menu.url if kind == "menu" else f"{stranger.origin}/{kind.partition(' ')[0]}")
+    open_at_once(
+        page, open_house, menu.url if kind == "menu" else f"{stranger.origin}/{kind.partition(' ')[0]}"
+    )
     if kind == "HTML source":
         page.get_by_role("link", name="source", exact=True).click()
         expect(page.get_by_role("main")).to_contain_text("<img src")
@@ -124,7 +125,7 @@ def test_no_link_leads_past_us(
 
 def test_who_asks_for_such_a_link_gets_a_page_that_says_no(viewer: Viewer, open_house: Opened) -> None:
     page = viewer.page()
-    enter(page, open_house)
+    let_in(page, open_house)
     for url in sampled(_HARMFUL[:-1], lambda url: None, 3):
         page.goto(f"{open_house.origin}/u/{quote(url, safe='')}")
         expect(page.get_by_role("main")).to_be_visible()
@@ -139,8 +140,7 @@ def test_a_link_to_the_web_tells_nobody_where_it_was(
     """Followed, it is we who ask: without a Referer, and without anything of the browser's."""
     stranger.pages["/"] = ("text/plain", f"see <URL:{target.origin}/secret> there")
     page = viewer.page()
-    enter(page, open_house)
-    open_(page, f"{stranger.origin}/")
+    open_at_once(page, open_house, f"{stranger.origin}/")
     page.get_by_role("link", name="/secret").click()
     expect(page.get_by_role("main")).to_contain_text("found")
     (said,) = target.said
@@ -155,10 +155,9 @@ def test_what_would_mislead_is_shown(viewer: Viewer, window: Opened, stranger: S
     item = f"0{_MISLEADING}\tsecret\tx\t70\r\ni{_MISLEADING}\tx\tx\t70\r\n3{_MISLEADING}\tx\tx\t70\r\n.\r\n"
     stranger.pages["/text"] = Sent("text/plain; charset=utf-8", _MISLEADING)
     page = viewer.page()
-    enter(page, window)
     with gopher(item.encode()) as peer:
         for url in (peer.url, f"{stranger.origin}/text"):
-            open_(page, url)
+            open_at_once(page, window, url)
             expect(page.get_by_role("main")).to_contain_text("\\u202egpj.exe a\\u200bb \\u2066x\\u2069")
             shown = page.evaluate("document.title + document.documentElement.outerHTML")
             assert not [each for each in "\u202e\u200b\u2066\u2069\x1b\x07\ufeff\x9b" if each in shown]
@@ -180,14 +179,14 @@ def test_nobody_but_who_typed_it_reads_a_file_of_ours(
     way: str, viewer: Viewer, window: Opened, stranger: Site, menu: Says
 ) -> None:
     page = viewer.page()
-    enter(page, window)
+    let_in(page, window)
     where = f"{window.origin}/u/{quote(_FILE, safe='')}"
     if way == "a menu":
-        open_(page, menu.url)
+        open_at_once(page, window, menu.url)
         expect(page.get_by_role("main")).to_contain_text("a link of scheme 'file' is not offered")
     elif way == "a redirect":
         stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": _FILE})
-        open_(page, f"{stranger.origin}/")
+        open_at_once(page, window, f"{stranger.origin}/")
         expect(page.get_by_role("main")).to_contain_text("S10")
     else:  # as the browser calls a handler, and as any page can
         stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><a href="{where}">x</a>')
@@ -209,8 +208,7 @@ def test_a_page_that_leads_inside_is_not_followed(
 ) -> None:
     stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": inner})
     page = viewer.page()
-    enter(page, window)
-    open_(page, f"{stranger.origin}/")
+    open_at_once(page, window, f"{stranger.origin}/")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Not opened S")
     assert page.get_by_role("button", name="Open", exact=True).count() == 0
 
@@ -235,7 +233,7 @@ def test_what_would_end_a_command_is_pointed_at(
 
 def test_no_address_of_ours_leads_elsewhere(viewer: Viewer, window: Opened, target: Site) -> None:
     page = viewer.page()
-    enter(page, window)
+    let_in(page, window)
     elsewhere = f"evil.example:{target.port}"
     for path in (
         f"//{elsewhere}/secret",
