@@ -129,6 +129,33 @@ def begin(
     return Begun(int(octets), pidfd, told)
 
 
+async def run_alone(
+    words: Collection[str], *, folder: Path, environment: Mapping[str, str]
+) -> tuple[int, bytes, bytes]:
+    """One that reads nothing, from its beginning to its end: status, standard output, standard error."""
+    (read, out), (heard, err) = os.pipe(), os.pipe()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    streams = (nothing, out, err)
+    process = begin(words, folder=folder, environment=environment, streams=streams, alone=True)
+    for descriptor in streams:
+        os.close(descriptor)
+    said: dict[int, bytes] = {}
+
+    async def hear(descriptor: int) -> None:
+        async with trio.lowlevel.FdStream(descriptor) as stream:
+            said[descriptor] = b"".join([octets async for octets in stream])
+
+    try:
+        with trio.fail_after(HANG):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(hear, read)
+                nursery.start_soon(hear, heard)
+            return await process.wait(), said[read], said[heard]
+    finally:
+        process.kill()
+        process.close()
+
+
 class Program:
     """One that is spoken to by pipes, as by those of `subprocess.Popen`; `stdin` may be something else."""
 

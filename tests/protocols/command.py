@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import trio
-
-CHECKOUT = Path(__file__).parents[2]
+from tests.begun import CHECKOUT, run_alone
 
 
 async def command(*arguments: str, folder: Path | None = None) -> tuple[int, bytes, bytes]:
     """One run of the command: status, standard output, standard error."""
-    done = await trio.run_process(
-        [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()", *arguments],
-        capture_stdout=True,
-        capture_stderr=True,
-        check=False,
-        cwd=folder,
-        env={"PYTHONPATH": str(CHECKOUT), "PATH": ""},
-    )
-    return done.returncode, done.stdout, done.stderr
+    environment = {"PYTHONPATH": str(CHECKOUT), "PATH": ""}
+    return await run_alone(arguments, folder=folder or Path.cwd(), environment=environment)
