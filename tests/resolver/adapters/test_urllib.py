@@ -7,7 +7,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
-import pandas
 import pytest
 
 import resolver
@@ -36,6 +35,8 @@ def test_urlopen_reads_what_urllib_never_had(gopher: GopherServer, ftp: MockFtp)
 
 
 def test_pandas_reads_a_table_from_gopher(gopher: GopherServer) -> None:
+    import pandas
+
     install(policy=allowing(gopher))
     table = pandas.read_csv(f"gopher://127.0.0.1:{gopher.port}/0table.csv")
     assert table.equals(pandas.read_csv(io.BytesIO(TABLE)))

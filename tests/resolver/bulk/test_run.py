@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pytest
 
 import resolver.blocking
@@ -78,15 +77,22 @@ def asked(urls: list[str]) -> object:
     return collection(urls).map(SaveRequest)
 
 
+def series(urls: list[str]) -> object:
+    import pandas
+
+    return pandas.Series(urls)
+
+
 def column(urls: list[str]) -> object:
+    import pandas
     from dask import dataframe
 
-    return dataframe.from_pandas(pd.DataFrame({"url": urls}), npartitions=2)["url"]
+    return dataframe.from_pandas(pandas.DataFrame({"url": urls}), npartitions=2)["url"]
 
 
 @pytest.mark.parametrize(
     "given",
-    [list, generated, pd.Series, collection, asked, column],
+    [list, generated, series, collection, asked, column],
     ids=["list", "generator", "series", "bag", "bag of requests", "column"],
 )
 def test_urls_come_from_whatever_has_them(
@@ -123,6 +129,7 @@ def test_what_is_told_of_a_run_can_be_kept_and_sent(client: Client, site: Site, 
 
 
 def test_outcomes_are_values_for_bags_and_frames(client: Client, site: Site, tmp_path: Path) -> None:
+    import pandas
     from dask import bag
 
     urls = [f"{site.origin}/0.txt", f"{site.origin}/none", "gopher://127.0.0.1:25/", "no URL"]
@@ -132,7 +139,7 @@ def test_outcomes_are_values_for_bags_and_frames(client: Client, site: Site, tmp
     again = client.compute(bag.from_sequence(outcomes, npartitions=2).map(lambda each: each)).result()
     assert [each.as_json() for each in again] == shown
     assert [type(each.error) for each in again] == [type(each.error) for each in outcomes]
-    frame = pd.DataFrame(shown)
+    frame = pandas.DataFrame(shown)
     assert dict(zip(frame["url"].str.rpartition("/")[2], frame["status"], strict=True)) == {
         "0.txt": "done",
         "none": "failed",

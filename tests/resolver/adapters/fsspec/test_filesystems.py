@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-import pandas
 import pytest
 
 import fixtures.ftp
@@ -85,6 +84,8 @@ print(*[fsspec.get_filesystem_class(name).__name__ for name in ("ftp", "http", "
 
 
 def test_a_table_by_gopher() -> None:
+    import pandas
+
     tree = {b"": Item("1", b"Tables", members=(b"9/table.csv",)), b"9/table.csv": Item("9", b"table", TABLE)}
     with served(partial(fixtures.gopher.serve, tree=tree, flavour=GOPHERNICUS)) as server:
         url = f"gopher://127.0.0.1:{server.port}/99/table.csv"
@@ -96,6 +97,8 @@ def test_a_table_by_gopher() -> None:
 
 
 def test_a_table_by_ftp(ftp: MockFtp) -> None:
+    import pandas
+
     name = put(ftp, b"tables", {b"table.csv": TABLE})
     found = pandas.read_csv(f"resolve+ftp://{name}/table.csv", storage_options=options_for(ftp))
     assert found["square"].sum() == sum(n * n for n in range(1_000))
