@@ -18,6 +18,14 @@ from tests.window.kinds import SHELF
 from tests.window.served import Opened, Site, served
 from tests.window.steps import enter
 
+_HERE = "tests/window/"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """These first of all. A worker that has nothing left to do takes from the end of what another one has,
+    and would start a browser and the servers of this folder of its own for a few tests."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_HERE))
+
 
 @pytest.fixture(scope="package")
 def public() -> Iterator[Site]:
