@@ -310,12 +310,14 @@ def own_terminal() -> None:
 
 
 def text(descriptor: int, like: TextIO) -> TextIO:
-    """As Python makes its streams at its start."""
+    """As Python makes its streams at its start; the environment may say that they hold nothing back."""
+    at_once = bool(os.environ.get("PYTHONUNBUFFERED"))
     return io.TextIOWrapper(
-        open(descriptor, "wb" if descriptor else "rb", closefd=False),
+        open(descriptor, "wb" if descriptor else "rb", 0 if at_once and descriptor else -1, closefd=False),
         encoding=like.encoding,
         errors=like.errors,
-        line_buffering=descriptor == 2 or os.isatty(descriptor),
+        line_buffering=not at_once and (descriptor == 2 or os.isatty(descriptor)),
+        write_through=at_once,
     )
 
 

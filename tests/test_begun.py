@@ -13,6 +13,7 @@ import termios
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -23,12 +24,13 @@ from tests.hang import HANG
 
 def tell() -> None:
     """To the file that the first argument names: all that a program may see of how it was started."""
-    streams = (sys.stdin, sys.stdout, sys.stderr)
+    streams: tuple[Any, ...] = (sys.stdin, sys.stdout, sys.stderr)
     told = {
         "words": sys.argv,
         "folder": os.getcwd(),
         "environment": {name: value for name, value in os.environ.items() if name != "LC_CTYPE"},
         "streams": [(each.isatty(), each.encoding, each.errors, each.line_buffering) for each in streams],
+        "held back": [(type(each.buffer).__name__, each.write_through) for each in streams],
         "signals": {number: str(signal.getsignal(number)) for number in signal.valid_signals()},
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
         "leads": os.getsid(0) == os.getpgrp() == os.getpid(),
@@ -78,10 +80,14 @@ def started(
 
 
 @pytest.mark.parametrize("kind", ["terminal", "none"])
-@pytest.mark.parametrize("ignored", [(), (signal.SIGINT, signal.SIGQUIT)])
-async def test_it_sees_what_any_other_sees(kind: str, ignored: tuple[int, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ignored", "own"), [((), {}), ((signal.SIGINT, signal.SIGQUIT), {"PYTHONUNBUFFERED": "1"})]
+)
+async def test_it_sees_what_any_other_sees(
+    kind: str, ignored: tuple[int, ...], own: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "folder").mkdir()
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT), "A": "\u202e of its own"}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT), "A": "\u202e of its own", **own}
     told = []
     with streams_of(kind) as streams, trio.fail_after(HANG):
         for number in ("1", "2"):
