@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.begun import COMMANDS, Program
+from tests.fresh import environment
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -19,18 +20,12 @@ def command(*words: str) -> list[str]:
 def save_list(folder: Path, *options: str, most: int | None) -> int:
     """`list` into `files` with `ledger`, all three in the folder; None kills nothing. The exit status."""
     words = ["get", "-i", "list", "-d", "files", "--ledger", "ledger", "--json", "-qq", "-t", "1", *options]
-    process = subprocess.Popen(
-        command(*words),
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    with process.stdout:
+    own = {**environment(), "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
+    with Program(words, loaded=COMMANDS, environment=own, folder=folder) as process:
         brought = 0
         for line in process.stdout:
             brought += json.loads(line)["status"] == "done"
             if brought == most:
                 process.kill()
                 break
-    return process.wait()
+        return process.wait()

@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.begun import COMMANDS, Program
+from tests.fresh import environment
 from tests.resolver.tree.mirrors import contents
 from tests.sampled import FULL
 from tests.servers.certificates import Certificates
@@ -78,14 +78,15 @@ def test_a_mirror_is_its_source_and_brings_nothing_twice(
 
 def get(folder: Path, urls: list[str], *servers: FtpServer | HttpServer) -> dict[str, int]:
     """One run; how many outcomes of each kind there were."""
-    place = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); from resolver.cli import run; run()"
     words = ["get", "-r", "--exists", "newer", "-d", "out", "--json", "-j", "8", "--per-host", "8"]
     for server in servers:
         port = server.port if isinstance(server, HttpServer) else server.ports["plain"]
         words += ["--allow-port", str(port)]
-    ran = subprocess.run([sys.executable, "-c", place, *words, *urls], cwd=folder, capture_output=True)
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    return Counter(json.loads(line)["status"] for line in ran.stdout.splitlines())
+    own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
+    with Program([*words, *urls], loaded=COMMANDS, environment=own, folder=folder) as process:
+        found = Counter(json.loads(line)["status"] for line in process.stdout)
+        assert (process.wait(), process.stderr.read()) == (0, b"")
+    return found
 
 
 def bodies(pages: HttpServer) -> dict[str, int]:
