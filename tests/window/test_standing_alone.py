@@ -15,6 +15,7 @@ from resolver.window.dialogue.planned import planned
 from tests.resolver.window.dialogue.spoken import recorded
 from tests.resolver.window.dialogue.test_panel import said_by
 from tests.resolver.window.dialogue.test_recording import TRANSFER
+from tests.sampled import sampled
 from tests.window.browser import LOOKS, Look, Viewer, barriers, overflow
 
 #: What a stranger would run, and where it would be seen.
@@ -45,7 +46,11 @@ def opened(viewer: Viewer, path: Path, look: Look | None = None) -> tuple[Page, 
     return page, complaints, asked[1:]
 
 
-@pytest.mark.parametrize("look", LOOKS, ids=str)
+#: With script one of them, and the one without.
+TRIED = sampled(LOOKS, lambda look: look.script)
+
+
+@pytest.mark.parametrize("look", TRIED, ids=str)
 def test_everybody_can_read_it(viewer: Viewer, files: Path, look: Look) -> None:
     page, complaints, asked = opened(viewer, files / "page.html", look)
     expect(page.locator("svg[role=img]")).to_have_count(3)
@@ -54,7 +59,7 @@ def test_everybody_can_read_it(viewer: Viewer, files: Path, look: Look) -> None:
     assert (complaints, asked) == ([], [])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", sampled(["light", "dark"], lambda scheme: None))
 def test_its_words_stand_out_from_the_ground(viewer: Viewer, files: Path, scheme: str) -> None:
     """WCAG 1.4.3: 4.5 to 1. What axe cannot tell of a diagram."""
     page, *_ = opened(viewer, files / "page.html", Look(scheme="dark" if scheme == "dark" else "light"))
