@@ -12,9 +12,11 @@ import pytest
 from resolver.registry import SCHEMES
 from tests.architecture import adapters, allowed, layers, shape
 from tests.architecture.exceptions import EXCEPTIONS
+from tests.architecture.extras import lacking
 from tests.architecture.layers import LAYERS, MOST_FLOORS, floors
 from tests.architecture.planted import KEPT, PLANTED, Planted, Rule
-from tests.architecture.source import Module, is_within, modules, read_once
+from tests.architecture.source import Module, is_within, modules, read_once, words
+from tests.everywhere import project
 
 CHECKOUT = Path(__file__).parents[1]
 SOURCES = modules(CHECKOUT, "protocols", "resolver")
@@ -102,6 +104,24 @@ def test_floors_are_counted_by_what_runs() -> None:
         Module("resolver.three", "def f():\n  from resolver.two.b import x"),
     ]
     assert [floors(house[:count]) for count in (1, 2, 3, 4)] == [1, 2, 2, 3]
+
+
+def test_what_a_room_takes_comes_with_its_extra() -> None:
+    metadata = project()
+    assert lacking(SOURCES, metadata["dependencies"], metadata["optional-dependencies"]) == []
+
+
+def test_what_does_not_come_with_an_extra_is_found() -> None:
+    house = [
+        Module("resolver", "import Base"),
+        Module("resolver.one", "import red.rose"),
+        Module("resolver.two", "def f():\n  import green\n  from resolver.one import x"),
+        Module("resolver.three", "from resolver import two\nif TYPE_CHECKING:\n  import blue"),
+    ]
+    extras = {"warm": ["red>=1"], "cold": ["green[more]~=1.0"]}
+    rooms = {"warm": words("resolver.one"), "cold": words("resolver.two")}
+    assert lacking(house, ["base>=1"], extras, rooms) == ["resolver.two takes red"]
+    assert lacking(house[:2], [], extras, {}) == ["resolver takes base", "resolver.one takes base red"]
 
 
 def test_the_tests_have_no_possessive_patterns_either() -> None:

@@ -1,0 +1,99 @@
+"""What a room takes comes with its extra: `url-resolver[bulk]` is all that `resolver.bulk` wants.
+
+All other modules can be imported with no extra at all; where a function of theirs imports more, it says
+itself what is missing, and how to get it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+
+from tests.architecture.source import Module, is_within, words
+
+#: The extras that rooms are for. What their modules import late has to come along, too.
+ROOMS: Mapping[str, frozenset[str]] = {
+    "aiohttp": words("resolver.adapters.guard.aiohttp"),
+    "bulk": words("resolver.bulk resolver.cli.bulk resolver.cli.clusters"),
+    "fsspec": words("resolver.adapters.fsspec"),
+    "html": words("protocols.http.index.markup"),
+    "http2": words("resolver.http2.framing"),
+    "mcp": words("resolver.adapters.mcp"),
+    "requests": words("resolver.adapters.requests resolver.adapters.guard.requests"),
+    "testing": words("resolver.testing"),
+    "warc": words("resolver.warc resolver.retrieval.recorded"),
+    "web": words("resolver.window"),
+}
+
+#: What a library is made of, and never comes without.
+_PARTS = {
+    "distributed": words("dask"),
+    "h2": words("hpack"),
+    "jinja2": words("markupsafe"),
+    "mcp": words("mcp_types"),
+    "requests": words("urllib3"),
+}
+
+
+def lacking(
+    sources: Iterable[Module],
+    base: Iterable[str],
+    extras: Mapping[str, Iterable[str]],
+    rooms: Mapping[str, frozenset[str]] = ROOMS,
+) -> list[str]:
+    """Modules that take what no requirement of `base` or of their extra brings, and what that is."""
+    modules = {module.name: module for module in sources}
+    house = {name: set(_imported_first(module)) for name, module in modules.items()}
+    always = _brought_by(base)
+    found = []
+    for name, module in modules.items():
+        extra = next((extra for extra, places in rooms.items() if _is_in(name, places)), None)
+        brought = always if extra is None else always | _brought_by(extras[extra])
+        taken = house[name] if extra is None else {imported for imported, _ in module.run_imports}
+        if more := set(_libraries(_reached({name, *taken}, house))) - brought:
+            found.append(f"{name} takes {' '.join(sorted(more))}")
+    return found
+
+
+def _brought_by(requirements: Iterable[str]) -> frozenset[str]:
+    """The libraries, which are imported by their names."""
+    names = frozenset(re.split(r"[^\w-]", text, maxsplit=1)[0].lower() for text in requirements)
+    return names.union(*(_PARTS[name] for name in names & _PARTS.keys()))
+
+
+def _is_in(name: str, places: frozenset[str]) -> bool:
+    return any(is_within(name, place) for place in places)
+
+
+def _imported_first(module: Module) -> Iterator[str]:
+    """What is imported when the module is, and no later."""
+    late = {
+        part.lineno
+        for node in module.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for part in ast.walk(node)
+        if isinstance(part, ast.stmt)
+    }
+    return (name for name, line in module.run_imports if line not in late)
+
+
+def _reached(names: Iterable[str], house: Mapping[str, set[str]]) -> set[str]:
+    """All that is imported when these are: what modules name, and the packages around each."""
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting |= house.get(each, set())
+            waiting |= {each.rpartition(".")[0]} - {""}
+    return found
+
+
+def _libraries(imported: Iterable[str]) -> Iterator[str]:
+    for name in imported:
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in ("protocols", "resolver"):
+            yield top.lower()
