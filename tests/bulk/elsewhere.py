@@ -48,5 +48,7 @@ fsspec.register_implementation(SCHEME, Elsewhere, clobber=True)
 
 def clear(folder: Path) -> None:
     """Of what was killed on its way nobody sees anything."""
-    for path in folder.rglob(f"{_COMING}*"):
-        path.unlink(missing_ok=True)
+    for place, _, names in os.walk(folder):  # who still runs may take directories away meanwhile
+        for name in names:
+            if name.startswith(_COMING):
+                Path(place, name).unlink(missing_ok=True)

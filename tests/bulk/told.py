@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +78,10 @@ def _archived(out: Path) -> dict[str, bytes]:
 
 
 def bodies(out: Path) -> Iterator[Path]:
-    """All files that have their names, and what else lies there."""
-    return (path for path in (out / "bodies").rglob("*") if path.is_file())
+    """All files that have their names, and what else lies there. A directory may go while it is looked at:
+    who began a body and could not end it takes away what he had made for it."""
+    found = (Path(folder) / name for folder, _, names in os.walk(out / "bodies") for name in names)
+    return (path for path in found if path.is_file())
 
 
 def done(out: Path) -> set[str]:
@@ -87,10 +91,14 @@ def done(out: Path) -> set[str]:
 
 
 def _became(path: Path) -> list[Became]:
-    """Where a worker that nobody waits for closes it in that moment, SQLite refuses to read it."""
+    """Nothing where a worker was killed before it had made the tables. Where one that nobody waits for closes
+    it in that moment, SQLite refuses to read it."""
     for _ in range(_TRIES):
         with suppress(LedgerFault):
             return list(became(str(path)))
+    with closing(sqlite3.connect(path)) as connection:
+        if not connection.execute("SELECT * FROM sqlite_master").fetchall():
+            return []
     return list(became(str(path)))
 
 
