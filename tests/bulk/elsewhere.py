@@ -1,5 +1,6 @@
 """A place of fsspec's that is no directory of this machine: as in stores of objects, what is put there is
-there as a whole or not at all, and nothing is changed in place. `elsewhere:///PATH` is in fact at that path.
+there as a whole or not at all, and nothing is changed in place. `elsewhere:///PATH` is in fact at that path,
+with what is on its way, or was when its sender was killed, under names that nobody may see.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ SCHEME = "elsewhere"
 
 #: What begins the names of objects on their way.
 _COMING = ".coming-"
+
+
+def is_coming(path: Path) -> bool:
+    return path.name.startswith(_COMING)
 
 
 class _Objects(LocalFileSystem):
@@ -44,11 +49,3 @@ class Elsewhere(DirFileSystem):
 
 
 fsspec.register_implementation(SCHEME, Elsewhere, clobber=True)
-
-
-def clear(folder: Path) -> None:
-    """Of what was killed on its way nobody sees anything."""
-    for place, _, names in os.walk(folder):  # who still runs may take directories away meanwhile
-        for name in names:
-            if name.startswith(_COMING):
-                Path(place, name).unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.bulk import log, told
-from tests.bulk.elsewhere import SCHEME, clear
+from tests.bulk.elsewhere import SCHEME
 from tests.bulk.forked import Cluster
 from tests.bulk.house import House
 from tests.sampled import FULL, PART, sampled
@@ -127,13 +127,11 @@ def test_another_run_goes_on_whoever_was_killed(
         done = told.done(runs.out)
         house.mark(f"{kept}-{kills}")
         moments.append((f"{kept}-{kills}", done))
-        clear(runs.out)
         told.check_names(house, runs.out)
     runs.end()
     for mark, done in moments:
         assert not done & house.asked(mark).keys(), (mark, victims)
     assert any(done for _, done in moments)
-    clear(runs.out)
     told.check(house.whole, runs.out)
     assert told.alike(told.rows(runs.out)) == expected
     assert max(log.at_once(house.lines(kept)).values()) <= PER_HOST

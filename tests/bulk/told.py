@@ -15,6 +15,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from resolver.ledger import LedgerFault
 from resolver.ledger.report import Became, became
+from tests.bulk.elsewhere import is_coming
 from tests.bulk.house import House
 
 #: Of two runs these may differ: when it was, and how often a server had to be asked.
@@ -25,7 +26,7 @@ _TRIES = 1_000
 
 def rows(out: Path) -> list[dict[str, Any]]:
     """What became of all, by URL."""
-    found = [row for path in (out / "outcomes").iterdir() for row in _rows(path)]
+    found = [row for path in (out / "outcomes").glob("part-*") for row in _rows(path)]
     return sorted(found, key=lambda row: str(row["url"]))
 
 
@@ -81,7 +82,7 @@ def bodies(out: Path) -> Iterator[Path]:
     """All files that have their names, and what else lies there. A directory may go while it is looked at:
     who began a body and could not end it takes away what he had made for it."""
     found = (Path(folder) / name for folder, _, names in os.walk(out / "bodies") for name in names)
-    return (path for path in found if path.is_file())
+    return (path for path in found if path.is_file() and not is_coming(path))
 
 
 def done(out: Path) -> set[str]:
