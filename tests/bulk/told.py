@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from warcio.archiveiterator import ArchiveIterator
 
 from resolver.ledger import LedgerFault
+from resolver.ledger.database import check_is_ours, connect, faults_of
 from resolver.ledger.report import Became, became
 from tests.bulk.elsewhere import is_coming
 from tests.bulk.house import House
@@ -87,20 +87,22 @@ def bodies(out: Path) -> Iterator[Path]:
 
 def done(out: Path) -> set[str]:
     """The URLs that the ledgers say are done, as they are now."""
-    ledgers = (path for path in (out / "ledger").glob("*.ledger") if path.stat().st_size)
-    return {row.url for path in ledgers for row in _became(path) if row.status == "done"}
+    ledgers = (str(path) for path in (out / "ledger").glob("*.ledger") if path.stat().st_size)
+    return {row.url for ledger in ledgers for row in _became(ledger) if row.status == "done"}
 
 
-def _became(path: Path) -> list[Became]:
-    """Nothing where a worker was killed before it had made the tables. Where one that nobody waits for closes
-    it in that moment, SQLite refuses to read it."""
+def _became(ledger: str) -> list[Became]:
+    """Where a worker that nobody waits for closes it in that moment, SQLite refuses to read it."""
     for _ in range(_TRIES):
         with suppress(LedgerFault):
-            return list(became(str(path)))
-    with closing(sqlite3.connect(path)) as connection:
-        if not connection.execute("SELECT * FROM sqlite_master").fetchall():
-            return []
-    return list(became(str(path)))
+            return list(became(ledger)) if _is_begun(ledger) else []
+    return list(became(ledger))
+
+
+def _is_begun(ledger: str) -> bool:
+    """Not where a worker was killed before it had made the tables."""
+    with faults_of(ledger), closing(connect(ledger)) as connection:
+        return check_is_ours(connection, ledger)
 
 
 def check_names(house: House, out: Path) -> None:
