@@ -1,8 +1,9 @@
 """What stands before each host of the tests and keeps its log: a relay to a server, real or ours.
 
 A line is written before anybody can act on what it says: that a request began before the server hears of it,
-and that it ended before the client has the last octet of its answer. So by the log never more requests are
-under way than there are. Each answer is held for a moment, or of small objects no two would ever meet.
+and that it ended before the client has the last octet of its answer. The requests of a client that is gone,
+which may have been killed, ended before what another one began. So by the log never more requests are under
+way than there are. Each answer is held for a moment, or of small objects no two would ever meet.
 
 A line has, between tabs: `began`, `ended` or `mark`; the second, by a clock that only goes forward; the
 number of the request; the host; the last part of what was asked for. Of a mark the last one is its name.
@@ -11,6 +12,7 @@ number of the request; the host; the last part of what was asked for. Of a mark 
 from __future__ import annotations
 
 import re
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from pathlib import Path
 import trio
 
 _MOST = 65_536
+_ESTABLISHED = 1
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 _HTTP = re.compile(rb"(?:^|\r\n)(?:GET|HEAD) \S*/(\S+) HTTP/1\.1(?=\r\n)")
@@ -74,6 +77,11 @@ class Talk:
 
     def begin(self, name: bytes) -> None:
         self.asked.append(self.log.begin(self.host, name))
+
+    def end_all(self) -> None:
+        """Nobody waits for an answer any more."""
+        while self.asked:
+            self.end()
 
     def end(self) -> bool:
         """The next thing that was asked for is answered; was it a request?"""
@@ -171,9 +179,11 @@ class Front:
     def __init__(self, log: LogFile, scheme: str, host: str, server: tuple[str, int], pause: float) -> None:
         self._log, self._scheme, self._host = log, scheme, host
         self._server, self._pause = server, pause
+        self._attended: dict[Talk, trio.SocketStream] = {}
 
     async def attend(self, client: trio.SocketStream) -> None:
         talk = TALKS[self._scheme](self._log, self._host)
+        self._attended[talk] = client
         try:
             async with await trio.open_tcp_stream(*self._server) as server, trio.open_nursery() as nursery:
                 nursery.start_soon(self._hear, talk, client, server)
@@ -182,16 +192,25 @@ class Front:
         except* _GONE:
             pass  # the client went away, or was killed
         finally:
-            while talk.asked:  # nobody waits for these any more
-                talk.end()
+            del self._attended[talk]
+            talk.end_all()
             await trio.aclose_forcefully(client)
 
     async def _hear(self, talk: Talk, client: trio.SocketStream, server: trio.SocketStream) -> None:
         with suppress(*_GONE):
             while octets := await client.receive_some(_MOST):
+                self._end_for_those_who_are_gone()
+                if _is_gone(client):
+                    break
                 talk.hear(octets)
                 await server.send_all(octets)
             await server.send_eof()
+
+    def _end_for_those_who_are_gone(self) -> None:
+        """A client that takes the place of one that was killed may be heard before that one's end is."""
+        for talk, client in self._attended.items():
+            if _is_gone(client):
+                talk.end_all()
 
     async def _say(self, talk: Talk, client: trio.SocketStream, server: trio.SocketStream) -> None:
         over = False
@@ -204,3 +223,9 @@ class Front:
                 if is_answer:
                     talk.end()
                 await client.send_all(piece)
+
+
+def _is_gone(client: trio.SocketStream) -> bool:
+    """By the state of the connection, which is the first octet of Linux's `tcp_info`: it is no longer open at
+    both ends, whatever of it is still to be read."""
+    return client.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _ESTABLISHED

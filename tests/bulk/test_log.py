@@ -6,9 +6,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import trio
 
 from tests.bulk import log
-from tests.bulk.front import TALKS, LogFile
+from tests.bulk.front import TALKS, Front, LogFile
+from tests.hang import HANG
 
 LINES = """\
 mark\t10.0\t0\t\tstart
@@ -86,3 +88,24 @@ def test_a_request_ends_with_its_answer(scheme: str, tmp_path: Path) -> None:
         ("began", "7.bin"),
         ("ended", "7.bin"),
     ]
+
+
+async def test_who_is_gone_waits_for_nothing_when_another_one_asks(tmp_path: Path) -> None:
+    """Though the server has not answered, and nobody has looked whether he is still there."""
+    with closing(LogFile(tmp_path / "log")) as written:
+        (silent,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        async with silent, trio.open_nursery() as nursery:
+            front = Front(written, "http", "h", silent.socket.getsockname(), pause=0.0)
+            listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            nursery.start_soon(trio.serve_listeners, front.attend, listeners)
+            for number in range(10):
+                began = trio.Event()
+                written.heard = began.set
+                with trio.fail_after(HANG):
+                    async with await trio.open_tcp_stream(*listeners[0].socket.getsockname()) as client:
+                        await client.send_all(b"GET /%d.bin HTTP/1.1\r\n\r\n" % number)
+                        await began.wait()
+            nursery.cancel_scope.cancel()
+    lines = log.read(tmp_path / "log")
+    assert len(lines) == 20
+    assert log.at_once(lines) == {"h": 1}
