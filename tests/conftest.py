@@ -4,7 +4,8 @@ A test says the same on a machine that is busy with other things. So the loop ha
 there is nothing to do (`tests.scheduled`), what was collected is not searched for garbage again and again,
 which takes longer than limits that tests set, Hypothesis has no deadline and does not mind how long it takes
 to make examples, and what must come is waited for until nobody doubts that it hangs (`tests.hang`).
-Hypothesis tries other examples at every run, also where `CI` is set, and prints how to try one again.
+In the gate (`--gate`, see `tests.sets`) Hypothesis tries the same examples in every run; else it tries other
+ones each time, also where `CI` is set, and prints how to try one again.
 Proxies that the environment names are forgotten, for their places are on this machine, and so is the
 configuration of who runs it.
 """
@@ -15,6 +16,7 @@ import gc
 import inspect
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +25,7 @@ from fixtures.environment import forget_settings
 from tests.attempts import attempts
 from tests.sampled import crossed, examples
 from tests.scheduled import run_scheduled
+from tests.sets import is_left_out, is_test_left_out
 
 forget_settings()
 os.environ.setdefault("RESOLVE_TRACEBACK", "full")  # who mends a test wants to see all the way
@@ -40,6 +43,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("resolve")
+settings.register_profile("gate", parent=settings(), derandomize=True, database=None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--gate", action="store_true", help="run the gate alone (tests/sets.py)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +55,14 @@ def pytest_configure(config: pytest.Config) -> None:
     by every one of them; what a run without workers was told holds (`make mutants` changes the files)."""
     if config.getoption("numprocesses", None):
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if config.getoption("gate"):
+        settings.load_profile("gate")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.getoption("gate") and is_left_out(collection_path.relative_to(config.rootpath).as_posix()):
+        return True
+    return None
 
 
 def pytest_collection() -> None:
@@ -56,6 +72,8 @@ def pytest_collection() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left = [item for name in CROSSED for item in crossed(items, name)]
+    if config.getoption("gate"):
+        left += [item for item in items if "slow" in item.keywords or is_test_left_out(item.nodeid)]
     config.hook.pytest_deselected(items=left)
     not_tried = set(left)
     items[:] = [item for item in items if item not in not_tried]

@@ -1,9 +1,9 @@
-"""What is tried of long tables by default: of each kind of row some, by a fixed rule; and what `full` means.
+"""The rows of long tables that are tried: in the gate one or a few of each kind, by a fixed rule; else all.
 
-A table that crosses many things says the same of most of them over and over. So a row that nothing else is
-like is always tried, and of those that are alike one or a few: which ones `RESOLVE_PART` chooses (0 without
-it). The rounds of continuous integration have a part each, others every day, and so try the whole by and by.
-`RESOLVE_FAULTS=full` tries all rows, and the long form of whatever has one.
+Most rows of a table that crosses many things say the same. A row that is unlike all others is always tried;
+of rows that are alike one or a few are. The gate has the same rows in every run, so that the same commit gets
+the same verdict. `RESOLVE_TESTS=full`, which `make test-full` sets, tries all rows, and the long form of each
+test that has one.
 """
 
 from __future__ import annotations
@@ -14,32 +14,36 @@ from typing import TypeVar
 
 import pytest
 
-FULL = os.environ.get("RESOLVE_FAULTS") == "full"
-PART = int(os.environ.get("RESOLVE_PART") or 0)
+FULL = os.environ.get("RESOLVE_TESTS") == "full"
 
-#: Of how many examples that Hypothesis could try it tries one by default.
+#: The seed of all that a test chooses at random: 0 in the gate; `make test-full` sets another one each time,
+#: and prints it.
+SEED = int(os.environ.get("RESOLVE_SEED") or 0)
+
+#: The gate tries one of so many examples that Hypothesis could try.
 _ONE_OF = 3
 
 T = TypeVar("T")
 
 
 def examples(most: int) -> int:
-    """How many of so many examples are tried: a part of them, for every run tries others."""
+    """Return how many of `most` examples are tried."""
     return most if FULL else most // _ONE_OF
 
 
-def sampled(
-    rows: Iterable[T], kind: Callable[[T], Hashable], most: int = 1, *, part: int = PART, full: bool = FULL
-) -> list[T]:
-    """Of each kind `most` rows, in their order, others in each part until all had their turn. Kinds begin at
-    different rows, so that what they are crossed with is there too."""
+def sampled(rows: Iterable[T], kind: Callable[[T], Hashable], most: int = 1, *, full: bool = FULL) -> list[T]:
+    """Choose `most` rows of each kind, in their order.
+
+    The first kind begins at its first row, the second at its second: all values of a parameter that the rows are
+    crossed with are tried, too.
+    """
     kinds: dict[Hashable, list[T]] = {}
     for row in (rows := list(rows)):
         kinds.setdefault(kind(row), []).append(row)
     if full:
         return rows
     tried = {
-        id(alike[(begin + part * most + at) % len(alike)])
+        id(alike[(begin + at) % len(alike)])
         for begin, alike in enumerate(kinds.values())
         for at in range(most)
     }
@@ -50,11 +54,11 @@ def sampled(
 _LONG = 10
 
 
-def crossed(
-    items: Iterable[pytest.Item], name: str, *, part: int = PART, full: bool = FULL
-) -> list[pytest.Function]:
-    """The tests to leave out where the rows of a long table are crossed with a parameter of that name: each
-    row is tried with one value of it."""
+def crossed(items: Iterable[pytest.Item], name: str, *, full: bool = FULL) -> list[pytest.Function]:
+    """Return the tests to leave out of long tables whose rows are crossed with the parameter `name`.
+
+    Each row is tried with one value of it.
+    """
     tables: dict[Hashable, dict[pytest.Function, Hashable]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec") and name in item.callspec.params:
@@ -63,6 +67,6 @@ def crossed(
     left = []
     for rows in tables.values():
         if len(set(rows.values())) >= _LONG:
-            tried = set(sampled(rows, rows.__getitem__, part=part, full=full))
+            tried = set(sampled(rows, rows.__getitem__, full=full))
             left += [item for item in rows if item not in tried]
     return left

@@ -160,10 +160,14 @@ def test_exceptions_to_the_rules_are_still_needed(name: str) -> None:
     assert name not in ASKS_THE_TIME or does_not_ask_how_late_it_is(pretended) != []
 
 
-def test_continuous_integration_tries_other_examples_at_every_run() -> None:
+@pytest.mark.parametrize(
+    ("profile", "expected"), [("resolve", ["None", "False", "True"]), ("gate", ["None", "True", "True"])]
+)
+def test_hypothesis_tries_the_same_examples_in_the_gate_alone(profile: str, expected: list[str]) -> None:
     """Hypothesis has a profile of its own where `CI` is set."""
     code = (
-        "import tests.conftest; from hypothesis import settings; of = settings();"
+        "import tests.conftest; from hypothesis import settings; "
+        f"settings.load_profile({profile!r}) if {profile != 'resolve'} else None; of = settings();"
         "print(of.deadline, of.derandomize, of.print_blob)"
     )
     done = subprocess.run(
@@ -174,7 +178,7 @@ def test_continuous_integration_tries_other_examples_at_every_run() -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["None", "False", "True"]
+    assert done.stdout.split() == expected
 
 
 async def test_the_clock_of_a_test_stands_still_while_others_run() -> None:

@@ -18,7 +18,7 @@ from tests.bulk import log, told
 from tests.bulk.elsewhere import SCHEME
 from tests.bulk.forked import Cluster
 from tests.bulk.house import House
-from tests.sampled import FULL, PART, sampled
+from tests.sampled import FULL, SEED, sampled
 
 KILLS = 20 if FULL else 7  # more than twenty in the three rounds of CI
 VICTIMS = ("worker", "scheduler", "client")
@@ -111,7 +111,7 @@ def test_another_run_goes_on_whoever_was_killed(
     kept: str, house: House, forked: Cluster, tmp_path: Path
 ) -> None:
     expected = run_undisturbed(house, forked, tmp_path / "undisturbed", kept)
-    source = random.Random(PART)
+    source = random.Random(SEED)
     victims = [*VICTIMS, *source.choices(VICTIMS, k=KILLS)][:KILLS]
     source.shuffle(victims)
     runs = Runs(house, forked, tmp_path, kept)

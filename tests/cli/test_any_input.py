@@ -1,6 +1,6 @@
 """Any words, any lists, any places for files: a status of the table and no traceback.
 
-Nothing here reaches further than a closed port of this machine. `RESOLVE_FAULTS=full` tries many more.
+Nothing here reaches further than a closed port of this machine. `RESOLVE_TESTS=full` tries many more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Listings of very many entries, of every scheme, from their first octet to the last line: others have their
 turn every few milliseconds, and no more is held than the protocol asks for.
 
-Work is counted and not timed: calls of functions between two turns of the loop. `RESOLVE_FAULTS=full` lists a
+Work is counted and not timed: calls of functions between two turns of the loop. `RESOLVE_TESTS=full` lists a
 million entries of each, where its protocol has room for so many; else there are as many as show what is done
 with all of them at once, for they take more than one turn may.
 """

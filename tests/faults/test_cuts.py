@@ -1,6 +1,6 @@
 """A server that cuts at random octets of one file: it comes whole, and hardly more than once.
 
-`RESOLVE_FAULTS=full` cuts a file of 64 MiB 200 times; else it is a smaller one, so often that the overlaps
+`RESOLVE_TESTS=full` cuts a file of 64 MiB 200 times; else it is a smaller one, so often that the overlaps
 weigh the same.
 """
 

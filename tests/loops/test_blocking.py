@@ -1,7 +1,7 @@
 """The contract by `resolver.blocking`: the checks of `resolver.testing`, the fault matrix, Ctrl-C at every
 step.
 
-By default a few cases of each test; all with `RESOLVE_FAULTS=full`.
+By default a few cases of each test; all with `RESOLVE_TESTS=full`.
 """
 
 from __future__ import annotations

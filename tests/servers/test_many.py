@@ -1,5 +1,5 @@
 """A tree of very many files by the command, from an ftp and an http server that share it: every octet comes,
-and comes once, by the servers' own logs. 2,000 files with `RESOLVE_FAULTS=full`."""
+and comes once, by the servers' own logs. 2,000 files with `RESOLVE_TESTS=full`."""
 
 from __future__ import annotations
 

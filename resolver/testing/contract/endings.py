@@ -74,8 +74,8 @@ async def check_what_was_opened_is_closed(setting: Setting, folder: Path) -> Non
             await check_nothing_left(before)
 
 
-#: Checkpoints and events of one operation that are tried; all of them with `RESOLVE_FAULTS=full`.
-MOST = 1_000_000 if os.environ.get("RESOLVE_FAULTS") == "full" else 6
+#: Checkpoints and events of one operation that are tried; all of them with `RESOLVE_TESTS=full`.
+MOST = 1_000_000 if os.environ.get("RESOLVE_TESTS") == "full" else 6
 
 #: An operation, and which URL of a row it is asked for.
 ASKED = {"fetch": "document", "save": "document", "entries": "listing"}

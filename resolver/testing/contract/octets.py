@@ -38,8 +38,8 @@ CALM = Limits(idle=PATIENT, connect=PATIENT, body=BODY, body_everywhere=True)
 SHORT = replace(CALM, idle=0.3, connect=2.0)
 ONCE = RetryPolicy(tries=1)
 
-#: Seeds of what is random; more with `RESOLVE_FAULTS=full`.
-SEEDS = range(100 if os.environ.get("RESOLVE_FAULTS") == "full" else 3)
+#: Seeds of what is random; more with `RESOLVE_TESTS=full`.
+SEEDS = range(100 if os.environ.get("RESOLVE_TESTS") == "full" else 3)
 
 #: What may come of octets that mean nothing; where some are taken for a body, nothing.
 MEANINGLESS = (Declined, Disconnected, IntegrityError, ProtocolError, TimedOut, TlsError)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +39,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 
 @pytest.mark.parametrize("size", [0, 1, READ_SIZE - 1, READ_SIZE, READ_SIZE + 1, 3_000_000])
 async def test_a_file_is_read_and_moved_whole(tmp_path: Path, root: Path | None, size: int) -> None:
-    octets = os.urandom(size)
+    octets = random.Random(size).randbytes(size)
     (tmp_path / "it").write_bytes(octets)
     os.utime(tmp_path / "it", (WHEN.timestamp(), WHEN.timestamp()))
     file = opened(tmp_path / "it", root=root)

@@ -1,0 +1,158 @@
+"""The two sets of tests: what `make test` leaves to `make test-full`, and why.
+
+The gate (`make test`, `pytest --gate`) decides whether a change lands. The gate is quick, and gives the same
+commit the same verdict: fixed rows, fixed seeds, no process that is killed at a random moment, one page in
+Chromium, one fetch from each real server. All other tests are the search (`make test-full`), which looks for
+what the gate does not know yet.
+
+A test belongs to the search if it stands in this table, or has the marker `slow`. The gate does not even
+import the files of the table. The table was made of measurements: the processor time of a test and of its file,
+beside the lines that no other test of the gate runs, and the changes that no other test notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+#: For each reason the folders, files (`tests/x.py`) and tests (`tests/x.py::test_y`, all their cases).
+FULL: Mapping[str, str] = {
+    "Chromium and real servers; the gate has one fetch of each in tests/servers/test_each_server.py": """
+        tests/window
+        tests/servers/test_digest.py
+        tests/servers/test_fsspec.py
+        tests/servers/test_ftp.py
+        tests/servers/test_ftp_command.py
+        tests/servers/test_gopher.py
+        tests/servers/test_gopher_command.py
+        tests/servers/test_harness.py
+        tests/servers/test_http.py
+        tests/servers/test_http2.py
+        tests/servers/test_index.py
+        tests/servers/test_ledger.py
+        tests/servers/test_mailboxes.py
+        tests/servers/test_many.py
+        tests/servers/test_many_servers.py
+        tests/servers/test_news.py
+        tests/servers/test_news_command.py
+        tests/servers/test_plugins.py
+        tests/servers/test_proxies.py
+        tests/servers/test_telnet.py
+        tests/servers/test_telnet_screen.py
+        tests/servers/test_trees.py
+    """,
+    "clusters": """
+        tests/bulk
+        tests/resolver/bulk/test_forecast.py
+        tests/resolver/bulk/test_run.py
+        tests/cli/test_bulk.py::test_a_scheduler_that_is_not_there
+    """,
+    "kills, cancels and full disks at every step": """
+        tests/faults
+        tests/cli/test_ledger.py::test_a_full_disk_ends_the_run_and_loses_nothing
+        tests/cli/test_ledger_faults.py
+        tests/cli/test_warc_killed.py
+        tests/loops/test_blocking.py::test_ctrl_c_at_every_step
+        tests/loops/test_cancels.py
+        tests/loops/test_httpx.py
+        tests/loops/test_streams_of_octets.py
+        tests/resolver/blocking/test_ends.py::test_no_program_waits_for_ever
+        tests/resolver/retrieval/test_many.py::test_what_is_left_half_way_can_be_gone_on_with
+        tests/resolver/retrieval/test_segmented.py::test_a_cancel_at_any_step_leaves_what_can_be_gone_on_with
+        tests/resolver/retrieval/test_segmented.py::test_killed_it_has_what_was_noted_and_nothing_else
+    """,
+    "work and memory in proportion to the input: long inputs and bombs": """
+        tests/contract/test_many_entries.py
+        tests/protocols/gopher/test_answer.py::test_memory_does_not_grow_with_the_body
+        tests/protocols/gopher/test_any_octets.py::test_no_reply_takes_long
+        tests/protocols/http/test_codings.py::test_an_honest_start_buys_a_bomb_no_memory
+        tests/protocols/http/test_codings.py::test_it_comes_out_in_small_pieces_however_it_comes_in
+        tests/protocols/http/test_cookies.py::test_the_bounds
+        tests/resolver/adapters/fsspec/test_octets.py::test_a_file_that_nobody_closes
+        tests/resolver/disk/test_file.py::test_a_device_is_read_in_pieces
+        tests/resolver/gate/test_bulk.py::test_64_mib_need_less_than_two
+        tests/resolver/policy/test_long_urls.py::test_it_is_judged_in_proportion_to_its_length
+        tests/resolver/retrieval/test_streaming.py::test_others_have_their_turn_every_few_entries
+        tests/resolver/test_caches.py::test_nothing_grows
+        tests/resolver/test_codings.py::test_a_bomb_goes_off_in_small_pieces
+        tests/resolver/test_codings_of_nothing.py
+        tests/resolver/test_url.py::test_long_texts_are_read_in_linear_time
+        tests/resolver/test_url.py::test_the_measure_finds_quadratic_work
+        tests/resolver/warc/test_earlier.py::test_a_record_that_unpacks_to_very_much_is_not_read_to_its_end
+        tests/resolver/warc/test_records.py::test_memory_does_not_depend_on_what_is_unpacked
+        tests/resolver/window/pages/test_kinds.py::test_markup_without_end_is_read_once
+        tests/resolver/window/test_listings.py::test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it
+        tests/resolver/window/test_reading.py::test_a_link_is_judged_alike_whatever_was_judged_before
+        tests/resolver/window/test_slow.py
+    """,
+    "any input: rounds of a fuzzer": """
+        tests/cli/test_any_input.py
+        tests/contract/test_peers.py
+        tests/protocols/ftp/test_fuzz.py
+        tests/protocols/gopher/test_any_octets.py::test_pieces_of_replies_in_any_order
+        tests/protocols/http/test_dates.py::test_any_text_is_a_date_or_none
+        tests/protocols/news/test_fuzz.py
+        tests/protocols/prospero/test_fuzz.py
+        tests/protocols/telnet/test_fuzz.py
+        tests/protocols/wais/test_fuzz.py
+        tests/resolver/warc/test_served_damaged.py
+    """,
+    "said in the gate of the machine or the library; here again of a socket, a loop, the command": """
+        tests/cli/test_plain_words.py
+        tests/cli/test_same_name.py::test_each_has_a_name_of_its_own
+        tests/contract/test_agreement.py
+        tests/contract/test_through_proxies.py
+        tests/loops/test_contract.py
+        tests/loops/test_fastapi.py
+        tests/loops/test_jupyter.py
+        tests/loops/test_matrix.py
+        tests/protocols/gopher/test_over_sockets.py
+        tests/protocols/news/test_over_sockets.py
+        tests/resolver/gate/test_bulk.py::test_all_octets_until_the_end
+        tests/resolver/gate/test_bulk.py::test_so_many_octets_and_not_one_more
+        tests/resolver/test_early_answers.py
+    """,
+    "programs that are built, installed or started again and again": """
+        tests/cli/test_mcp.py::test_a_conversation
+        tests/cli/test_plugin.py
+        tests/cli/test_register.py
+        tests/cli/test_warc_elsewhere.py
+        tests/fixtures/test_demo.py
+        tests/manual/test_files.py
+        tests/protocols/test_errors.py::test_nobody_tries_to
+        tests/test_distribution.py
+        tests/test_plugins.py
+        tests/test_recipes.py
+        tests/test_scheduled.py
+    """,
+    "benchmarks, their page, and calls that are counted": """
+        tests/test_benchmarks.py
+        tests/test_calls.py
+        tests/test_speed.py
+        tests/cli/test_calls_of_get.py
+    """,
+}
+
+_PATHS = {path for paths in FULL.values() for path in paths.split()}
+
+
+def is_left_out(path: str) -> bool:
+    """Return whether the gate leaves a folder or file out; `path` is relative to the checkout."""
+    place = PurePosixPath(path)
+    return not _PATHS.isdisjoint(map(str, (place, *place.parents)))
+
+
+def is_test_left_out(nodeid: str) -> bool:
+    """Return whether the gate leaves a test out of a file that it collects."""
+    return nodeid.partition("[")[0] in _PATHS
+
+
+def unknown() -> list[str]:
+    """Return the rows of the table that name no file, or no test of their file."""
+    checkout = Path(__file__).parents[1]
+    return [path for path in sorted(_PATHS) if not _exists(checkout, *path.split("::"))]
+
+
+def _exists(checkout: Path, path: str, test: str = "") -> bool:
+    place = checkout / path
+    return place.exists() and (not test or f"def {test}(" in place.read_text(encoding="utf-8"))

@@ -1,0 +1,58 @@
+"""The gate leaves out the files and tests of its table, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import sets
+from tests.hang import HANG
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+def test_table_names_files_and_tests_that_exist() -> None:
+    assert sets.unknown() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "left_out"),
+    [
+        ("tests/window", True),
+        ("tests/window/test_pages.py", True),
+        ("tests/faults/cell.py", True),
+        ("tests/servers", False),
+        ("tests/servers/test_ftp.py", True),
+        ("tests/servers/test_each_server.py", False),
+        ("tests/resolver/gate/test_bulk.py", False),
+        ("tests", False),
+    ],
+)
+def test_gate_leaves_out_files_of_the_table(path: str, left_out: bool) -> None:
+    assert sets.is_left_out(path) is left_out
+
+
+def test_gate_leaves_out_tests_of_the_table_with_all_their_cases() -> None:
+    name = "tests/resolver/gate/test_bulk.py::test_64_mib_need_less_than_two"
+    assert sets.is_test_left_out(f"{name}[ftp]")
+    assert not sets.is_test_left_out("tests/resolver/gate/test_bulk.py::test_a_full_disk_is_a_local_error[1]")
+
+
+@pytest.mark.parametrize(("option", "collected"), [("--gate", False), ("--strict-markers", True)])
+def test_gate_collects_no_file_and_no_test_of_the_table(option: str, collected: bool) -> None:
+    """Of a folder, so that pytest decides which files to collect."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:xdist", option, "tests/loops"],
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("tests/loops/test_cancels.py" in done.stdout) is collected
+    assert ("test_blocking.py::test_ctrl_c_at_every_step" in done.stdout) is collected
+    assert "tests/loops/test_threads.py" in done.stdout
