@@ -34,8 +34,8 @@ def examples(most: int) -> int:
 def sampled(rows: Iterable[T], kind: Callable[[T], Hashable], most: int = 1, *, full: bool = FULL) -> list[T]:
     """Choose `most` rows of each kind, in their order.
 
-    The first kind begins at its first row, the second at its second: all values of a parameter that the rows are
-    crossed with are tried, too.
+    The first kind begins at its first row, the second at its second: all values of a parameter that the rows
+    are crossed with are tried, too.
     """
     kinds: dict[Hashable, list[T]] = {}
     for row in (rows := list(rows)):

@@ -6,8 +6,8 @@ Chromium, one fetch from each real server. All other tests are the search (`make
 what the gate does not know yet.
 
 A test belongs to the search if it stands in this table, or has the marker `slow`. The gate does not even
-import the files of the table. The table was made of measurements: the processor time of a test and of its file,
-beside the lines that no other test of the gate runs, and the changes that no other test notices.
+import the files of the table. The table was made of measurements: the processor time of a test and of its
+file, beside the lines that no other test of the gate runs, and the changes that no other test notices.
 """
 
 from __future__ import annotations
