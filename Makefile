@@ -1,52 +1,71 @@
-# Every target does its own set-up: a virtual environment in .venv, made by any Python from 3.11 on.
+# Every target does its own set-up, in a virtual environment that any Python from 3.11 on makes.
 #
-#   make demo      resolve one URL of every scheme against the bundled servers and show what was sent
-#   make check     format, lint, types, and the tests that need no server, no fault and no patience: seconds
-#   make test      check format, lint and types, then run all tests
-#   make test-all  run all tests with every Python from 3.11 on that is on this machine, then make test-lowest
-#   make test-lowest  run all tests with the lowest dependencies that pyproject.toml allows
-#   make coverage  lines and branches that some test runs; what it leaves tells make mutants which tests run a line
-#   make mutants   what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
-#   make bench     measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
-#   make bench-long  what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
-#   make speed     measure all that docs/speed.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
-#   make plots     the same of the figures that are in docs/speed
-#   make servers   unpack Debian's real servers for the tests into .servers (installs nothing)
-#   make docs      the reference of the Python API, made of its docstrings, into build/reference
-#   make sdist     the source distribution, into dist
-#   make clean     remove what these targets made
+#   make demo       resolve one URL of every scheme against the bundled servers, and show what was sent
+#   make check      format, lint, types and the tests of the protocols: under 40 s from the second time on
+#   make test       the gate: format, lint, types, and the tests that decide whether a change lands
+#   make test-full  all tests, all their rows, fuzz at length, with a seed of its own (SEED=N: that one again)
+#   make test-all   the gate with every Python from 3.11 on that is on this machine, then with LOWEST=1
+#   make coverage   lines and branches that some test runs; what it leaves tells make mutants which tests run a line
+#   make mutants    what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
+#   make bench      measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
+#   make bench-long what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
+#   make speed      measure all that docs/speed.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
+#   make plots      the same of the figures that are in docs/speed
+#   make servers    unpack Debian's real servers for the tests into .servers (installs nothing)
+#   make docs       the reference of the Python API, made of its docstrings, into build/reference
+#   make sdist      the source distribution, into dist
+#   make clean      remove what these targets made
 #
-# PYTHON=/path/to/python chooses the interpreter that .venv is made with.
+# PYTHON=/path/to/python chooses the interpreter that makes the environment; LOWEST=1 installs the lowest
+# dependencies that pyproject.toml allows, in an environment beside the other one.
 
 .SUFFIXES:
-.PHONY: demo check test test-all test-lowest coverage mutants bench bench-long speed plots servers docs sdist clean
+# `installed` is the set-up of make test alone, for machines that have no network afterwards.
+.PHONY: installed
+.PHONY: demo check test test-full test-all coverage mutants bench bench-long speed plots servers docs sdist clean
 
 PYTHON ?=
-VENV = .venv
+LOWEST =
+VENV = $(if $(LOWEST),.venv-lowest,.venv)
 RUN = $(VENV)/bin/python
-SOURCES = protocols resolver manual fixtures tests
-# What mirrors the sources, and the rules of the house.
-QUICK = tests/protocols tests/resolver tests/test_*.py
+PIP = -m pip install -q --disable-pip-version-check
+SOURCES = protocols resolver manual fixtures tests tools
 # One more than there are processors: many tests wait for a server.
 WORKERS = $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST = -m pytest -q -n $(WORKERS) --dist worksteal
 
-demo: $(VENV)/.installed
-	@$(RUN) -m fixtures.demo
+demo: .demo/.installed
+	@.demo/bin/python -m fixtures.demo
 
 check: $(VENV)/.installed
+	@began=$$(date +%s); set -e; \
+	echo "check: format and lint"; \
+	$(RUN) -m ruff format --check -q $(SOURCES); \
+	$(RUN) -m ruff check -q $(SOURCES); \
+	echo "check: types (the first time a minute, then what changed)"; \
+	$(RUN) -m mypy; \
+	echo "check: tests/protocols"; \
+	$(RUN) $(PYTEST) --gate tests/protocols; \
+	echo "check: passed in $$(($$(date +%s) - began)) s; make test runs the other tests"
+
+# The types are looked at beside the tests. With the lowest dependencies there are none: their stubs are older.
+test: $(VENV)/.installed
 	$(RUN) -m ruff format --check -q $(SOURCES)
 	$(RUN) -m ruff check -q $(SOURCES)
-	$(RUN) -m mypy
-	$(RUN) -m pytest -q -n $(WORKERS) --dist worksteal -m 'not slow' $(QUICK)
+	@mkdir -p build; typed=0; \
+	$(if $(LOWEST),,$(RUN) -m mypy >build/types.txt 2>&1 & types=$$!;) \
+	$(RUN) $(PYTEST) --gate; tested=$$?; \
+	$(if $(LOWEST),,wait $$types; typed=$$?; cat build/types.txt;) \
+	[ $$tested = 0 ] && [ $$typed = 0 ]
 
-test: $(VENV)/.installed
-	$(RUN) -m ruff format --check $(SOURCES)
-	$(RUN) -m ruff check $(SOURCES)
-	$(RUN) -m mypy
-	$(RUN) -m pytest -q -n $(WORKERS) --dist worksteal
+SEED =
+test-full: $(VENV)/.full
+	@seed=$(or $(SEED),$$(date +%s)); echo "seed $$seed (make test-full SEED=$$seed tries the same again)"; \
+	RESOLVE_TESTS=full RESOLVE_SEED=$$seed FTP_FUZZ=40000 GOPHER_FUZZ=200 PROSPERO_FUZZ=8000 TELNET_FUZZ=15000 WAIS_FUZZ=10000 \
+	$(RUN) $(PYTEST) --hypothesis-seed=$$seed
 
 # A test that fails is told and does not keep the figures back. What is measured runs at half the speed.
-coverage: $(VENV)/.installed
+coverage: $(VENV)/.full
 	$(RUN) -m coverage erase
 	-$(RUN) -m coverage run -m pytest -q -n $(WORKERS) --dist worksteal
 	$(RUN) -m coverage combine -q
@@ -54,8 +73,7 @@ coverage: $(VENV)/.installed
 
 # Takes the better part of an hour, and is no part of any other target.
 MUTANTS = 300
-SEED =
-mutants: $(VENV)/.installed
+mutants: $(VENV)/.full
 	[ -f .coverage ] || $(MAKE) coverage
 	@$(RUN) -m tests.mutation --changes $(MUTANTS) $(if $(SEED),--seed $(SEED))
 
@@ -66,7 +84,7 @@ JSON =
 bench: $(VENV)/.bench
 	@$(RUN) -m tests.benchmarks $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
-bench-long: $(VENV)/.installed
+bench-long: $(VENV)/.bench
 	@$(RUN) -m tests.benchmarks saved-unsynced tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far archive --rounds 3
 	@$(RUN) -m tests.benchmarks.startup
 	@$(RUN) -m tests.benchmarks.segments
@@ -84,11 +102,10 @@ plots: $(VENV)/.plots
 	@$(RUN) -m tests.benchmarks.plots
 	@$(RUN) -m tests.benchmarks.page
 
-test-all: $(VENV)/.installed
-	@$(RUN) -m tests.everywhere
-
-test-lowest: $(VENV)/.installed
-	@$(RUN) -m tests.everywhere lowest
+test-all:
+	@set -e; for python in $$($(or $(PYTHON),python3) -m tests.everywhere); do \
+	    echo "== $$python"; $(MAKE) --no-print-directory PYTHON="$$python" VENV=.venvs/"$$(echo "$$python" | tr / _)" test; \
+	done; $(MAKE) --no-print-directory LOWEST=1 test
 
 # A warning is an error: a link that leads nowhere, a name that there is not, a parameter that nobody has.
 docs: $(VENV)/.docs
@@ -100,25 +117,19 @@ sdist: $(VENV)/.installed
 servers:
 	tests/servers/unpack.sh
 
-$(VENV)/.docs: $(VENV)/.installed
-	$(RUN) -m pip install -q --disable-pip-version-check -e '.[docs]'
-	@touch $@
-
-# A peer of benchmarks alone: as an extra it would be in the lowest dependencies, too.
-$(VENV)/.bench: $(VENV)/.installed
-	$(RUN) -m pip install -q --disable-pip-version-check 'scrapy>=2.13'
-	@touch $@
-
-$(VENV)/.plots: $(VENV)/.installed
-	$(RUN) -m pip install -q --disable-pip-version-check -e '.[plots]'
+# Groups of dependencies, each in its turn into the same environment.
+$(VENV)/.full $(VENV)/.bench $(VENV)/.plots $(VENV)/.docs: $(VENV)/.%: $(VENV)/.installed
+	$(RUN) tools/requirements.py $(if $(LOWEST),--lowest) $* >$(VENV)/$*.txt
+	$(RUN) $(PIP) -r $(VENV)/$*.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venvs .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* build dist *.egg-info
+	rm -rf .venv .venv-lowest .venvs .demo .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A candidate has to be new enough and to bring ensurepip, which Debian keeps in python3-venv.
-$(VENV)/.installed: pyproject.toml
+# The interpreter that makes an environment has to be new enough and to bring ensurepip, which Debian keeps in
+# python3-venv. $(call environment,FOLDER) makes one there, unless one with pip is there.
+define environment
 	@found=; old=; \
 	for candidate in $(if $(PYTHON),'$(PYTHON)',python3.11 python3 python3.12 python3.13 python3.14 /usr/bin/python3); do \
 	    "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
@@ -131,6 +142,20 @@ $(VENV)/.installed: pyproject.toml
 	elif [ -z "$$found" ]; then \
 	    echo "Python 3.11 or later is needed$(if $(PYTHON),: $(PYTHON) is not; , and none is on PATH; )set PYTHON=/path/to/python" >&2; exit 1; \
 	fi; \
-	[ -x $(RUN) ] && $(RUN) -c 'import pip' 2>/dev/null || "$$found" -m venv --clear $(VENV)
-	$(RUN) -m pip install -q --disable-pip-version-check -e '.[dev]'
+	[ -x $(1)/bin/python ] && $(1)/bin/python -c 'import pip' 2>/dev/null || "$$found" -m venv --clear $(1)
+endef
+
+installed: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml tools/requirements.py
+	$(call environment,$(VENV))
+	@echo "installing what make test needs into $(VENV) (about 250 MB, once)"
+	@$(RUN) tools/requirements.py $(if $(LOWEST),--lowest) lint test >$(VENV)/test.txt
+	$(RUN) $(PIP) -e . -r $(VENV)/test.txt
+	@touch $@
+
+.demo/.installed: pyproject.toml
+	@echo "demo: installing the package and trustme into .demo (about 60 MB, once)"
+	$(call environment,.demo)
+	@.demo/bin/python $(PIP) -e . trustme
 	@touch $@

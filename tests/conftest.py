@@ -71,7 +71,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left = [item for name in CROSSED for item in crossed(items, name)]
+    left: list[pytest.Item] = [item for name in CROSSED for item in crossed(items, name)]
     if config.getoption("gate"):
         left += [item for item in items if "slow" in item.keywords or is_test_left_out(item.nodeid)]
     config.hook.pytest_deselected(items=left)

@@ -16,7 +16,7 @@ from tests.architecture.extras import lacking
 from tests.architecture.layers import LAYERS, MOST_FLOORS, floors
 from tests.architecture.planted import KEPT, PLANTED, Planted, Rule
 from tests.architecture.source import Module, is_within, modules, read_once, words
-from tests.everywhere import project
+from tools.requirements import read_pyproject
 
 CHECKOUT = Path(__file__).parents[1]
 SOURCES = modules(CHECKOUT, "protocols", "resolver")
@@ -107,7 +107,7 @@ def test_floors_are_counted_by_what_runs() -> None:
 
 
 def test_what_a_room_takes_comes_with_its_extra() -> None:
-    metadata = project()
+    metadata = read_pyproject()["project"]
     assert lacking(SOURCES, metadata["dependencies"], metadata["optional-dependencies"]) == []
 
 

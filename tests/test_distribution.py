@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.everywhere import interpreters, lowest_bounds, project
+from tests.everywhere import interpreters
+from tools.requirements import in_group, read_pyproject, requirements
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -38,13 +39,32 @@ def test_nothing_looks_outside_the_repository() -> None:
         assert all(int(steps) < depth for steps in upwards), path
 
 
+#: A requirement of ours: one lower bound, or a compatible release.
+BOUND = re.compile(r"[\w-]+(\[\w+\])?(>=|~=)[0-9.]+")
+PROJECT = read_pyproject()["project"]
+EXTRAS = set(chain.from_iterable(PROJECT["optional-dependencies"].values()))
+GROUPS = sorted(read_pyproject()["dependency-groups"])
+
+
 def test_every_dependency_has_a_bound_that_can_be_run_with() -> None:
-    table = project()
-    wanted = {*table["dependencies"], *chain.from_iterable(table["optional-dependencies"].values())}
-    assert {text for text in wanted if not re.fullmatch(r"[\w-]+(\[\w+\])?(>=|~=)[0-9.]+", text)} == {
-        "httpx[http2]"
-    }
-    assert set(lowest_bounds()) == {text.replace(">=", "==") for text in wanted if ">=" in text}
+    wanted = {*PROJECT["dependencies"], *EXTRAS, *chain.from_iterable(map(in_group, GROUPS))}
+    assert {text for text in wanted if not BOUND.fullmatch(text)} == {"httpx[http2]"}
+
+
+def test_group_full_has_what_extras_bring_with_the_same_bounds() -> None:
+    assert EXTRAS - {"httpx[http2]"} <= set(in_group("full"))
+
+
+def test_requirements_lowest_pins_the_package_and_the_groups() -> None:
+    plain = requirements(["lint", "test"])
+    assert set(in_group("test")) < set(plain)
+    pinned = requirements(["lint", "test"], lowest=True)
+    assert set(pinned) == {text.replace(">=", "==") for text in (*PROJECT["dependencies"], *plain)}
+    assert not [text for text in pinned if ">=" in text]
+
+
+def test_no_group_is_published_as_an_extra() -> None:
+    assert PROJECT["optional-dependencies"].keys().isdisjoint(GROUPS)
 
 
 def test_interpreters_are_found_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +80,7 @@ def test_interpreters_are_found_where_they_are(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_metadata_names_the_pythons_that_it_takes() -> None:
-    metadata = project()
+    metadata = PROJECT
     pattern = re.compile(r"Programming Language :: Python :: (3\.\d+)")
     named = [found[1] for each in metadata["classifiers"] if (found := pattern.fullmatch(each))]
     assert named == [f"3.{minor}" for minor in range(11, 14)]  # those that tests have run with

@@ -68,7 +68,7 @@ async def test_vsftpd_implicit_tls_document(vsftpd: FtpServer) -> None:
 async def test_gopher_server_text_and_menu(server: str, request: pytest.FixtureRequest) -> None:
     gopher: GopherServer = request.getfixturevalue(server)
     text = await resolver.fetch(gopher.url("0/about.txt"))
-    assert text.text.splitlines() == ["A text of two lines.", "The second one."]
+    assert (text.text or "").splitlines() == ["A text of two lines.", "The second one."]
     menu = await resolver.fetch(gopher.url(""))
     targets = {(entry.url or "").rpartition("/")[2].partition("%09")[0] for entry in menu.entries or ()}
     assert {"about.txt", "octets.bin"} <= targets

@@ -200,7 +200,7 @@ def test_a_form_of_a_stranger_does_nothing(
     there.pages["/"] = ("text/html", form)
 
     def is_answer(response: Response) -> bool:
-        return response.url == f"{open_house.origin}/save"
+        return bool(response.url == f"{open_house.origin}/save")
 
     with page.expect_response(is_answer) as answered:
         page.goto(f"{origin}/", wait_until="commit")

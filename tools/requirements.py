@@ -1,0 +1,44 @@
+"""Print the requirements of dependency groups for pip: `tools/requirements.py [--lowest] GROUP...`.
+
+The groups are those of `[dependency-groups]` in pyproject.toml (PEP 735). pip reads them itself from 25.1 on;
+Debian's Python 3.11 brings pip 23.0. With `--lowest` each lower bound is pinned (`>=` becomes `==`), those of
+the package too, which no option of pip does. Only the standard library is needed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+
+
+def read_pyproject() -> dict[str, Any]:
+    """Return the tables of pyproject.toml."""
+    return tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
+
+
+def in_group(name: str) -> Iterator[str]:
+    """Yield the requirements of a group, and those of the groups that it includes."""
+    for each in read_pyproject()["dependency-groups"][name]:
+        if isinstance(each, str):
+            yield each
+        else:
+            yield from in_group(each["include-group"])
+
+
+def requirements(groups: Sequence[str], *, lowest: bool = False) -> list[str]:
+    """Return the requirements of the groups, each once; with `lowest` pinned, and with the package's."""
+    found = [requirement for group in groups for requirement in in_group(group)]
+    if lowest:
+        package: list[str] = read_pyproject()["project"]["dependencies"]
+        found = [requirement.replace(">=", "==") for requirement in [*package, *found]]
+    return list(dict.fromkeys(found))
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    print("\n".join(requirements([word for word in words if word != "--lowest"], lowest="--lowest" in words)))
