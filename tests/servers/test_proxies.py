@@ -79,6 +79,7 @@ async def test_news(scheme: str, proxy: str, inn: NewsServer) -> None:
     async with _through(proxy, port, inn.authority) as session:
         async with session.entries(f"{scheme}://{LOOPBACK}:{port}/test.prose") as found:
             names = [entry.name async for entry in found]
+        assert names[:3] == ["1", "2", "3"]
         for name in names[:3]:
             response = await session.fetch(f"{scheme}://{LOOPBACK}:{port}/test.prose/{name}")
             assert response.content
