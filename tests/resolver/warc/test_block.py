@@ -1,0 +1,15 @@
+"""The block of one record, read at its place in an archive."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.errors import ProtocolError
+from resolver.warc.block import Seat, open_block
+from tests.resolver.warc.archives import Octets
+
+
+@pytest.mark.parametrize("offset", [0, 7])
+def test_open_block_offset_at_the_end_of_the_file_raises(offset: int) -> None:
+    with pytest.raises(ProtocolError, match="no record begins there"):
+        open_block(Octets(b"\r\n\r\n"[:offset]), Seat(0, offset, 0))
