@@ -6,10 +6,15 @@ import pytest
 
 from protocols.errors import ProtocolError
 from resolver.warc.block import Seat, open_block
-from tests.resolver.warc.archives import Octets
+from tests.resolver.warc.archives import Octets, record
 
 
-@pytest.mark.parametrize("offset", [0, 7])
+@pytest.mark.parametrize("offset", [4, 7])
 def test_open_block_offset_at_the_end_of_the_file_raises(offset: int) -> None:
     with pytest.raises(ProtocolError, match="no record begins there"):
         open_block(Octets(b"\r\n\r\n"[:offset]), Seat(0, offset, 0))
+
+
+def test_open_block_member_of_fewer_records_raises() -> None:
+    with pytest.raises(ProtocolError, match="no record begins there"):
+        open_block(Octets(record()), Seat(0, 0, 1))
