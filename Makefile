@@ -29,7 +29,7 @@ LOWEST =
 VENV = $(if $(LOWEST),.venv-lowest,.venv)
 RUN = $(VENV)/bin/python
 PIP = -m pip install -q --disable-pip-version-check
-SOURCES = protocols resolver manual fixtures tests tools
+SOURCES = protocols resolver manual fixtures bench tests tools
 # One more than there are processors: many tests wait for a server.
 WORKERS = $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PYTEST = -m pytest -q -n $(WORKERS) --dist worksteal
@@ -82,25 +82,25 @@ ROWS =
 ROUNDS =
 JSON =
 bench: $(VENV)/.bench
-	@$(RUN) -m tests.benchmarks $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+	@$(RUN) -m bench $(ROWS) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
 
 bench-long: $(VENV)/.bench
-	@$(RUN) -m tests.benchmarks saved-unsynced tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far archive --rounds 3
-	@$(RUN) -m tests.benchmarks.startup
-	@$(RUN) -m tests.benchmarks.segments
-	@$(RUN) -m tests.benchmarks.blocking
-	@$(RUN) -m tests.benchmarks.calls
-	@$(RUN) -m tests.benchmarks.ledger
-	@$(RUN) -m tests.benchmarks.window
+	@$(RUN) -m bench saved-unsynced tree-nginx-far tree-vsftpd tree-vsftpd-far tree-proftpd tree-proftpd-far archive --rounds 3
+	@$(RUN) -m bench.startup
+	@$(RUN) -m bench.segments
+	@$(RUN) -m bench.blocking
+	@$(RUN) -m bench.calls
+	@$(RUN) -m bench.ledger
+	@$(RUN) -m bench.window
 
 speed: $(VENV)/.plots $(VENV)/.bench
-	@$(RUN) -m tests.benchmarks --json docs/speed/rows.json
-	@$(RUN) -m tests.benchmarks.sweeps docs/speed/sweeps.json
+	@$(RUN) -m bench --json docs/speed/rows.json
+	@$(RUN) -m bench.sweeps docs/speed/sweeps.json
 	@$(MAKE) plots
 
 plots: $(VENV)/.plots
-	@$(RUN) -m tests.benchmarks.plots
-	@$(RUN) -m tests.benchmarks.page
+	@$(RUN) -m bench.plots
+	@$(RUN) -m bench.page
 
 test-all:
 	@set -e; for python in $$($(or $(PYTHON),python3) -m tests.everywhere); do \

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import __main__ as benchmarks
-from tests.benchmarks import figures, per_fetch, programs
-from tests.benchmarks.distance import not_so_far_away
-from tests.benchmarks.row import Aim, Bound, Contestant, Measure, Row, environment
-from tests.benchmarks.rows import ROWS, small, trees
-from tests.benchmarks.running import Failed, Sample, Watcher, in_turn, last_words, run
+from bench import __main__ as benchmarks
+from bench import figures, per_fetch, programs
+from bench.distance import not_so_far_away
+from bench.row import Aim, Bound, Contestant, Measure, Row, environment
+from bench.rows import ROWS, small, trees
+from bench.running import Failed, Sample, Watcher, in_turn, last_words, run
 from tests.sampled import sampled
 
 MIB = 1_048_576
@@ -251,7 +251,7 @@ CHECKOUT = Path(__file__).parents[1]
     [
         (f"{CHECKOUT}/resolver/gate/pool.py", "resolver/gate"),
         (f"{CHECKOUT}/resolver/hosts.py", "resolver/hosts"),
-        (f"{CHECKOUT}/tests/benchmarks/clients.py", "who asks"),
+        (f"{CHECKOUT}/bench/clients.py", "who asks"),
         (f"{CHECKOUT}/.venv/lib/python3.11/site-packages/trio/_socket.py", "trio"),
         ("/usr/lib/python3.11/site-packages/attr.py", "attr"),
         ("/usr/lib/python3.11/urllib/parse.py", "Python"),
@@ -284,7 +284,7 @@ def test_one_more_fetch_is_counted_in_rooms() -> None:
     """Twice the same in a row, whatever the machine does besides: nothing waits for anything."""
     fetch = per_fetch.Fetch("file", ("ours",), per_fetch.FETCHES[1].open, at_once=1)
     with fetch.open(CHECKOUT, 1) as url:
-        words = [sys.executable, "-m", "tests.benchmarks.per_fetch", "gopher", url, "0", "1", "1"]
+        words = [sys.executable, "-m", "bench.per_fetch", "gopher", url, "0", "1", "1"]
         done = subprocess.run(words, cwd=CHECKOUT, env=environment(), capture_output=True, check=True)
     rooms = json.loads(done.stdout)
     assert rooms["trio"] > 50
@@ -295,7 +295,7 @@ def test_one_more_file_of_a_list_is_counted_in_rooms(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
     with per_fetch.FETCHES[1].open(tmp_path, 1) as url:
-        words = [sys.executable, "-m", "tests.benchmarks.per_fetch", "get", url, "0", "1", "8", str(target)]
+        words = [sys.executable, "-m", "bench.per_fetch", "get", url, "0", "1", "8", str(target)]
         done = subprocess.run(words, cwd=CHECKOUT, env=environment(), capture_output=True, check=True)
     rooms = json.loads(done.stdout)
     assert rooms["resolver/batch"] > 10

@@ -20,7 +20,7 @@ MOST = {"gopher": (258, 39), "http": (276, 43), "ftp": (600, 46), "nntp": (416, 
 
 
 def test_a_warm_fetch_makes_no_more_calls_in_no_more_files_and_no_circles() -> None:
-    script = [sys.executable, "-m", "tests.benchmarks.calls"]
+    script = [sys.executable, "-m", "bench.calls"]
     done = subprocess.run(script, cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=HANG)
     counts = json.loads(done.stdout.splitlines()[-1])
     assert counts.keys() == MOST.keys()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import page, plots, sweeps
-from tests.benchmarks.distance import not_so_far_away
-from tests.benchmarks.rows import ROWS
+from bench import page, plots, sweeps
+from bench.distance import not_so_far_away
+from bench.rows import ROWS
 from tests.sampled import sampled
 
 CHECKOUT = Path(__file__).parents[1]
@@ -43,7 +43,7 @@ def test_drawing_again_gives_the_same_octets(tmp_path: Path) -> None:
     drawn: list[dict[str, bytes]] = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-        command = [sys.executable, "-m", "tests.benchmarks.plots", str(tmp_path / name)]
+        command = [sys.executable, "-m", "bench.plots", str(tmp_path / name)]
         subprocess.run(command, cwd=CHECKOUT, check=True)
         drawn.append({each: (tmp_path / name / f"{each}.svg").read_bytes() for each in plots.PICTURES})
     assert drawn[0] == drawn[1]

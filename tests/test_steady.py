@@ -16,11 +16,7 @@ from tests.architecture.source import Module, modules, read_once
 from tests.scheduled import ScheduledClock
 
 CHECKOUT = Path(__file__).parents[1]
-TESTS = [
-    module
-    for module in modules(CHECKOUT, "tests", "fixtures")
-    if not module.name.startswith("tests.benchmarks")  # which measure, and assert nothing
-]
+TESTS = modules(CHECKOUT, "tests", "fixtures")
 
 #: What may read a clock of the machine.
 CLOCKS = {

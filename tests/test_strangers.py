@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.strangers import (
+from bench.strangers import (
     CASES,
     OURS,
     THEIRS,

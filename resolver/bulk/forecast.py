@@ -20,7 +20,7 @@ WORKERS = (1, 4, 16)
 
 #: Slices that are handed out for each slot. With none at hand a slot is idle for as long as a message takes,
 #: once a minute. With more, those of the slowest host wait behind those of others: with two it takes a fifth
-#: longer where a cluster is as large as it can be of use (`python -m tests.benchmarks.bulk_plan`).
+#: longer where a cluster is as large as it can be of use (`python -m bench.bulk_plan`).
 AHEAD = 1.0
 
 #: Seconds that a slice takes besides its requests: to be handed out, to connect, to be accounted for.

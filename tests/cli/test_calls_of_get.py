@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from tests.benchmarks.calls import OURS
+from bench.calls import OURS
 from tests.cli.command import resolve
 
 #: At most so many calls of functions of ours for one more small file of http, on the thread of the loop: some

@@ -8,7 +8,7 @@ from pathlib import Path
 from coverage import CoverageData
 
 #: Tests that take long for what they are the only ones to notice: asked last.
-_LATE = ("tests/servers/", "tests/faults/", "tests/contract/", "tests/benchmarks/")
+_LATE = ("tests/servers/", "tests/faults/", "tests/contract/", "tests/test_benchmarks.py")
 
 #: What is run by processes that tests start, of which coverage does not know the test; and those tests.
 _IN_PROCESSES = {

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from tests.mutation.changes import Change
 
 CHECKOUT = Path(__file__).parents[2]
-_COPIED = ("protocols", "resolver", "fixtures", "tests", "docs")
+_COPIED = ("protocols", "resolver", "fixtures", "bench", "tests", "docs")
 
 #: How many tests are asked at a time, one turn after the other, and the seconds each turn has.
 _TURNS = ((12, 60.0), (60, 180.0), (400, 600.0))

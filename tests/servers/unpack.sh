@@ -28,7 +28,7 @@ packages_of() {
         groff) echo groff-base ;;
         squid) echo squid-openssl ;;
         apache) echo apache2-bin ;;
-        aria2) echo aria2 ;;  # this and the next two are for tests/benchmarks alone
+        aria2) echo aria2 ;;  # this and the next two are for bench alone
         wget2) echo wget2 ;;
         lftp) echo lftp ;;
         telnetd) echo inetutils-telnetd ;;

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.bulk_plan import answering, planned, requests, sizes, unequal
 from resolver.bulk.forecast import BESIDES, WORKERS, forecast, simulate
 from resolver.bulk.item import Item, Slice
 from resolver.bulk.plan import Pace, Plan
 from resolver.bulk.turns import Share, Turns
-from tests.benchmarks.bulk_plan import answering, planned, requests, sizes, unequal
 from tests.sampled import FULL, sampled
 
 POLITE = Pace(rate=2.0)
 
-#: 100,000 URLs over 1,000 hosts, a tenth of what `python -m tests.benchmarks.bulk_plan` plays; or a tenth of
+#: 100,000 URLs over 1,000 hosts, a tenth of what `python -m bench.bulk_plan` plays; or a tenth of
 #: that. The largest host needs minutes, of which a slice is a small part.
 MANY = sizes(100_000, 1_000, 5_000) if FULL else sizes(30_000, 300, 2_400)
 SLOWEST = MANY[0] / 2.0

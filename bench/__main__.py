@@ -1,0 +1,96 @@
+"""`python -m bench [ROW…]`: rows side by side, one contestant after the other, round by round.
+
+Without a ROW all that take no very long time: ten minutes in all, for a row stops where its time is over.
+What is not there is told, and the rest is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from bench import figures
+from bench.per_fetch import calls_per_fetch
+from bench.per_fetch import shown as calls_shown
+from bench.programs import versions
+from bench.row import Contestant, Missing, Row
+from bench.rows import ROWS
+from bench.running import in_turn, run
+
+ROUNDS = 5
+#: The row that is counted and not timed.
+CALLS = "calls"
+
+
+def measure(row: Row, rounds: int | None, folder: Path, *, tiny: bool = False) -> figures.Measured:
+    """In a folder that everybody may enter, and from which nothing is removed. With `rounds` None at most
+    `ROUNDS`, as many as the row has time for."""
+    count = row.tiny if tiny else row.count
+    try:
+        with row.open(folder, count) as found:
+            contestants = [each for each in found if isinstance(each, Contestant)]
+            missing = {each.name: each.reason for each in found if isinstance(each, Missing)}
+            once = partial(run, look=row.measure == "peak")
+            end = perf_counter() + row.seconds
+            enough = (lambda: perf_counter() > end) if rounds is None else (lambda: False)
+            times = 1 if tiny else row.times
+            samples, failed = in_turn(contestants, rounds or ROUNDS, once, times, enough)
+            return figures.measured(row, count, contestants, samples, missing | failed)
+    except pytest.skip.Exception as reason:
+        return figures.measured(row, count, [], {}, {"all of it": str(reason)})
+
+
+def main(words: Sequence[str]) -> None:
+    parser = _parser()
+    asked = parser.parse_args(words)
+    if unknown := [name for name in asked.rows if name not in {*ROWS, CALLS}]:
+        parser.error(f"there is no row {unknown[0]}; there are {', '.join([*ROWS, CALLS])}")
+    names = asked.rows or [row.name for row in ROWS.values() if not row.long] + [CALLS]
+    rounds = 1 if asked.tiny else asked.rounds
+    used = versions()
+    print("; ".join(f"{name} {version}" for name, version in used.items()))
+    print("medians of rounds in turn, and the lowest and the highest", flush=True)
+    rows: list[figures.Measured] = []
+    counted = {}
+    with tempfile.TemporaryDirectory(prefix="resolve-bench-") as top:
+        os.chmod(top, 0o755)  # servers give up root
+        for name in names:
+            if name == CALLS:
+                counted = calls_per_fetch()
+                print("\n".join(calls_shown(counted)), flush=True)
+            else:
+                folder = Path(top) / name
+                folder.mkdir()
+                rows.append(measure(ROWS[name], rounds, folder, tiny=asked.tiny))
+                print("\n".join(figures.shown(rows[-1])), flush=True)
+    if asked.json:
+        told = {"versions": used, "rows": rows, "calls": counted}
+        asked.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
+    long = [name for name, row in ROWS.items() if row.long]
+    parser.add_argument(
+        "rows",
+        nargs="*",
+        metavar="ROW",
+        help=f"of {', '.join([*ROWS, CALLS])}; unless named not {', '.join(long)}",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the same as JSON")
+    parser.add_argument("--rounds", type=int, help=f"of each row, whatever it takes ({ROUNDS} at most)")
+    parser.add_argument("--tiny", action="store_true", help="one round of very little, to see that all works")
+    return parser
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

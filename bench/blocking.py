@@ -1,0 +1,103 @@
+"""What threads that wait pay: a call, a small fetch, and a large body as it streams, beside the same awaited.
+
+The server is a process of its own, which sends a file of 512 MiB with sendfile(2); the runs alternate, and
+nothing is done with the octets. A body is to stream within 1.3 times what it takes under trio.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from bench.rows.large import MIB, write_source
+from bench.served import served
+from resolver import Policy, Resolver, blocking
+from resolver.portal import portal
+
+RUNS = 5
+CALLS = 2_000
+#: Mebibytes of the large body.
+SIZE = 512
+
+
+async def nothing() -> None:
+    pass
+
+
+def call() -> None:
+    portal().run(nothing)
+
+
+def timed(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+async def stream(url: str, policy: Policy) -> None:
+    async with Resolver(policy=policy) as session, session.stream(url) as reply:
+        count = 0
+        async for octets in reply.body:
+            count += len(octets)
+    assert count == SIZE * MIB
+
+
+def stream_blocking(url: str, policy: Policy) -> None:
+    with blocking.stream(url, policy=policy) as reply:
+        assert sum(map(len, reply.body)) == SIZE * MIB
+
+
+async def fetch(url: str) -> float:
+    """Seconds for one of many."""
+    async with Resolver() as session:
+        await session.fetch(url)
+        start = time.perf_counter()
+        for _ in range(CALLS):
+            await session.fetch(url)
+        return (time.perf_counter() - start) / CALLS
+
+
+def fetch_blocking(url: str) -> float:
+    with blocking.Resolver() as session:
+        session.fetch(url)
+        return timed(lambda: [session.fetch(url) for _ in range(CALLS)]) / CALLS
+
+
+def microseconds(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds) * 1_000_000:6.0f} µs in the median of {len(seconds)}"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        small, large = Path(name) / "small", Path(name) / "large"
+        small.write_bytes(b"One line.\r\n")
+        write_source(large, SIZE)
+        call()
+        print(f"a call of a thread that waits: {microseconds([timed(call) for _ in range(CALLS)])}")
+        awaited, waited = trio.run(fetch, small.as_uri()), fetch_blocking(small.as_uri())
+        print(f"a fetch of a small file: {awaited * 1e6:.0f} µs awaited, {waited * 1e6:.0f} µs by a thread")
+        measure(large)
+
+
+def measure(source: Path) -> None:
+    awaited, waited = list[float](), list[float]()
+    with served("file", source) as port:
+        url, policy = f"http://127.0.0.1:{port}/", Policy(allow_port=frozenset({port}))
+        for _ in range(RUNS):
+            awaited.append(timed(partial(trio.run, stream, url, policy)))
+            waited.append(timed(partial(stream_blocking, url, policy)))
+    times = statistics.median(waited) / statistics.median(awaited)
+    print(f"{SIZE} MiB as they come, {RUNS} runs in turn: fastest, median")
+    for what, seconds in (("awaited", awaited), ("by a thread", waited)):
+        print(f"  {what:12} {min(seconds):6.2f} {statistics.median(seconds):6.2f} s")
+    print(f"  {times:.2f} times as long in the median")
+
+
+if __name__ == "__main__":
+    main()

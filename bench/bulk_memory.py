@@ -1,0 +1,92 @@
+"""What a run over a cluster holds in memory: scheduler, worker and client as processes of their own, and
+lists of very many URLs. The policy refuses them: nothing is asked for, and all steps but that are there.
+
+    python -m bench.bulk_memory [REQUESTS ...] [--hosts N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import perf_counter
+
+_CLIENT = """
+import resource, sys
+from distributed import Client
+from resolver import Policy
+from resolver.bulk import run
+address, out, requests, hosts = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+urls = (f"gopher://h{number % hosts}.example:25/0{number}" for number in range(requests))
+with Client(address) as client:
+    summary = run(urls, client=client, out=out, policy=Policy.untrusted())
+assert summary.refused == requests, summary
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, summary.slices)
+"""
+
+
+@contextmanager
+def _process(module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.{module}", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _address(scheduler: subprocess.Popen[str]) -> str:
+    assert scheduler.stderr is not None
+    for line in scheduler.stderr:
+        if "Scheduler at:" in line:
+            return line.split()[-1]
+    raise RuntimeError("no scheduler")
+
+
+def _peak(process: subprocess.Popen[str]) -> int:
+    """MiB, at most so far."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) // 1024
+
+
+def measure(requests: int, hosts: int) -> tuple[float, list[int], int]:
+    """Seconds, the peaks of scheduler, worker and client in MiB, and how many slices there were."""
+    with ExitStack() as held:
+        folder = held.enter_context(tempfile.TemporaryDirectory())
+        on = ("--dashboard-address", "127.0.0.1:0")
+        scheduler = held.enter_context(_process("dask_scheduler", "--host", "127.0.0.1", "--port", "0", *on))
+        address = _address(scheduler)
+        threads = ("--nthreads", "8", "--no-nanny", "--local-directory", folder)
+        worker = held.enter_context(_process("dask_worker", address, *threads, *on))
+        began = perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", _CLIENT, address, f"{folder}/out", str(requests), str(hosts)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        client, slices = map(int, done.stdout.split())
+        return perf_counter() - began, [_peak(scheduler), _peak(worker), client // 1024], slices
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("requests", nargs="*", type=int, default=[10_000, 100_000])
+    parser.add_argument("--hosts", type=int, default=10_000)
+    given = parser.parse_args()
+    print(f"{'requests':>9} {'slices':>7} {'s':>7} {'scheduler':>10} {'worker':>7} {'client':>7}  MiB")
+    for requests in given.requests:
+        seconds, (scheduler, worker, client), slices = measure(requests, given.hosts)
+        print(f"{requests:>9} {slices:>7} {seconds:>7.1f} {scheduler:>10} {worker:>7} {client:>7}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Very many URLs, planned and played through in virtual time: what it takes beside what it takes at
+least.
+
+`python -m bench.bulk_plan [URLS [HOSTS [LARGEST]]]`: 1,000,000 over 10,000, of which the
+largest has 50,000, each asked twice a second at most. It tells of some numbers of slots how long the
+real plan takes, how much that is of the bound, and seconds of the processor and memory for the planning.
+Then how a plan does that has guessed wrongly how soon hosts answer, and what it costs to have more
+slices at hand.
+"""
+
+from __future__ import annotations
+
+import heapq
+import resource
+import subprocess
+import sys
+import time
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from itertools import accumulate, count
+from math import gcd
+
+from resolver.bulk.forecast import BESIDES, simulate
+from resolver.bulk.item import Item, Slice
+from resolver.bulk.plan import BOX, Pace, Plan
+
+URLS, HOSTS, LARGEST = 1_000_000, 10_000, 50_000
+RATE = 2.0
+SLOTS = (1, 4, 16, 64, 256)
+
+
+def sizes(urls: int, hosts: int, largest: int) -> list[int]:
+    """How many URLs each host has, the largest first, as Zipf has it: with the exponent by which it is
+    so many together."""
+    low, high = 0.0, 4.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        many = sum(largest / rank**middle for rank in range(1, hosts + 1)) > urls
+        low, high = (middle, high) if many else (low, middle)
+    return [max(1, round(largest / rank**high)) for rank in range(1, hosts + 1)]
+
+
+def requests(counts: Sequence[int]) -> Iterator[tuple[Item, str, str]]:
+    """All of them, as if somebody had shuffled them; none is held for that."""
+    until = list(accumulate(counts))
+    step = next(step for step in count(int(until[-1] * 0.618)) if gcd(step, until[-1]) == 1)
+    for number in range(until[-1]):
+        name = f"h{bisect(until, number * step % until[-1])}.example.org"
+        yield Item(f"http://{name}/{number}.html", f"{name}/{number % 256:02x}/{number}.html"), name, "http"
+
+
+def planned(counts: Sequence[int], pace: Pace) -> Plan:
+    plan = Plan(pace)
+    for request in requests(counts):
+        plan.add(*request)
+    return plan
+
+
+def answering(pace: Pace, each: Callable[[str], float]) -> Callable[[Slice], tuple[list[Item], float]]:
+    """A worker that begins what it has in its order, as soon as it may. Each host takes its own time."""
+
+    def perform(slice: Slice) -> tuple[list[Item], float]:
+        left, last = list[Item](), 0.0
+        ready = defaultdict[str, float](float)
+        host_free = defaultdict[str, list[float]](lambda: [0.0] * (pace.per_host or 6))
+        free = [0.0] * pace.at_once
+        for item in slice.items:
+            host = item.path.partition("/")[0]
+            start = max(ready[host], host_free[host][0], free[0])
+            if start >= BOX:
+                left.append(item)
+                continue
+            ready[host] = start + (0.0 if pace.rate is None else 1 / pace.rate)
+            last = max(last, start + each(host))
+            heapq.heapreplace(host_free[host], start + each(host))
+            heapq.heapreplace(free, start + each(host))
+        return left, last + BESIDES
+
+    return perform
+
+
+@cache
+def unequal(host: str) -> float:
+    """Seconds for a request: from a twentieth to five."""
+    return 0.05 * float(100 ** (sha256(host.encode()).digest()[0] / 255))
+
+
+def tell(counts: Sequence[int], slots: int) -> None:
+    """One run of the real plan, with its database."""
+    began = time.process_time()
+    with planned(counts, Pace(rate=RATE)) as plan:
+        added = time.process_time() - began
+        done = simulate(plan, slots, perform=answering(Pace(rate=RATE), lambda host: 0.3))
+        bound = max(plan.bound, done.work / slots)
+    taken = time.process_time() - began - added
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{sum(counts):>9,} URLs {len(counts):>6,} hosts {slots:>4} slots: {done.makespan:>9,.0f} s, "
+        f"{done.makespan / bound:.3f} of {bound:,.0f} (by the largest host {plan.bound:,.0f}); "
+        f"{done.slices:,} slices; planned in {added:.1f} s, handed out in {taken:.1f} s; {memory:.0f} MiB",
+        flush=True,
+    )
+
+
+def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: int = 0) -> None:
+    if slots:
+        tell(sizes(urls, hosts, largest), slots)
+        return
+    for few in (urls // 100, urls // 10):  # what memory it takes beside more URLs
+        alone(few, min(hosts, few // 2), largest * few // urls, 16)
+    for each in SLOTS:
+        alone(urls, hosts, largest, each)
+    counts = sizes(urls // 10, hosts // 10, largest // 10)
+    with planned(counts, Pace()) as plan:
+        done = simulate(plan, 64, perform=answering(Pace(), unequal))
+    slowest = max(asked * unequal(f"h{host}.example.org") / 6 for host, asked in enumerate(counts))
+    print(f"hosts that take 0.05 to 5 s, where 1 was thought: {done.makespan / slowest:.3f} of the slowest")
+    with planned(sizes(urls, hosts, largest), Pace(rate=RATE)) as plan:
+        for ahead in (1.0, 1.25, 2.0):
+            done = simulate(plan.turns(), 16, ahead=ahead)
+            print(f"16 slots, {ahead} slices for each: {done.makespan / max(plan.bound, done.work / 16):.3f}")
+
+
+def alone(*arguments: int) -> None:
+    """In a process of its own, whose memory is nobody else's."""
+    subprocess.run([sys.executable, "-m", __spec__.name, *map(str, arguments)], check=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

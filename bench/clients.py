@@ -1,0 +1,340 @@
+"""Clients in Python, each in a process of its own: `python -m bench.clients KIND URL FIRST COUNT
+AT_ONCE [MORE]` fetches COUNT things: URL has `{}` where the number of each stands.
+
+The first is fetched once before the clock starts, so that what is imported or connected on first use is not
+what is measured. The last line of the output is a `Told`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from resolver.disk.group_commit import Sync
+
+#: Octets of what is at a URL.
+Get: TypeAlias = Callable[[str], Awaitable[int]]
+_PIECE = 65_536
+
+
+class Work(NamedTuple):
+    url: str
+    first: int
+    many: int
+    at_once: int
+    more: str = ""
+
+    def urls(self) -> Iterator[str]:
+        return map(self.at, range(self.first, self.first + self.many))
+
+    def at(self, number: int) -> str:
+        return self.url.format(number)
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.url).port or 0
+
+
+class Told(NamedTuple):
+    """Seconds, those of the processor, the octets that came, and the most memory ever, in KiB."""
+
+    seconds: float
+    processor: float
+    octets: int
+    peak: int
+
+
+class Watch:
+    def __init__(self) -> None:
+        self._began, self._used = time.perf_counter(), time.process_time()
+
+    def tell(self, octets: int) -> Told:
+        taken, used = time.perf_counter() - self._began, time.process_time() - self._used
+        return Told(taken, used, octets, peak("self"))
+
+
+def peak(process: int | str) -> int:
+    """The most memory that the process ever had, in KiB; 0 where it is gone."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    return 0
+
+
+# ---- one after another, or many at once, of whoever waits
+
+
+async def all_of(get: Get, urls: Iterator[str], octets: list[int]) -> None:
+    for url in urls:
+        octets.append(await get(url))
+
+
+Client: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Get]]
+
+
+async def under_trio(client: Client, work: Work) -> Told:
+    import trio
+
+    octets: list[int] = []
+    async with client(work) as get:
+        await get(work.at(work.first))
+        watch, urls = Watch(), work.urls()
+        async with trio.open_nursery() as nursery:
+            for _ in range(work.at_once):
+                nursery.start_soon(all_of, get, urls, octets)
+        return watch.tell(sum(octets))
+
+
+async def under_asyncio(client: Client, work: Work) -> Told:
+    octets: list[int] = []
+    async with client(work) as get:
+        await get(work.at(work.first))
+        watch, urls = Watch(), work.urls()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(work.at_once):
+                group.create_task(all_of(get, urls, octets))
+        return watch.tell(sum(octets))
+
+
+# ---- small things
+
+
+@asynccontextmanager
+async def ours(work: Work) -> AsyncIterator[Get]:
+    import resolver
+
+    policy = resolver.Policy(allow_port=frozenset({work.port}))
+    async with resolver.Resolver(policy=policy, environment={}) as session:
+
+        async def get(url: str) -> int:
+            return len((await session.fetch(url)).content)
+
+        yield get
+
+
+@asynccontextmanager
+async def ours_saving(work: Work, sync: Sync) -> AsyncIterator[Get]:
+    """Into the folder `more`."""
+    import resolver
+
+    policy = resolver.Policy(allow_port=frozenset({work.port}))
+    async with resolver.Resolver(policy=policy, environment={}, sync=sync) as session:
+
+        async def get(url: str) -> int:
+            await session.save(url, f"{work.more}/{url.rpartition('/')[2]}")
+            return 1
+
+        async def get_first(url: str) -> int:
+            """Before the clock starts, under a name that nothing else gets."""
+            target = f"{work.more}/.first"
+            await session.save(url, target)
+            os.unlink(target)
+            asking.append(get)
+            return 1
+
+        asking: list[Get] = [get_first]
+        yield lambda url: asking[-1](url)
+
+
+@asynccontextmanager
+async def with_httpx(work: Work) -> AsyncIterator[Get]:
+    import httpx
+
+    limits = httpx.Limits(max_connections=work.at_once)
+    async with httpx.AsyncClient(trust_env=False, limits=limits, timeout=None) as session:
+
+        async def get(url: str) -> int:
+            return len((await session.get(url)).content)
+
+        yield get
+
+
+@asynccontextmanager
+async def with_transport(work: Work) -> AsyncIterator[Get]:
+    import httpx
+
+    import resolver
+
+    policy = resolver.Policy(allow_port=frozenset({work.port}))
+    transport = resolver.HttpxTransport(policy=policy, environment={})
+    async with httpx.AsyncClient(transport=transport, timeout=None) as session:
+
+        async def get(url: str) -> int:
+            return len((await session.get(url)).content)
+
+        yield get
+
+
+@asynccontextmanager
+async def with_aiohttp(work: Work) -> AsyncIterator[Get]:
+    import aiohttp
+
+    connector = aiohttp.TCPConnector(limit=work.at_once)
+    async with aiohttp.ClientSession(connector=connector) as session:
+
+        async def get(url: str) -> int:
+            async with session.get(url) as response:
+                return len(await response.read())
+
+        yield get
+
+
+@asynccontextmanager
+async def with_h11(work: Work) -> AsyncIterator[Get]:
+    """The parser that we have, too, on streams of trio that are kept, and nothing else."""
+    import h11
+    import trio
+
+    idle: list[tuple[trio.SocketStream, h11.Connection]] = []
+
+    async def get(url: str) -> int:
+        there = urlsplit(url)
+        if idle:
+            stream, machine = idle.pop()
+        else:
+            stream = await trio.open_tcp_stream(there.hostname or "", there.port or 80)
+            machine = h11.Connection(h11.CLIENT)
+        request = h11.Request(method="GET", target=there.path, headers=[("Host", there.netloc)])
+        await stream.send_all((machine.send(request) or b"") + (machine.send(h11.EndOfMessage()) or b""))
+        octets = 0
+        while True:
+            event = machine.next_event()
+            if event is h11.NEED_DATA:
+                machine.receive_data(await stream.receive_some(_PIECE))
+            elif isinstance(event, h11.Data):
+                octets += len(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                break
+        if machine.our_state is h11.MUST_CLOSE or machine.their_state is h11.MUST_CLOSE:
+            await stream.aclose()
+        else:
+            machine.start_next_cycle()
+            idle.append((stream, machine))
+        return octets
+
+    yield get
+    for stream, _ in idle:
+        await stream.aclose()
+
+
+@asynccontextmanager
+async def bare_gopher(work: Work) -> AsyncIterator[Get]:
+    import trio
+
+    async def get(url: str) -> int:
+        there = urlsplit(url)
+        octets = 0
+        async with await trio.open_tcp_stream(there.hostname or "", there.port or 70) as stream:
+            await stream.send_all(there.path[2:].encode() + b"\r\n")
+            while piece := await stream.receive_some(_PIECE):
+                octets += len(piece)
+        return octets
+
+    yield get
+
+
+def with_requests(work: Work) -> Told:
+    """A thread and a session each, as it is not made for several threads."""
+    import requests
+
+    lock, urls, octets = threading.Lock(), work.urls(), list[int]()
+
+    def fetch() -> None:
+        with requests.Session() as session:
+            session.trust_env = False
+            while True:
+                with lock:
+                    url = next(urls, None)
+                if url is None:
+                    return
+                octets.append(len(session.get(url).content))
+
+    with requests.Session() as first:
+        first.trust_env = False
+        first.get(work.at(work.first))
+    watch = Watch()
+    threads = [threading.Thread(target=fetch) for _ in range(work.at_once)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return watch.tell(sum(octets))
+
+
+def with_nntplib(work: Work) -> Told:
+    """One connection, one article after another. Gone from Python 3.13 on."""
+    warnings.simplefilter("ignore", DeprecationWarning)
+    nntplib: Any = importlib.import_module("nntplib")
+    there = urlsplit(work.url)
+    with nntplib.NNTP(there.hostname, there.port) as server:
+        server.group(there.path.split("/")[1])
+        server.article(work.first)
+        watch, octets = Watch(), 0
+        for number in range(work.first, work.first + work.many):
+            _, article = server.article(number)
+            octets += sum(len(line) + 2 for line in article.lines)
+        return watch.tell(octets)
+
+
+def with_get(work: Work) -> Told:
+    """The command with a list, into the folder `more`, in this process."""
+    from resolver import cli
+
+    listed = Path(f"{work.more}.list")
+    listed.write_text("".join(f"{url}\n" for url in work.urls()))
+    words = ["get", "-q", "--progress", "none", "-j", str(work.at_once), "--per-host", str(work.at_once)]
+    words += ["--allow-port", str(work.port), "-d", work.more, "-i", str(listed)]
+    watch = Watch()
+    status = cli.main(words)
+    assert status == 0
+    return watch.tell(work.many)
+
+
+#: What runs under which loop.
+UNDER_TRIO: dict[str, Client] = {
+    "ours": ours,
+    "saving-group": partial(ours_saving, sync="group"),
+    "saving-never": partial(ours_saving, sync="never"),
+    "httpx": with_httpx,
+    "transport": with_transport,
+    "h11": with_h11,
+    "gopher": bare_gopher,
+}
+UNDER_ASYNCIO: dict[str, Client] = {"aiohttp": with_aiohttp}
+ALONE: dict[str, Callable[[Work], Told]] = {
+    "requests": with_requests,
+    "nntplib": with_nntplib,
+    "get": with_get,
+}
+
+
+def told_by(kind: str, work: Work) -> Told:
+    if kind in UNDER_TRIO:
+        import trio
+
+        return trio.run(under_trio, UNDER_TRIO[kind], work)
+    if kind in UNDER_ASYNCIO:
+        return asyncio.run(under_asyncio(UNDER_ASYNCIO[kind], work))
+    return ALONE[kind](work)
+
+
+def work_of(words: list[str]) -> Work:
+    url, first, count, at_once, *more = words
+    return Work(url, int(first), int(count), int(at_once), *more)
+
+
+if __name__ == "__main__":
+    print(json.dumps(told_by(sys.argv[1], work_of(sys.argv[2:]))._asdict()))

@@ -1,0 +1,101 @@
+"""A run over a cluster of this machine, and what it is compared with, each in a process of its own:
+`python -m bench.crawler KIND LIST OUT PORT` saves all that the list names below OUT, with a record
+of each. The last line of the output is a `Told`, of the work without its start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.clients import Told
+
+#: As many as `resolve` has with one host of http, and as a slice has over all hosts.
+PER_HOST = 6
+AT_ONCE = 64
+#: Of the cluster.
+PROCESSES = 2
+THREADS = 16
+
+
+def with_scrapy(urls: list[str], out: Path, port: int) -> Told:
+    import scrapy
+    from scrapy.crawler import CrawlerProcess
+
+    octets: list[int] = []
+
+    class Files(scrapy.Spider):  # type: ignore[misc]
+        name = "files"
+
+        async def start(self) -> AsyncIterator[Any]:
+            for url in urls:
+                yield scrapy.Request(url, dont_filter=True)
+
+        def parse(self, response: Any) -> Iterator[dict[str, str | int]]:
+            body: bytes = response.body
+            path = out / f"{hashlib.sha1(response.url.encode()).hexdigest()}.bin"
+            path.write_bytes(body)
+            octets.append(len(body))
+            digest = hashlib.sha256(body).hexdigest()
+            yield {"url": response.url, "path": str(path), "bytes": len(body), "digest": digest}
+
+    process = CrawlerProcess(
+        {
+            "FEEDS": {f"{out}/outcomes.jsonl": {"format": "jsonlines"}},
+            "CONCURRENT_REQUESTS": AT_ONCE,
+            "CONCURRENT_REQUESTS_PER_DOMAIN": PER_HOST,
+            "DOWNLOAD_DELAY": 0,
+            "ROBOTSTXT_OBEY": False,
+            "TELNETCONSOLE_ENABLED": False,
+            "LOG_LEVEL": "ERROR",
+        }
+    )
+    process.crawl(Files)
+    return measured(lambda: (process.start(), sum(octets))[1])
+
+
+def with_bulk(urls: list[str], out: Path, port: int) -> Told:
+    """On a cluster that is there, and has done something."""
+    from distributed import Client, LocalCluster
+
+    import resolver
+    from resolver.bulk import run
+
+    policy = resolver.Policy(allow_port=frozenset({port}))
+    cluster = LocalCluster(
+        n_workers=PROCESSES, threads_per_worker=THREADS, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+    )
+    with cluster, Client(cluster) as client:
+        client.run(run_once)
+
+        def work() -> int:
+            summary = run(urls, client=client, out=str(out), policy=policy, format="jsonl")
+            assert summary.exit == 0, summary
+            return summary.bytes
+
+        return measured(work)
+
+
+def run_once() -> None:
+    """What a worker imports for its first slice, it has."""
+    import resolver.bulk.slice  # noqa: F401
+
+
+def measured(work: Callable[[], int]) -> Told:
+    """The processor's time is of this process: a cluster's workers have their own."""
+    began, used = time.perf_counter(), time.process_time()
+    octets = work()
+    return Told(time.perf_counter() - began, time.process_time() - used, octets, 0)
+
+
+KINDS: dict[str, Callable[[list[str], Path, int], Told]] = {"scrapy": with_scrapy, "bulk": with_bulk}
+
+if __name__ == "__main__":
+    kind, listed, out, port = sys.argv[1:]
+    told = KINDS[kind](Path(listed).read_text().split(), Path(out), int(port))
+    print(json.dumps(told._asdict()))

@@ -1,0 +1,154 @@
+"""Medians and ratios of what was measured, as values, as JSON and for people."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypedDict
+
+from bench.row import UNITS, Aim, Bound, Contestant, Measure, Row
+from bench.running import Sample
+
+
+class Figure(TypedDict):
+    """Of one contestant: the unit of median, low and high is the row's; `processor` is ms for one thing."""
+
+    name: str
+    count: int
+    median: float
+    low: float
+    high: float
+    processor: float
+    samples: list[list[float]]
+
+
+class Verdict(TypedDict):
+    """An aim and what was measured: a ratio, or with `to` empty the figure itself."""
+
+    of: str
+    to: str
+    least: float | None
+    most: float | None
+    value: float
+    reached: bool
+
+
+class Measured(TypedDict):
+    name: str
+    about: str
+    unit: str
+    rounds: int
+    contestants: list[Figure]
+    missing: dict[str, str]
+    aims: list[Verdict]
+
+
+class _Values(NamedTuple):
+    """One for each run."""
+
+    name: str
+    values: list[float]
+
+
+def value(measure: Measure, count: int, sample: Sample, base: float = 0.0) -> float:
+    """What is compared of one run. `base` is the processor's time that everybody needs."""
+    match measure:
+        case "rate":
+            return count / sample.seconds
+        case "seconds":
+            return sample.seconds
+        case "processor":
+            return sample.processor / count * 1024
+        case "over":
+            return (sample.processor - base) * 1_000
+        case "peak":
+            return sample.peak / 1024
+
+
+def measured(
+    row: Row,
+    count: int,
+    contestants: Sequence[Contestant],
+    samples: Mapping[str, Sequence[Sample]],
+    missing: Mapping[str, str],
+) -> Measured:
+    """With `over` the base is the median of the first contestant."""
+    counts = {contestant.name: contestant.count for contestant in contestants}
+    first = next(iter(samples.values()), ())
+    base = statistics.median(sample.processor for sample in first) if first else 0.0
+    values = {
+        name: [value(row.measure, counts[name], sample, base) for sample in runs]
+        for name, runs in samples.items()
+    }
+    return {
+        "name": row.name,
+        "about": row.about.format(count),
+        "unit": UNITS[row.measure],
+        "rounds": max(map(len, samples.values()), default=0),
+        "contestants": [figure(name, counts[name], values[name], runs) for name, runs in samples.items()],
+        "missing": dict(missing),
+        "aims": list(verdicts(row.aims, values)),
+    }
+
+
+def figure(name: str, count: int, values: Sequence[float], runs: Sequence[Sample]) -> Figure:
+    return {
+        "name": name,
+        "count": count,
+        "median": statistics.median(values),
+        "low": min(values),
+        "high": max(values),
+        "processor": statistics.median(sample.processor for sample in runs) / count * 1_000,
+        "samples": [list(sample) for sample in runs],
+    }
+
+
+def ratio(of: Sequence[float], to: Sequence[float]) -> float:
+    """The median of the ratios of runs that were one beside the other: what else the machine did was done to
+    both."""
+    return statistics.median(ours / theirs for ours, theirs in zip(of, to, strict=True))
+
+
+def verdicts(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
+    """Of the aims whose contestants were all measured."""
+    for aim in aims:
+        to = aim.to if isinstance(aim, Aim) else ""
+        least = aim.least if isinstance(aim, Aim) else None
+        if aim.of not in values or (to and to not in values):
+            continue
+        found = ratio(values[aim.of], values[to]) if to else statistics.median(values[aim.of])
+        reached = (least is None or found >= least) and (aim.most is None or found <= aim.most)
+        yield {"of": aim.of, "to": to, "least": least, "most": aim.most, "value": found, "reached": reached}
+
+
+def shown(row: Measured) -> Iterator[str]:
+    """Lines for people."""
+    yield f"{row['name']}: {row['about']} (runs: {row['rounds']})"
+    width = max((len(figure["name"]) for figure in row["contestants"]), default=0)
+    for each in row["contestants"]:
+        spread = f"{number(each['low'])} to {number(each['high'])}"
+        yield (
+            f"  {each['name']:{width}}  {number(each['median']):>8} {row['unit']}  ({spread});"
+            f" {each['processor']:.2f} ms of the processor each"
+        )
+    for name, reason in row["missing"].items():
+        yield f"  {name}: not measured: {reason}"
+    for verdict in row["aims"]:
+        yield f"  {sentence(verdict)}"
+
+
+def sentence(verdict: Verdict) -> str:
+    if verdict["least"] is not None:
+        wanted = f"at least {verdict['least']:g}"
+    else:
+        wanted = f"at most {verdict['most']:g}"
+    what = f"{verdict['of']} / {verdict['to']}" if verdict["to"] else verdict["of"]
+    found = "reached" if verdict["reached"] else "not reached"
+    return f"{what}: {verdict['value']:.2f}, {found} ({wanted} is aimed at)"
+
+
+def number(found: float) -> str:
+    """With three digits that count."""
+    if abs(found) >= 100:
+        return f"{found:,.0f}"
+    return f"{found:.1f}" if abs(found) >= 10 else f"{found:.2f}"

@@ -1,0 +1,190 @@
+"""A list of very many lines with and without a ledger: when the first is there, and what memory it takes.
+
+`python -m bench.ledger [LINES [DONE [FETCHED]]]`; `make bench`. Of DONE lines (100,000) a ledger
+says that all were done but for the last one. FETCHED lines (5,000) are files of this machine that are all
+saved, and then once more. Of LINES (20,000) one in a hundred is one, the others name one that is missing:
+nobody serves, and what is measured is ours. Then the same list once more with the same ledger, and killed
+twenty times on its way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from resolver.ledger.book import Asked
+
+LINES = 20_000
+DONE = 100_000
+FETCHED = 5_000
+ONE_IN = 100
+KILLS = 20
+
+
+class Run(NamedTuple):
+    """Seconds to the first outcome and to the end; KiB of memory at both; outcomes by their status; seconds
+    of the processor."""
+
+    first: float
+    all: float
+    begins: int
+    ends: int
+    statuses: dict[str, int]
+    processor: float
+
+
+def memory(process: int, name: str = "VmRSS") -> int:
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1])
+    return 0
+
+
+def run(folder: Path, lines: int, *words: str) -> Run:
+    """One run to its end. Memory at the end is what it has behind its last outcome."""
+    begun = time.perf_counter()
+    process = start(folder, *words)
+    assert process.stdout is not None
+    first, begins, ends, statuses = 0.0, 0, 0, dict[str, int]()
+    for number, line in enumerate(process.stdout, 1):
+        if number == 1:
+            first, begins = time.perf_counter() - begun, memory(process.pid)
+        if number == lines:
+            ends = memory(process.pid)
+        status = json.loads(line)["status"]
+        statuses[status] = statuses.get(status, 0) + 1
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process.wait()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(first, time.perf_counter() - begun, begins, ends, statuses, used)
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
+    resolve = [sys.executable, "-m", "resolver", "get", "--json", "-qq", "-j", "8", "-i", "list", *words]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(resolve, cwd=folder, env=environment, stdout=subprocess.PIPE)
+
+
+def write_list(folder: Path, lines: int, one_in: int = ONE_IN) -> None:
+    source = folder / "source"
+    source.mkdir()
+    with open(folder / "list", "w", encoding="ascii") as file:
+        for number in range(lines):
+            if number % one_in == 0:
+                (source / f"{number}").write_bytes(b"x" * 1_000)
+            file.write(f"{source.as_uri()}/{number}\n")
+
+
+def write_done(folder: Path, lines: int) -> None:
+    """A list, and the ledger and the files that a run over it would have left, empty ones, to save room."""
+    (folder / "done").mkdir()
+    for number in range(lines - 1):
+        os.mknod(folder / "done" / f"object-{number}.bin")
+    with open(folder / "list", "w", encoding="ascii") as file:
+        for number in range(lines):
+            file.write(f"http://127.0.0.1:9/pub/directory/object-{number}.bin\n")
+    (folder / "list.of.none").write_text("")
+    subprocess.run(
+        [sys.executable, "-m", "resolver", "get", "-qq", "-i", "list.of.none", "--ledger", "done.db"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        check=True,
+    )
+    with closing(sqlite3.connect(folder / "done.db")) as database:
+        columns = "key, url, origin, without_password, status, how, path, size, asked"
+        database.executemany(
+            f"INSERT INTO object({columns}) VALUES (?, ?, 'user', 0, 'done', '', ?, 0, 0)",
+            (row(folder, number) for number in range(lines - 1)),
+        )
+        database.commit()
+
+
+def row(folder: Path, number: int) -> tuple[bytes, str, str]:
+    url = f"http://127.0.0.1:9/pub/directory/object-{number}.bin"
+    path = str(folder / "done" / f"object-{number}.bin")
+    return Asked(url, path, url).key, url, path
+
+
+def kill_often(folder: Path, seconds: float) -> int:
+    """Runs that are killed on their way; how many files were whole then and fetched again by a later one."""
+    chance, whole, twice = random.Random(0), set[str](), 0
+    for _ in range(KILLS):
+        process = start(folder, "-d", "killed", "--ledger", "killed.db")
+        assert process.stdout is not None
+        until = time.perf_counter() + chance.uniform(0.5, 0.5 + seconds / KILLS)
+        for line in process.stdout:
+            record = json.loads(line)
+            twice += record["status"] == "done" and record["path"] in whole
+            if time.perf_counter() > until:
+                break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        where = folder / "killed"
+        whole = (
+            {f"killed/{name}" for name in os.listdir(where) if name.isdecimal()} if where.exists() else set()
+        )
+    return twice
+
+
+def show(name: str, found: Run) -> None:
+    rate = sum(found.statuses.values()) / found.all
+    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(found.statuses.items()))
+    print(
+        f"{name:<22} first {found.first:5.2f} s, all {found.all:7.1f} s ({rate:,.0f}/s), "
+        f"processor {found.processor:.1f} s, "
+        f"{found.begins / 1024:.1f} MiB at first, {found.ends / 1024:.1f} MiB at last; {statuses}",
+        flush=True,
+    )
+
+
+def main(lines: int = LINES, done: int = DONE, fetched: int = FETCHED) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        write_done(Path(name), done)
+        size = (Path(name) / "done.db").stat().st_size >> 20
+        print(f"a list of {done:,} lines, all done but one; a ledger of {size} MiB")
+        words = (
+            "-d",
+            "done",
+            "--ledger",
+            "done.db",
+            "-t",
+            "1",
+            "--allow-port",
+            "9",
+            "--allow-address",
+            "127.0.0.0/8",
+        )
+        show("passed over", run(Path(name), done, *words))
+    with tempfile.TemporaryDirectory() as name:
+        write_list(Path(name), fetched, 1)
+        print(f"a list of {fetched:,} lines, all files that are there")
+        show("saved", run(Path(name), fetched, "-d", "saved", "--ledger", "run.db"))
+        show("the same once more", run(Path(name), fetched, "-d", "saved", "--ledger", "run.db"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_list(folder, lines)
+        print(f"a list of {lines:,} lines, one in {ONE_IN} of a file that is there")
+        show("without a ledger", run(folder, lines, "-d", "without"))
+        show("with one", run(folder, lines, "-d", "with", "--ledger", "run.db"))
+        print(f"{'the ledger has':<22} {(folder / 'run.db').stat().st_size / 1024 / 1024:.1f} MiB")
+        again = run(folder, lines, "-d", "with", "--ledger", "run.db")
+        show("the same once more", again)
+        twice = kill_often(folder, again.all)
+        print(f"{f'killed {KILLS} times':<22} {twice} files fetched twice")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,135 @@
+"""The pictures of `docs/speed.md`, drawn from `docs/speed/sweeps.json` by matplotlib (the extra `plots`).
+
+`python -m bench.plots [FOLDER]` writes them. The same figures make the same octets: no dates, no
+chance. Each says near its head what it was drawn from, so that a test can tell without drawing it again. Text
+stays text, and the colours are variables, which follow whether the reader's page is dark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.sweeps import Panel
+
+SPEED = Path(__file__).parents[1] / "docs/speed"
+DATA = SPEED / "sweeps.json"
+
+#: What each picture shows, by its name.
+PICTURES: Mapping[str, Sequence[str]] = {
+    "concurrency": ("http", "gopher"),
+    "latency": ("http-far", "gopher-far", "ftp-far", "nntp-far"),
+}
+
+#: By client: its colours on light and on dark, the mark of its points. Ours are thick.
+_LOOKS: Mapping[str, tuple[str, str, str]] = {
+    "resolver": ("#c2410c", "#fb923c", "o"),
+    "resolver, one at a time": ("#c2410c", "#fb923c", "o"),
+    "resolver, four at once": ("#a21caf", "#e879f9", "s"),
+    "resolver, 32 at once": ("#a21caf", "#e879f9", "s"),
+    "curl -Z": ("#1d4ed8", "#60a5fa", "^"),
+    "curl, one connection": ("#1d4ed8", "#60a5fa", "^"),
+    "aiohttp": ("#15803d", "#4ade80", "D"),
+    "h11 on trio, bare": ("#57606a", "#a8b1bb", "x"),
+    "trio, bare": ("#57606a", "#a8b1bb", "x"),
+    "requests, in threads": ("#854d0e", "#facc15", "v"),
+    "httpx on trio": ("#0f766e", "#2dd4bf", "P"),
+    "nntplib": ("#15803d", "#4ade80", "D"),
+}
+#: Names of which three stand beside each other below a panel.
+_SHORT = 20
+_INK, _PAPER, _FAINT = ("#1f2328", "#e6edf3"), ("#ffffff", "#0d1117"), ("#d8dee4", "#30363d")
+
+
+def source_of(octets: bytes, name: str) -> str:
+    """What a picture was drawn from: its data and this module."""
+    of_ours = Path(__file__).read_bytes()
+    return hashlib.sha256(name.encode() + b"\n" + octets + b"\n" + of_ours).hexdigest()
+
+
+def draw(octets: bytes, name: str) -> bytes:
+    """The picture of the data, as SVG."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    panels = {panel["name"]: panel for panel in json.loads(octets)["panels"]}
+    shown = [panels[each] for each in PICTURES[name] if panels[each]["lines"]]
+    settings = {"svg.hashsalt": name, "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}
+    with matplotlib.rc_context(settings):
+        rows = (len(shown) + 1) // 2
+        figure = Figure(figsize=(11, 4.8 * rows), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15))
+        for number, panel in enumerate(shown):
+            _draw_panel(figure.add_subplot(rows, 2, number + 1), panel)
+        written = io.BytesIO()
+        figure.savefig(written, format="svg", facecolor=_PAPER[0], metadata={"Date": None, "Creator": None})
+    by = f"{source_of(octets, name)} by matplotlib {matplotlib.__version__}"
+    return _dressed(written.getvalue(), by)
+
+
+def _draw_panel(axes: Any, panel: Panel) -> None:
+    from matplotlib.ticker import LogLocator
+
+    for line in panel["lines"]:
+        colour, _, mark = _LOOKS[line["name"]]
+        ours = line["name"].startswith("resolver")
+        places = range(len(panel["places"]))
+        found = [(place, value) for place, value in zip(places, line["values"], strict=True) if value]
+        axes.plot(
+            [place for place, _ in found],
+            [value for _, value in found],
+            color=colour,
+            marker=mark,
+            linewidth=2.6 if ours else 1.4,
+            markersize=6 if ours else 5,
+            label=line["name"],
+        )
+    axes.set_facecolor(_PAPER[0])
+    axes.set_yscale("log")
+    axes.set_title(panel["title"], color=_INK[0], loc="left", fontsize=11, fontweight="bold")
+    axes.set_xticks(range(len(panel["places"])), [str(place) for place in panel["places"]])
+    across = "fetches at once" if panel["across"] == "at once" else "ms of a round trip to the server"
+    axes.set_xlabel(across, color=_INK[0])
+    axes.set_ylabel(panel["unit"], color=_INK[0])
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.yaxis.set_minor_formatter(lambda value, _: "")
+    axes.tick_params(colors=_INK[0], which="both")
+    axes.grid(True, color=_FAINT[0], linewidth=0.8)
+    for side in axes.spines.values():
+        side.set_color(_FAINT[0])
+    beside = 3 if all(len(line["name"]) <= _SHORT for line in panel["lines"]) else 2
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}  # where no line is
+    legend = axes.legend(fontsize=9, ncols=beside, frameon=False, **place)
+    for text in legend.get_texts():
+        text.set_color(_INK[0])
+
+
+def _dressed(picture: bytes, source: str) -> bytes:
+    """With colours that are variables, and with the digest of what it was drawn from."""
+    pairs = sorted({_INK, _PAPER, _FAINT, *((light, dark) for light, dark, _ in _LOOKS.values())})
+    text = picture.decode()
+    for number, (light, _) in enumerate(pairs):
+        text = text.replace(light, f"var(--c{number})")
+    lights = "".join(f"--c{number}:{light};" for number, (light, _) in enumerate(pairs))
+    darks = "".join(f"--c{number}:{dark};" for number, (_, dark) in enumerate(pairs))
+    style = f"<style>:root{{{lights}}}@media(prefers-color-scheme:dark){{:root{{{darks}}}}}</style>"
+    head, found, rest = text.partition(" <defs>")
+    assert found
+    lines = f"{head} <!-- drawn from {source} -->\n {style}\n{found}{rest}".splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines).encode()
+
+
+def main(folder: Path = SPEED) -> None:
+    octets = DATA.read_bytes()
+    for name in PICTURES:
+        (folder / f"{name}.svg").write_bytes(draw(octets, name))
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,14 @@
+"""All rows, by their names: what is measured, who does it, and what is aimed at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench.row import Row
+from bench.rows import archives, bulk, ftp, large, memory, news, small, start, trees
+
+ROWS: Mapping[str, Row] = {
+    row.name: row
+    for module in (start, small, ftp, news, large, memory, trees, archives, bulk)
+    for row in module.ROWS
+}

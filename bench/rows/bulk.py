@@ -1,0 +1,82 @@
+"""Files of several hosts over a cluster of this machine, beside scrapy, which is one process.
+
+Each keeps to as many connections with a host, and writes a file and a record for each. What ours does
+besides: a ledger that a loss of power leaves whole, and files that are on the disk before they have names.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bench.crawler import PROCESSES
+from bench.row import RESOLVE, Aim, Contestant, Missing, Row, Target
+from bench.rows.small import SIZE, write_small
+from tests.servers.certificates import write_certificates
+from tests.servers.http_servers import nginx
+
+COUNT = 4_000
+HOSTS = [f"127.0.0.{number}" for number in range(1, 11)]
+
+
+@contextmanager
+def _opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    tree, state, listed, target = folder / "tree", folder / "state", folder / "lines", Target(folder)
+    state.mkdir()
+    write_small(tree, count)
+    with nginx(tree, state, write_certificates(state), also=HOSTS[1:]) as server:
+        port = urlsplit(server.url("/")).port
+        urls = (f"http://{HOSTS[n % len(HOSTS)]}:{port}/small/{n}.bin\n" for n in range(count))
+        listed.write_text("".join(urls))
+        yield [
+            each if isinstance(each, Missing) else _checked(each, target, count)
+            for each in _contestants(str(listed), str(target.path), str(port), count)
+        ]
+
+
+def _contestants(listed: str, out: str, port: str, count: int) -> Iterator[Contestant | Missing]:
+    """Without their start, which for a cluster takes seconds, and whole commands."""
+    crawler = [sys.executable, "-m", "bench.crawler"]
+    words = [*RESOLVE, "bulk", "-q", "--progress", "none", "--scheduler", f"local:{PROCESSES}", "--jsonl"]
+    yield Contestant("resolver.bulk.run", [*crawler, "bulk", listed, out, port], count, tells=True)
+    yield Contestant(
+        "resolve bulk, with its start", [*words, "--allow-port", port, "--out", out, listed], count
+    )
+    if find_spec("scrapy") is None:
+        yield Missing("scrapy", "`make bench` installs it")
+        return
+    scrapy = [*crawler, "scrapy", listed, out, port]
+    yield Contestant("scrapy", scrapy, count, tells=True)
+    yield Contestant("scrapy, with its start", scrapy, count)
+
+
+def _checked(each: Contestant, target: Target, count: int) -> Contestant:
+    """The same, into a new folder, where all files have to be afterwards, and a record of each."""
+
+    def after() -> None:
+        files = [path for path in target.path.rglob("*.bin*") if path.is_file()]
+        assert len(files) == count, f"{each.name}: {len(files)} files"
+        assert all(path.stat().st_size == SIZE for path in files), each.name
+        records = [line for path in target.path.rglob("*.jsonl") for line in path.read_text().splitlines()]
+        assert len(records) == count, f"{each.name}: {len(records)} records"
+
+    return replace(each, before=target.anew, after=after)
+
+
+ROWS = (
+    Row(
+        "bulk",
+        f"{{:,}} files of 2 KiB from {len(HOSTS)} hosts to the disk, over a cluster of {PROCESSES} processes",
+        "rate",
+        COUNT,
+        40,
+        _opened,
+        aims=[Aim("resolver.bulk.run", "scrapy", least=1.0)],
+        seconds=90,
+    ),
+)

@@ -1,0 +1,69 @@
+"""The most memory at any time: of one large body, and of very many small ones at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.programs import program
+from bench.row import RESOLVE, Bound, Contestant, Missing, Row, client
+from bench.rows.large import stream, write_source
+from bench.served import served
+
+
+@contextmanager
+def _body(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    source, target = folder / "source", folder / "target"
+    write_source(source, count)
+    curl = program("curl")
+    with served("file", source) as port:
+        url = f"http://127.0.0.1:{port}/"
+        ours = ["-q", "--progress", "none", "--allow-port", str(port)]
+        yield [
+            Contestant("resolve cat", [*RESOLVE, "cat", *ours, url], count),
+            Contestant(
+                "resolve get", [*RESOLVE, "get", *ours, "-O", str(target), url], count, after=target.unlink
+            ),
+            stream("resolver", "ours", url, count),
+            stream("httpx on trio", "httpx", url, count),
+            stream("trio, bare", "trio", url, count),
+            Missing("curl", "curl is not installed")
+            if curl is None
+            else Contestant("curl", [curl.path, "-qsSf", "-o", os.devnull, url], count),
+        ]
+
+
+@contextmanager
+def _at_once(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    """The server answers when all have asked."""
+    with served("gopher", 2_048, count) as port:
+        url = f"gopher://127.0.0.1:{port}/9{{}}"
+        yield [
+            client("resolver", "ours", url, count, at_once=count),
+            client("trio, bare", "gopher", url, count, at_once=count),
+            Missing("curl -Z", "it has 300 transfers at once at most, whatever it is told"),
+        ]
+
+
+ROWS = (
+    Row(
+        "memory",
+        "{:,} MiB from a server of ours by http: the most memory at any time",
+        "peak",
+        1024,
+        1,
+        _body,
+        aims=[Bound("resolve cat", 40), Bound("resolve get", 40), Bound("resolver", 40)],
+    ),
+    Row(
+        "memory-at-once",
+        "{:,} gopher fetches at once: the most memory at any time",
+        "peak",
+        1_000,
+        10,
+        _at_once,
+        aims=[Bound("resolver", 100)],
+    ),
+)

@@ -1,0 +1,60 @@
+"""Many articles from INN by their numbers."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.row import Aim, Contestant, Missing, Row, client
+from tests.servers.certificates import write_certificates
+from tests.servers.news_servers import inn
+from tests.servers.news_spool import PROSE, Article, take
+
+COUNT = 1_000
+#: One by one a server that waits for an acknowledgement takes 40 ms for each.
+_ONE_BY_ONE = 100
+_BODY = (b"x" * 70 + b"\r\n") * 25
+_PATIENCE = 60.0
+FIRST = max(PROSE) + 1
+
+
+@contextmanager
+def articles(folder: Path, count: int) -> Iterator[str]:
+    """The number stands where the URL has `{}`; the first is `FIRST`."""
+    written = (Article(f"bench-{number}@example.test", _BODY) for number in range(count))
+    with inn(folder, write_certificates(folder)) as server:
+        take(server.ports["transit"], written, _PATIENCE)
+        yield f"nntp://127.0.0.1:{server.ports['plain']}/test.prose/{{}}"
+
+
+def with_nntplib(url: str, count: int) -> Contestant | Missing:
+    if importlib.util.find_spec("nntplib") is None:
+        return Missing("nntplib", f"Python {platform.python_version()} has it no more")
+    return client("nntplib", "nntplib", url, count, first=FIRST)
+
+
+@contextmanager
+def _news(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    few = min(count, _ONE_BY_ONE)
+    with articles(folder, count) as url:
+        yield [
+            client("resolver, 128 at once", "ours", url, count, at_once=128, first=FIRST),
+            client("resolver, one at a time", "ours", url, few, first=FIRST),
+            with_nntplib(url, few),
+        ]
+
+
+ROWS = (
+    Row(
+        "nntp",
+        "{:,} articles of 2 kB from INN into memory",
+        "rate",
+        COUNT,
+        10,
+        _news,
+        aims=[Aim("resolver, 128 at once", "nntplib", least=130)],
+    ),
+)

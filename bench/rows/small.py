@@ -1,0 +1,177 @@
+"""Many small bodies: http from nginx, in memory and saved, and gopher from a server of ours."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bench.programs import program
+from bench.row import RESOLVE, Aim, Contestant, Missing, Open, Row, Target, client
+from bench.served import served
+from tests.servers.certificates import write_certificates
+from tests.servers.http_servers import nginx
+
+COUNT = 5_000
+AT_ONCE = 32
+SIZE = 2_048
+
+#: Of those that would take minutes for all.
+_OF_SLOW_ONES = 500
+
+
+def curl_to_nowhere(url: str, count: int, at_once: int) -> Contestant | Missing:
+    curl = program("curl")
+    if curl is None:
+        return Missing("curl -Z", "curl is not installed")
+    words = [curl.path, "-qsSfZ", "--parallel-max", str(at_once), "-o", os.devnull]
+    return Contestant(
+        "curl -Z", [*words, url.replace("{}", f"[0-{count - 1}]")], count, environment=curl.environment
+    )
+
+
+def write_small(tree: Path, count: int) -> None:
+    """As `small/NUMBER.bin`."""
+    (tree / "small").mkdir(parents=True)
+    chance = random.Random(0)
+    for number in range(count):
+        (tree / "small" / f"{number}.bin").write_bytes(chance.randbytes(SIZE))
+
+
+@contextmanager
+def small_files(folder: Path, count: int) -> Iterator[str]:
+    """From nginx; the number stands where the URL has `{}`. Nothing is compressed, for their names end so."""
+    tree, state = folder / "tree", folder / "state"
+    state.mkdir()
+    write_small(tree, count)
+    with nginx(tree, state, write_certificates(state)) as server:
+        yield server.url("/small/{}.bin")
+
+
+@contextmanager
+def _http(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    slow = min(count, _OF_SLOW_ONES)
+    with small_files(folder, count) as url:
+        yield [
+            client("resolver", "ours", url, count, at_once=AT_ONCE),
+            client("aiohttp", "aiohttp", url, count, at_once=AT_ONCE),
+            curl_to_nowhere(url, count, AT_ONCE),
+            client("h11 on trio, bare", "h11", url, count, at_once=AT_ONCE),
+            client("requests, in threads", "requests", url, slow, at_once=AT_ONCE),
+            client("httpx on trio", "httpx", url, slow, at_once=AT_ONCE),
+            client("httpx with HttpxTransport", "transport", url, slow, at_once=AT_ONCE),
+        ]
+
+
+@contextmanager
+def _gopher(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    with served("gopher", SIZE, 1) as port:
+        url = f"gopher://127.0.0.1:{port}/9{{}}"
+        yield [
+            client("resolver", "ours", url, count, at_once=AT_ONCE),
+            client("trio, bare", "gopher", url, count, at_once=AT_ONCE),
+            curl_to_nowhere(url, count, AT_ONCE),
+        ]
+
+
+def _saving(kept: str) -> Open:
+    """`kept` is what `--sync` is told."""
+
+    @contextmanager
+    def opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+        target = Target(folder)
+        with small_files(folder, count) as url:
+            lines, listed = folder / "lines", folder / "curl.list"
+            lines.write_text("".join(f"{url.format(number)}\n" for number in range(count)))
+            listed.write_text(
+                "".join(
+                    f'url = "{url.format(number)}"\noutput = "{target.path}/{number}.bin"\n'
+                    for number in range(count)
+                )
+            )
+            yield [
+                each
+                if isinstance(each, Missing)
+                else _checked(each, target, folder / "tree/small", range(count))
+                for each in _savers(url, count, target.path, kept)
+            ]
+
+    return opened
+
+
+def _savers(url: str, count: int, target: Path, kept: str) -> Iterator[Contestant | Missing]:
+    many, port = str(AT_ONCE), str(urlsplit(url).port)
+    lines, listed = target.with_name("lines"), target.with_name("curl.list")
+    words = [*RESOLVE, "get", "-q", "--progress", "none", "-j", many, "--per-host", many, "--sync", kept]
+    words += ["--allow-port", port, "-d", str(target), "-i", str(lines)]
+    yield Contestant("resolve get", words, count)
+    yield client("Resolver.save", f"saving-{kept}", url, count, at_once=AT_ONCE, more=str(target))
+    if curl := program("curl"):
+        words = [curl.path, "-qsSfZ", "--parallel-max", many, "-K", str(listed)]
+        yield Contestant("curl -Z", words, count, environment=curl.environment)
+        synced = ["sh", "-c", '"$@" && sync -f "$0"', str(target), *words]
+        yield Contestant("curl -Z, then sync", synced, count, environment=curl.environment)
+    else:
+        yield Missing("curl -Z", "curl is not installed")
+    if aria2 := program("aria2"):
+        words = [aria2.path, "-q", "--no-conf", "--file-allocation=none", f"-j{many}", "-x1", "-s1"]
+        words += ["-d", str(target), "-i", str(lines)]
+        yield Contestant("aria2", words, count, environment=aria2.environment)
+    else:
+        yield Missing("aria2", "`tests/servers/unpack.sh aria2` unpacks it")
+
+
+def _checked(each: Contestant, target: Target, source: Path, numbers: range) -> Contestant:
+    """The same, into a new folder, where all that is served has to be afterwards."""
+
+    def after() -> None:
+        for name in (f"{number}.bin" for number in numbers):
+            assert (target.path / name).read_bytes() == (source / name).read_bytes(), each.name
+
+    return replace(each, before=target.anew, after=after)
+
+
+ROWS = (
+    Row(
+        "http",
+        f"{{:,}} bodies of 2 KiB from nginx into memory, {AT_ONCE} at once",
+        "rate",
+        COUNT,
+        20,
+        _http,
+        aims=[Aim("resolver", "aiohttp", least=0.4)],
+        seconds=60,
+    ),
+    Row(
+        "gopher",
+        f"{{:,}} bodies of 2 KiB from a server of ours into memory, {AT_ONCE} at once",
+        "rate",
+        COUNT,
+        20,
+        _gopher,
+        aims=[Aim("resolver", "trio, bare", least=0.7)],
+    ),
+    Row(
+        "saved",
+        f"{{:,}} files of 2 KiB from nginx to the disk, {AT_ONCE} at once",
+        "rate",
+        COUNT,
+        20,
+        _saving("group"),
+        aims=[Aim("resolve get", "curl -Z", least=0.32)],
+        seconds=60,
+    ),
+    Row(
+        "saved-unsynced",
+        f"the same of {{:,}} files, and nobody waits for the disk, {AT_ONCE} at once",
+        "rate",
+        COUNT,
+        20,
+        _saving("never"),
+        long=True,
+    ),
+)

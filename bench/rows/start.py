@@ -1,0 +1,54 @@
+"""What starting costs: time of the processor over that of a Python that does nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.programs import program
+from bench.row import RESOLVE, Aim, Bound, Contestant, Missing, Row
+from bench.served import served
+
+_EXPLAINED = "gopher://h.example/0a"
+
+
+@contextmanager
+def _start(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
+    curl = program("curl")
+    with served("gopher", 2_048, 1) as port:
+        url = f"gopher://127.0.0.1:{port}/9small"
+        yield [
+            python("bare Python", "pass"),
+            python("import trio", "import trio"),
+            python("import trio, httpx", "import trio, httpx"),
+            python("import resolver", "import resolver"),
+            Contestant("resolve cat", [*RESOLVE, "cat", "-q", "--allow-port", str(port), url], count),
+            Contestant("resolve explain", [*RESOLVE, "explain", _EXPLAINED], count),
+            Contestant("resolve --version", [*RESOLVE, "--version"], count),
+            Missing("curl", "curl is not installed")
+            if curl is None
+            else Contestant(
+                "curl", [curl.path, "-qsS", "-o", os.devnull, url], count, environment=curl.environment
+            ),
+        ]
+
+
+def python(name: str, code: str) -> Contestant:
+    return Contestant(name, [sys.executable, "-c", code], 1)
+
+
+ROWS = (
+    Row(
+        "start",
+        "a start, over that of a Python that does nothing",
+        "over",
+        1,
+        1,
+        _start,
+        aims=[Aim("resolve cat", "import trio", most=1.25), Bound("resolve explain", 45)],
+        times=5,
+    ),
+)

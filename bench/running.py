@@ -1,0 +1,127 @@
+"""Contestants in turn, round by round, each a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import perf_counter
+from typing import NamedTuple
+
+from bench.clients import peak
+from bench.row import Contestant
+
+#: Seconds between two looks at the memory of a process.
+_LOOK = 0.01
+
+
+class Sample(NamedTuple):
+    """One run: seconds, those of the processor, and the most memory ever, in KiB (0: nobody looked)."""
+
+    seconds: float
+    processor: float
+    peak: int
+
+
+class Failed(Exception):
+    """A contestant did not do its work; the last that it said."""
+
+
+def in_turn(
+    contestants: Sequence[Contestant],
+    rounds: int,
+    run: Callable[[Contestant], Sample],
+    times: int = 1,
+    enough: Callable[[], bool] = lambda: False,
+) -> tuple[dict[str, list[Sample]], dict[str, str]]:
+    """The samples of each by its name, and why others have none.
+
+    In every round somebody else begins, so that nobody always runs behind the same one. Who fails is out.
+    No round begins where it is `enough`.
+    """
+    samples: dict[str, list[Sample]] = {contestant.name: [] for contestant in contestants}
+    failed: dict[str, str] = {}
+    for number in range(rounds):
+        begin = number % max(len(contestants), 1)
+        for _ in range(times):
+            for contestant in [*contestants[begin:], *contestants[:begin]]:
+                if contestant.name in failed:
+                    continue
+                try:
+                    samples[contestant.name].append(run(contestant))
+                except Failed as error:
+                    failed[contestant.name] = str(error)
+                    del samples[contestant.name]
+        if enough():
+            break
+    return samples, failed
+
+
+def run(contestant: Contestant, *, look: bool = False) -> Sample:
+    """One run; with `look` its memory is looked at. Raises `Failed`."""
+    if contestant.before is not None:
+        contestant.before()
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
+        output = said if contestant.tells else subprocess.DEVNULL
+        begun = perf_counter()
+        process = subprocess.Popen(
+            contestant.words,
+            env=contestant.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=complained,
+        )
+        watcher = Watcher(process.pid) if look else None
+        _, status, usage = os.wait4(process.pid, 0)
+        taken = perf_counter() - begun
+        process.returncode = os.waitstatus_to_exitcode(status)
+        highest = watcher.ended() if watcher else 0
+        if process.returncode != 0:
+            complained.seek(0)
+            words = last_words(complained.read().decode(errors="replace"))
+            raise Failed(f"exit status {process.returncode}: {words}")
+        found = Sample(taken, usage.ru_utime + usage.ru_stime, highest)
+        if contestant.tells:
+            said.seek(0)
+            told = json.loads(said.read().splitlines()[-1])
+            found = Sample(told["seconds"], told["processor"], told["peak"])
+    if contestant.after is not None:
+        contestant.after()
+    return found
+
+
+def last_words(complained: str) -> str:
+    """The last line that tells of an error, else the last one."""
+    lines = [line.strip(" |") for line in complained.splitlines() if line.strip()] or ["nothing said"]
+    return next((line for line in reversed(lines) if "rror" in line or line.startswith("curl:")), lines[-1])
+
+
+class Watcher:
+    """The most memory that a process has, looked up while it runs: what the system says at its end is no less
+    than what we had when we started it."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._highest = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_LOOK):
+            self._look()
+
+    def _look(self) -> None:
+        with suppress(OSError):  # it is gone
+            self._highest = max(self._highest, peak(self._process))
+
+    def ended(self) -> int:
+        """What it had so far; to be asked while the process is there, or when it is gone."""
+        self._over.set()
+        self._thread.join()
+        self._look()
+        return self._highest

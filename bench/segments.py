@@ -1,0 +1,90 @@
+"""One file of 256 MiB from an nginx that gives each request 16 MiB/s, to the disk: over one connection and
+over four, by commands side by side: `resolve get`, aria2, and curl, which has one.
+
+Each is a process of its own; the runs alternate. `resolve` also syncs the file before it names it. What is
+not there is left out (`tests/servers/unpack.sh aria2` unpacks that one).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.rows.large import write_source
+from tests.servers.certificates import write_certificates
+from tests.servers.http_servers import HttpServer, nginx
+from tests.servers.packages import find
+
+SIZE = 268_435_456
+RUNS = 3
+_RESOLVE = [sys.executable, "-c", "from resolver.cli import run; run()", "get", "-q", "--allow-port"]
+
+
+def commands(server: HttpServer, target: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
+    """By name: the words, and the environment."""
+    url, ours = server.url("/limited/source"), dict(os.environ)
+    found: dict[str, tuple[list[str], dict[str, str]]] = {}
+    for segments in (1, 4):
+        words = [*_RESOLVE, str(server.port), "--segments", str(segments), "-O", str(target), url]
+        found[f"resolve get --segments {segments}"] = words, ours
+    try:
+        aria2 = find("aria2", "usr/bin/aria2c")
+    except pytest.skip.Exception:
+        print("segments: no aria2")
+    else:
+        for count in (1, 4):
+            words = [str(aria2.path("usr/bin/aria2c")), "-q", "--no-conf", f"-x{count}", f"-s{count}", "-k1M"]
+            words += ["--file-allocation=none", "-d", str(target.parent), "-o", target.name, url]
+            found[f"aria2c -x{count} -s{count}"] = words, aria2.environment()
+    if shutil.which("curl"):
+        found["curl"] = ["curl", "-sS", "-f", "-o", str(target), url], ours
+    return found
+
+
+def measure(server: HttpServer, target: Path) -> dict[str, list[float]]:
+    """Seconds of each run, by command."""
+    found = commands(server, target)
+    taken: dict[str, list[float]] = {name: [] for name in found}
+    for _ in range(RUNS):
+        for name, (words, environment) in found.items():
+            start = time.perf_counter()
+            subprocess.run(words, env=environment, check=True)
+            taken[name].append(time.perf_counter() - start)
+            assert target.stat().st_size == SIZE
+            target.unlink()
+    return taken
+
+
+def compare(folder: Path) -> None:
+    tree, state = folder / "tree", folder / "state"
+    tree.mkdir()
+    state.mkdir()
+    write_source(tree / "source", SIZE >> 20)
+    with nginx(tree, state, write_certificates(state)) as server:
+        taken = measure(server, folder / "target")
+    print(f"{SIZE >> 20} MiB from nginx at 16 MiB/s a request, {RUNS} runs in turn: fastest, median, slowest")
+    for name, seconds in taken.items():
+        fastest, middle, slowest = min(seconds), statistics.median(seconds), max(seconds)
+        print(
+            f"  {name:25} {fastest:6.2f} {middle:6.2f} {slowest:6.2f} s; {SIZE / middle / 2**20:4.0f} MiB/s"
+        )
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        try:
+            compare(Path(name))
+        except pytest.skip.Exception as reason:
+            print(f"segments: not measured: {reason}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Servers of ours, each a process of its own that does nothing but answer, so that it waits for no client.
+
+`python -m bench.served gopher SIZE TOGETHER`: to whatever selector so many octets; where TOGETHER
+is more than 1, to one, and then to nobody before so many have asked, who are all there at once, and so on.
+`menu`: menus of as many items as their selector says. `file PATH`: the file, to every http request. The
+port goes to standard output.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def _listen() -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    print(listener.getsockname()[1], flush=True)
+    return listener
+
+
+def serve_gopher(size: int, together: int) -> None:
+    """Until killed; an event loop of `selectors`, which is quicker than each of the clients."""
+    listener, body = _listen(), b"x" * size
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    asked: dict[socket.socket, bytes] = {}
+    waiting, wanted = list[socket.socket](), 1
+    while True:
+        for key, _ in selector.select():
+            there = key.fileobj
+            assert isinstance(there, socket.socket)
+            if there is listener:
+                selector.register(listener.accept()[0], selectors.EVENT_READ)
+                continue
+            came = there.recv(4096)
+            asked[there] = asked.get(there, b"") + came
+            if came and not asked[there].endswith(b"\r\n"):
+                continue  # curl sends the end of the line behind the selector
+            selector.unregister(there)
+            del asked[there]
+            if not came:
+                there.close()
+                continue
+            waiting.append(there)
+            if len(waiting) >= wanted:
+                for each in waiting:
+                    with suppress(OSError), each:
+                        each.sendall(body)
+                waiting.clear()
+                wanted = 1 if wanted > 1 else together
+
+
+def serve_menu() -> None:
+    """Until killed; each menu is made once."""
+    listener = _listen()
+    made: dict[int, bytes] = {}
+    while True:
+        connection, _ = listener.accept()
+        with suppress(OSError), connection:
+            items = int(connection.recv(4096))
+            connection.sendall(made.get(items) or made.setdefault(items, _menu(items)))
+
+
+def _menu(items: int) -> bytes:
+    lines = (
+        f"0Document {n:,} of this menu\t/documents/of/some/length/{n:07}.txt\tgopher.example.org\t70\r\n"
+        for n in range(1, items + 1)
+    )
+    return "".join([*lines, ".\r\n"]).encode()
+
+
+def serve_file(path: Path) -> None:
+    """With sendfile(2), a thread a connection, until killed."""
+    listener = _listen()
+    while True:
+        threading.Thread(target=_send, args=(listener.accept()[0], path), daemon=True).start()
+
+
+def _send(connection: socket.socket, path: Path) -> None:
+    with suppress(OSError), connection, path.open("rb") as file:
+        while asked := connection.recv(65_536):
+            size = path.stat().st_size
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+            connection.sendfile(file)
+            file.seek(0)
+            if b"Connection: close" in asked:
+                return
+
+
+@contextmanager
+def served(*words: object) -> Iterator[int]:
+    """The port of such a server."""
+    command = [sys.executable, "-m", "bench.served", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.kill()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "gopher":
+        serve_gopher(int(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1] == "menu":
+        serve_menu()
+    else:
+        serve_file(Path(sys.argv[2]))

@@ -1,0 +1,137 @@
+"""Long listings in a browser: when a page of `resolve serve` is painted, and what that takes.
+
+`python -m bench.window [ITEMS [TIMES]]`; `make bench-long`. In Chromium a gopher menu of 10,000
+items is opened on one page, and one of ITEMS (100,000) on pages of the usual length, TIMES (5) each. The aim
+is a first paint of the former in 500 ms at most, on an idle machine, from the click on: the menu is fetched
+in it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from playwright.sync_api import Page
+
+from bench.ledger import memory
+from bench.row import RESOLVE, environment
+from bench.served import served
+from tests.window.browser import Viewer, program, running
+from tests.window.steps import open_
+
+ITEMS = 100_000
+TIMES = 5
+AIM = 500.0
+#: All of them on one page, which is the most that a page may have.
+ALL = 10_000
+
+_TOLD = """() => {
+  const [way] = performance.getEntriesByType("navigation");
+  const paint = performance.getEntriesByName("first-contentful-paint")[0];
+  return [way.responseStart, paint ? paint.startTime : 0, way.loadEventEnd, way.encodedBodySize];
+}"""
+
+
+class Load(NamedTuple):
+    """Milliseconds from the click to the first octet, the first paint and the end; octets of the page;
+    milliseconds of the server's processor."""
+
+    begun: float
+    painted: float
+    ended: float
+    octets: float
+    processor: float
+
+
+class Serving(NamedTuple):
+    """A server that runs, and the address that lets a browser in."""
+
+    process: int
+    entry: str
+
+    @property
+    def origin(self) -> str:
+        return self.entry.partition("/enter")[0]
+
+
+@contextmanager
+def serving(*words: str) -> Iterator[Serving]:
+    command = [*RESOLVE, "serve", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as server:
+        assert server.stdout is not None
+        try:
+            yield Serving(server.pid, server.stdout.readline().strip())
+        finally:
+            server.terminate()
+
+
+def processor(process: int) -> float:
+    """Milliseconds of it, up to now."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def loaded(page: Page, server: Serving, where: str) -> Load:
+    before = processor(server.process)
+    page.goto(where)
+    page.wait_for_function("performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
+    begun, painted, ended, octets = page.evaluate(_TOLD)
+    return Load(begun, painted, ended, octets, processor(server.process) - before)
+
+
+def measure(viewer: Viewer, port: int, items: int, times: int, *words: str) -> None:
+    with serving(*words) as server:
+        page = viewer.page()
+        page.goto(server.entry)
+        page.wait_for_url(f"{server.origin}/")
+        open_(page, f"gopher://127.0.0.1:{port}/1{items}")
+        url = page.url
+        ways = {f"a menu of {items:,}": url}
+        if not words:
+            ways |= {
+                "its last page": f"{url}&page=1000000",
+                "those with a 7 in their name": f"{url}&q=7",
+                "and the last page of them": f"{url}&q=7&page=1000000",
+            }
+        for name, where in ways.items():
+            loads = [loaded(page, server, where) for _ in range(times + 1)]
+            tell(
+                name, loads[1:], AIM if words else inf
+            )  # the first one also has the browser and us get ready
+        print(
+            f"{'the server at its largest':32} {memory(server.process, 'VmHWM') / 1024:8.1f} MiB", flush=True
+        )
+
+
+def tell(name: str, loads: list[Load], aim: float) -> None:
+    begun, painted, ended, octets, used = (median(each) for each in zip(*loads, strict=True))
+    mark = "  more than the aim" if painted > aim else ""
+    print(
+        f"{name:32} {begun:8.0f} {painted:8.0f} {ended:8.0f} {used:8.0f} ms {octets / 1000:8,.0f} kB{mark}",
+        flush=True,
+    )
+
+
+def main(words: list[str]) -> None:
+    items, times = (int(words[at]) if len(words) > at else each for at, each in enumerate((ITEMS, TIMES)))
+    path = program()
+    if path is None:
+        print("chromium is not there; `apt-get install chromium` installs Debian's")
+        return
+    print(f"{'medians':32} {'begun':>8} {'painted':>8} {'ended':>8} {'server':>8}")
+    with served("menu") as port, running(path) as browser:
+        viewer = Viewer(browser)
+        measure(viewer, port, ALL, times, "--page-size", str(ALL))
+        measure(viewer, port, items, times)
+        viewer.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
