@@ -75,7 +75,7 @@ coverage: $(VENV)/.full
 MUTANTS = 300
 mutants: $(VENV)/.full
 	[ -f .coverage ] || $(MAKE) coverage
-	@$(RUN) -m tests.mutation --changes $(MUTANTS) $(if $(SEED),--seed $(SEED))
+	@$(RUN) -m tools.mutation --changes $(MUTANTS) $(if $(SEED),--seed $(SEED))
 
 # An idle machine, please; under ten minutes with two processors.
 ROWS =

@@ -57,7 +57,7 @@ def room(path: str) -> str:
     place = Path(path)
     if place.is_relative_to(_CHECKOUT) and "site-packages" not in path:
         parts = place.relative_to(_CHECKOUT).parts
-        if parts[0] == "tests":
+        if parts[0] in ("bench", "tests"):
             return "who asks"
         return "/".join(parts[:2]).removesuffix(".py")
     _, found, below = path.partition("site-packages/")

@@ -1,4 +1,4 @@
-"""`python -m tests.mutation [--changes N] [--seed N] [MODULE…]`: the rate, and what got through.
+"""`python -m tools.mutation [--changes N] [--seed N] [MODULE…]`: the rate, and what got through.
 
 The sample is drawn from the places that can be changed, each once, so that a line with many ways to change
 it does not count more. A seed draws the same ones again.
@@ -7,6 +7,7 @@ it does not count more. A seed draws the same ones again.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import sys
@@ -18,9 +19,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from tests.mutation.changes import Change, changes_in
-from tests.mutation.covering import Covering
-from tests.mutation.trial import CHECKOUT, Copy, Outcome, copied
+from tools.mutation.changes import Change, changes_in
+from tools.mutation.covering import Covering
+from tools.mutation.trial import CHECKOUT, Copy, Outcome, copied
 
 Sample: TypeAlias = "list[tuple[Path, Change]]"
 
@@ -35,18 +36,46 @@ def main(words: Sequence[str]) -> int:
     for name in _younger(data, modules):
         print(f"{name} is newer than what make coverage told: its lines may have moved", file=sys.stderr)
     chosen = sample(modules, wanted.changes, random.Random(wanted.seed))
-    outcomes = Counter(_try_all(chosen, Covering(data), wanted.jobs))
-    print(_summary(outcomes, wanted.seed))
+    covering = Covering(data)
+    tests = [
+        selected(covering.tests_of(module, change.line), wanted.only, wanted.ignore)
+        for module, change in chosen
+    ]
+    results = list(_try_all(chosen, tests, wanted.jobs))
+    if wanted.json is not None:
+        records = [_record(*each, *result) for each, result in zip(chosen, results, strict=True)]
+        wanted.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    print(_summary(Counter(outcome for outcome, _ in results), wanted.seed))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.mutation")
+    parser = argparse.ArgumentParser(prog="python -m tools.mutation")
     parser.add_argument("--changes", type=int, default=300)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--only", type=_listed, metavar="FILE", help="ask only tests that FILE lists")
+    chosen.add_argument("--ignore", type=_listed, metavar="FILE", help="ask no test that FILE lists")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write a record of each change")
     parser.add_argument("modules", nargs="*", help="resolver/retrieval/retry.py …; all without")
     return parser
+
+
+def _listed(name: str) -> tuple[str, ...]:
+    """Return the lines of a file: a folder, a file or a test each, as pytest names them."""
+    try:
+        lines = Path(name).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+def selected(tests: list[str], only: Sequence[str] | None, ignored: Sequence[str] | None) -> list[str]:
+    """Return the tests that begin with a line of `only`, or with no line of `ignored`."""
+    if only is not None:
+        return [test for test in tests if test.startswith(tuple(only))]
+    return [test for test in tests if not test.startswith(tuple(ignored or ()))]
 
 
 def _modules() -> Iterator[Path]:
@@ -69,25 +98,36 @@ def sample(modules: Iterable[Path], count: int, chance: random.Random) -> Sample
     return [(place[0], chance.choice(places[place])) for place in drawn]
 
 
-def _try_all(chosen: Sample, covering: Covering, jobs: int) -> Iterator[Outcome]:
+def _try_all(chosen: Sample, tests: Sequence[list[str]], jobs: int) -> Iterator[tuple[Outcome, str]]:
     """Each told as soon as it is known, unless it was noticed."""
-    tests = [covering.tests_of(module, change.line) for module, change in chosen]
     with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
         free: SimpleQueue[Copy] = SimpleQueue()
         for _ in range(jobs):
             free.put(stack.enter_context(copied()))
 
-        def try_one(number: int) -> Outcome:
+        def try_one(number: int) -> tuple[Outcome, str]:
             copy = free.get()
             try:
                 return copy.try_out(*chosen[number], tests[number])
             finally:
                 free.put(copy)
 
-        for number, outcome in enumerate(pool.map(try_one, range(len(chosen)))):
-            if outcome is not Outcome.NOTICED:
-                print(_told(*chosen[number], outcome, len(tests[number])), flush=True)
-            yield outcome
+        for number, result in enumerate(pool.map(try_one, range(len(chosen)))):
+            if result[0] is not Outcome.NOTICED:
+                print(_told(*chosen[number], result[0], len(tests[number])), flush=True)
+            yield result
+
+
+def _record(module: Path, change: Change, outcome: Outcome, killer: str) -> dict[str, str | int]:
+    """Return what --json writes of a change. `killer` is empty where no test failed, or none by name."""
+    return {
+        "module": module.as_posix(),
+        "line": change.line,
+        "was": change.was,
+        "becomes": change.becomes,
+        "outcome": outcome.value,
+        "killer": killer,
+    }
 
 
 def _told(module: Path, change: Change, outcome: Outcome, tests: int) -> str:

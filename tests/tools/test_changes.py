@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import sample
-from tests.mutation.changes import changes_in
-from tests.mutation.trial import CHECKOUT, _in_turns
 from tests.sampled import sampled
+from tools.mutation.__main__ import sample, selected
+from tools.mutation.changes import changes_in
+from tools.mutation.trial import CHECKOUT, _in_turns
 
 ROWS: list[tuple[str, list[str]]] = [
     ("x = a < b", ["x = (a <= b)", "x = (a >= b)"]),
@@ -87,3 +87,23 @@ def test_few_tests_are_asked_first() -> None:
     turns = [asked for asked, _ in _in_turns([str(number) for number in range(100)])]
     assert [len(asked) for asked in turns] == [12, 60, 28]
     assert [name for asked in turns for name in asked] == [str(number) for number in range(100)]
+
+
+TESTS = ["tests/cli/test_get.py::test_a", "tests/cli/test_set.py::test_b", "tests/gate/test_c.py::test_c"]
+
+
+@pytest.mark.parametrize(
+    ("only", "ignored", "asked"),
+    [
+        (None, None, TESTS),
+        (["tests/cli/"], None, TESTS[:2]),
+        (["tests/cli/test_get.py::test_a", "tests/gate"], None, [TESTS[0], TESTS[2]]),
+        ([], None, []),
+        (None, ["tests/cli/"], TESTS[2:]),
+        (None, [], TESTS),
+    ],
+)
+def test_selected_with_a_list_keeps_the_tests_that_may_be_asked(
+    only: list[str] | None, ignored: list[str] | None, asked: list[str]
+) -> None:
+    assert selected(TESTS, only, ignored) == asked

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from coverage import CoverageData
 
-from tests.mutation.covering import Covering
+from tools.mutation.covering import Covering
 
 MODULE = Path("resolver/retrieval/retry.py")
 RUN = {

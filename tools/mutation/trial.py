@@ -7,6 +7,7 @@ noticed only if the same tests end in time without the change.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,14 +17,18 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
-from tests.mutation.changes import Change
+from tools.mutation.changes import Change
 
 CHECKOUT = Path(__file__).parents[2]
-_COPIED = ("protocols", "resolver", "fixtures", "bench", "tests", "docs")
+_COPIED = ("protocols", "resolver", "fixtures", "bench", "tools", "tests", "docs")
 
 #: How many tests are asked at a time, one turn after the other, and the seconds each turn has.
 _TURNS = ((12, 60.0), (60, 180.0), (400, 600.0))
+
+#: How pytest names the first test that failed, in its short summary.
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 #: Kibibytes of memory that a process may have: a loop that no longer ends may take all there is.
 _MEMORY = 6_000_000
@@ -43,6 +48,7 @@ class Copy:
         self.folder = folder / "checkout"
         self._home = folder / "home"
         self._home.mkdir()
+        self._log = folder / "log"
         self.folder.mkdir()
         for name in _COPIED:
             shutil.copytree(CHECKOUT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -50,10 +56,10 @@ class Copy:
             if path.is_file() and not path.name.startswith(".coverage"):
                 shutil.copy(path, self.folder / path.name)
 
-    def try_out(self, module: Path, change: Change, tests: Sequence[str]) -> Outcome:
-        """`module` is relative to the checkout."""
+    def try_out(self, module: Path, change: Change, tests: Sequence[str]) -> tuple[Outcome, str]:
+        """`module` is relative to the checkout. With the outcome comes the test that failed, if one did."""
         if not tests:
-            return Outcome.NOT_RUN
+            return Outcome.NOT_RUN, ""
         path = self.folder / module
         source = path.read_text(encoding="utf-8")
         path.write_text(change.apply(source), encoding="utf-8")
@@ -62,24 +68,41 @@ class Copy:
         finally:
             path.write_text(source, encoding="utf-8")
 
-    def _ask(self, path: Path, source: str, tests: Sequence[str]) -> Outcome:
+    def _ask(self, path: Path, source: str, tests: Sequence[str]) -> tuple[Outcome, str]:
         for asked, seconds in _in_turns(tests):
             passed = self._passes(asked, seconds)
             if passed is False:
-                return Outcome.NOTICED
+                return Outcome.NOTICED, self._failed()
             if passed is None:
                 changed = path.read_text(encoding="utf-8")
                 path.write_text(source, encoding="utf-8")
                 if self._passes(asked, seconds) is None:
-                    return Outcome.TOO_SLOW
+                    return Outcome.TOO_SLOW, ""
                 path.write_text(changed, encoding="utf-8")
-                return Outcome.NOTICED
-        return Outcome.SURVIVED
+                return Outcome.NOTICED, ""
+        return Outcome.SURVIVED, ""
+
+    def _failed(self) -> str:
+        """Return the name of the test that the last run told as failed; empty if it told none."""
+        told = _FAILED.search(self._log.read_text(encoding="utf-8", errors="replace"))
+        return told[1] if told else ""
 
     def _passes(self, tests: Sequence[str], seconds: float) -> bool | None:
         """None where they have not ended in time."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        process = subprocess.Popen(
+        with self._log.open("wb") as log:
+            process = self._start(command, tests, log)
+        try:
+            return process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it left behind
+            process.wait()
+
+    def _start(self, command: Sequence[str], tests: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             ["sh", "-c", f'ulimit -v {_MEMORY}; exec "$@"', "sh", *command, "--hypothesis-seed=0", *tests],
             cwd=self.folder,
             env={
@@ -89,18 +112,10 @@ class Copy:
                 "HOME": str(self._home),
             },
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=log,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        try:
-            return process.wait(seconds) == 0
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # and what it left behind
-            process.wait()
 
 
 def _in_turns(tests: Sequence[str]) -> Iterator[tuple[Sequence[str], float]]:
