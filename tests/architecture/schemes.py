@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 
 from resolver.registry import SCHEMES
 from tests.architecture.source import Module, is_within
@@ -13,6 +14,24 @@ NAMED_IN = ("resolver.registry", "resolver.policy.schemes", "resolver.policy.pro
 
 #: A name, alone or with what follows in a URL.
 _NAME = re.compile(rf"({'|'.join(map(re.escape, sorted(SCHEMES)))})(:.*)?", re.DOTALL)
+
+#: Modules that break the rule, and why.
+NAME_SCHEMES: Mapping[str, str] = {
+    **{
+        f"resolver.window.{module}": "what browsers speak with us"
+        for module in ("content", "entrance", "listening", "running", "serve")
+    },
+    "resolver.cli.handlers": "what browsers have dropped, for the desktop",
+    "resolver.policy.hosts": "who keeps a client most often keeps one of http",
+    "resolver.adapters.guard.sockets": "the same",
+    "resolver.adapters.guard.streams": "the same",
+    "resolver.adapters.guard.requests": "a client of http and https",
+    "resolver.adapters.fsspec.record": "what fsspec calls a file",
+    "resolver.tree.robots": "oddities of http, whose rules these are",
+    "resolver.warc.recorder": "where the format says what it is",
+    "resolver.ledger.database": "how SQLite is told in what way to open its file",
+    "resolver.lists.metalink": "what RFC 5854 calls a file, and the namespace before it",
+}
 
 
 def only_the_tables_name_schemes(module: Module) -> list[str]:

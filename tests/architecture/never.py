@@ -1,0 +1,108 @@
+"""Uses that no module may have, whatever it imports.
+
+The contracts in pyproject.toml say which module imports what. They see neither an attribute of an imported
+module (`os.system`, `trio.open_tcp_stream`) nor a builtin (`eval`), nor a name that a text looks up.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from tests.architecture.source import Module, is_within, words
+
+#: Rooms, and the names that they must not use; `-room` is excepted. A `*` stands for the rest of a name.
+NEVER: tuple[tuple[str, str], ...] = (
+    (
+        "protocols resolver",
+        "builtins.__import__ builtins.breakpoint builtins.compile builtins.eval builtins.input "
+        "builtins.locals "
+        "httpx.AsyncClient httpx.Client httpx.get httpx.post httpx.request httpx.stream "
+        "importlib.metadata.version os.abort os.exec* os.fork* os.kill* os.popen os.posix_spawn* os.putenv "
+        "os.spawn* os.startfile os.system socket.gethost* ssl._create_unverified_context "
+        "trio.Path trio.lowlevel.open_process trio.open_file",
+    ),
+    (
+        "protocols resolver -resolver.testing",
+        "trio.SSLStream trio.SocketStream trio.open_ssl* trio.open_tcp* trio.open_unix* trio.serve_* "
+        "trio.socket.socket",
+    ),
+    ("protocols resolver -protocols.constructors", "builtins.exec"),
+    ("protocols resolver -resolver.__init__", "builtins.globals"),
+    ("protocols resolver -resolver.__init__ -resolver.registry", "importlib.import_module"),
+    (
+        "protocols resolver -resolver.cli -resolver.disk -resolver.news_server -resolver.window.listening",
+        "builtins.open",
+    ),
+    ("protocols resolver -resolver.cli.handlers -resolver.cli.secrets", "trio.run_process"),
+    ("protocols resolver -resolver.cli.interrupts", "os._exit"),  # what a signal ends waits for nobody
+    (
+        "protocols resolver -resolver.adapters.guard",  # its clients wait, and look up where they are told to
+        "socket.create_connection",
+    ),
+    ("resolver.gate", "socket.getaddrinfo"),  # it waits, and everybody with it
+    (
+        "protocols resolver.policy",
+        "datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow datetime.date.today",
+    ),
+)
+
+#: Modules that break `reaches_nothing_by_name`, and why.
+REACH_BY_NAME: Mapping[str, str] = {
+    "resolver.cli.interrupts": "only this hook of Python's hears of a KeyboardInterrupt that is dropped",
+}
+
+
+def uses_nothing_forbidden(module: Module) -> list[str]:
+    """Return the uses of names in `NEVER`, and imports of all that a module has."""
+    never = [
+        name
+        for rooms, names in NEVER
+        if any(stands_in(module, room) for room in rooms.split())
+        if not any(stands_in(module, room[1:]) for room in rooms.split() if room.startswith("-"))
+        for name in names.split()
+    ]
+    return [
+        f"{module.name}:{line} uses {name}, which nobody may"
+        for name, line in {*module.run_imports, *module.uses}
+        if name.endswith(".*") or any(_matches(name, each) for each in never)
+    ]
+
+
+def reaches_nothing_by_name(module: Module) -> list[str]:
+    """What another module has is named, and never looked up by a text, listed or replaced."""
+    return [
+        f"{module.name}:{node.lineno} reaches into {what} without a name"
+        for node in module.nodes
+        if isinstance(node, ast.expr) and (what := _reached(module, node))
+    ]
+
+
+def stands_in(module: Module, room: str) -> bool:
+    """`a.__init__` is the package alone; `a` all that is in it."""
+    return is_within(f"{module.name}.__init__" if module.is_package else module.name, room)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if pattern.endswith("*"):
+        return name.startswith(pattern[:-1])
+    return is_within(name, pattern)
+
+
+_LOOKS = words("builtins.getattr builtins.hasattr")
+_REACHES = words("builtins.delattr builtins.dir builtins.setattr builtins.vars")
+_INSIDES = words("__builtins__ __dict__ __globals__ __loader__ __subclasses__")
+
+
+def _reached(module: Module, node: ast.expr) -> str:
+    """What an expression reaches into, if it does so otherwise than by a name."""
+    match node:
+        case ast.Call(args=[value, ast.Constant(), *_]) if module.origin(node.func) in _LOOKS:
+            return ""
+        case ast.Call(args=[value, *_]) if module.origin(node.func) in _LOOKS | _REACHES:
+            return module.origin(value)
+        case ast.Attribute(value=value, ctx=ast.Store() | ast.Del()):
+            return module.origin(value)
+        case ast.Attribute(attr=name) | ast.Name(id=name) if name in _INSIDES:
+            return ast.unparse(node)
+    return ""
