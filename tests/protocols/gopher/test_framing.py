@@ -82,14 +82,14 @@ def test_what_is_no_header_stays_where_it_is(octets: bytes, enough: int) -> None
 
 def test_nothing_at_all_is_no_answer_to_gopherplus() -> None:
     assert run_reader(read_header, b"") is None
-    with pytest.raises(ProtocolError, match="without a single octet"):
+    with pytest.raises(ProtocolError, match=r"Gopher\+"):
         run_reader(read_promised_header, b"")
     assert run_reader(read_promised_header, b"x") is None
 
 
 @pytest.mark.parametrize("octets", [b"+", b"-", b"+5", b"+-", b"--1", b"+-1\r", b"+12 "])
 def test_an_answer_to_gopherplus_that_ends_inside_its_header_was_cut_off(octets: bytes) -> None:
-    with pytest.raises(Disconnected, match="inside the header line"):
+    with pytest.raises(Disconnected, match="header line"):
         run_reader(read_promised_header, octets)
 
 
