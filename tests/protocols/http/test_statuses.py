@@ -44,11 +44,8 @@ def test_a_refusal_has_the_words_of_the_server() -> None:
     with pytest.raises(TryLater) as caught:
         check_status(head(503, reason="Back at noon"))
     error = caught.value
-    assert (error.code, error.text, error.message) == (
-        "503",
-        "Back at noon",
-        "the server answers 503 Back at noon",
-    )
+    assert (error.code, error.text) == ("503", "Back at noon")
+    assert "503 Back at noon" in error.message
 
 
 NOW = ("date", "Sun, 06 Nov 1994 08:49:37 GMT")
