@@ -14,7 +14,7 @@ from fixtures.prospero.transport import (
     wait_packet,
 )
 from protocols.connection import Action, Line, Redirected
-from protocols.errors import Declined, LimitExceeded, Refused, ResolveError, TimedOut
+from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
 from protocols.prospero.ardp import MOST_REDIRECTS, PERSISTENT, Exchange, Timing
 
 PEER = "192.0.2.1"
@@ -208,7 +208,7 @@ def test_a_wait_does_not_wear_out_patience() -> None:
     assert machine.deadline == 60.0
     for second in range(2, 60):
         machine.take(control(wait_packet(900 + second)), PEER, float(second))
-    with pytest.raises(TimedOut, match=r"asked to wait 959 s \(place 3 in the queue, 20 s to go\)"):
+    with pytest.raises(TimedOut, match=r" 959 s \(place 3 .* 20 s "):
         machine.wake(60.0)
 
 
@@ -221,18 +221,19 @@ def test_a_peer_that_never_pauses_does_not_hold_the_timers() -> None:
 
 
 #: What ends an exchange at once.
-ENDS: list[tuple[bytes, type[ResolveError], str]] = [
-    (control(refusal_packet()), Declined, "refused the request"),
-    (control(version_packet(1)), Declined, "version 0 of ARDP, only 1"),
-    (b"\0\1\2", Declined, "version 0 of ARDP, only 1, 2"),
-    (b"\0", Declined, "does not speak version 0 of ARDP"),
+ENDS: list[tuple[bytes, str, str]] = [
+    (control(refusal_packet()), "refused", "refused"),
+    (control(version_packet(1)), "version not supported", " 1$"),
+    (b"\0\1\2", "version not supported", " 1, 2$"),
+    (b"\0", "version not supported", "ARDP$"),
 ]
 
 
-@pytest.mark.parametrize(("packet", "error", "words"), ENDS)
-def test_a_server_may_refuse(packet: bytes, error: type[ResolveError], words: str) -> None:
-    with pytest.raises(error, match=words):
+@pytest.mark.parametrize(("packet", "code", "versions"), ENDS)
+def test_a_server_may_refuse(packet: bytes, code: str, versions: str) -> None:
+    with pytest.raises(Declined, match=versions) as raised:
         begun().take(packet, PEER, 0.0)
+    assert raised.value.code == code
 
 
 def test_a_redirect_is_followed_with_the_same_packets() -> None:

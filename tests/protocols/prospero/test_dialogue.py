@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import resolver
@@ -46,7 +48,7 @@ def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
     ]
     notes = " ".join(step.text for step in steps if isinstance(step, Note))
     assert "DIRECTORY ASCII '/pub/x' 0 / LIST ATTRIBUTES COMPONENTS" in notes
-    assert "pauses of 2, 4, 4, 4 seconds and so on, 60 in all" in notes
+    assert re.search(r" 2, 4, 4, 4 .* 60 ", notes)
     assert "at random" in notes
 
 

@@ -104,7 +104,8 @@ def test_what_belongs_to_a_link_that_is_none_is_nobodys() -> None:
     )
     assert answer.attributes == []
     assert [(link.name, link.ids, link.attributes) for link in answer.links] == [(b"n", (), ())]
-    assert answer.oddities == ["a line 'LINK' that makes no sense here"]
+    (oddity,) = answer.oddities
+    assert "'LINK'" in oddity
 
 
 def test_a_time_of_expiry_is_kept_and_other_tokens_are_not() -> None:
@@ -124,7 +125,8 @@ def test_forwarded_is_read_with_its_first_line() -> None:
 
 def test_forwarded_with_too_few_tokens_leads_nowhere() -> None:
     answer = parse(b"FORWARDED INTERNET-D h ASCII\n")
-    assert (answer.forwarded, answer.oddities) == (None, ["a line 'FORWARDED' that makes no sense here"])
+    (oddity,) = answer.oddities
+    assert (answer.forwarded, "'FORWARDED'" in oddity) == (None, True)
 
 
 def test_warnings_and_unknown_lines_are_told_once_and_not_without_end() -> None:

@@ -268,23 +268,23 @@ def test_a_session_is_announced_and_not_followed() -> None:
 DENIED: list[tuple[dict[bytes, Thing], type[ResolveError], str]] = [
     ({}, NotFound, "NOT-FOUND"),
     ({b"x": Thing(refused=True)}, AccessDenied, "NOT-AUTHORIZED"),
-    ({b"x": Thing()}, Declined, "attributes only"),
-    (objects(intrinsic(b"SIZE", b"3 bytes")), Declined, "attributes only"),
-    (objects(CONTENTS), Declined, "gives no contents"),
-    (objects(CONTENTS, LOCAL), Declined, "gives no contents"),
-    (objects(LOCAL), Refused, "means something to the server"),
+    ({b"x": Thing()}, Declined, "attributes"),
+    (objects(intrinsic(b"SIZE", b"3 bytes")), Declined, "attributes"),
+    (objects(CONTENTS), Declined, "contents"),
+    (objects(CONTENTS, LOCAL), Declined, "contents"),
+    (objects(LOCAL), Refused, "absolute path"),
     (
         objects(intrinsic(b"ACCESS-METHOD", b"LOCAL", b"", b"", b"", b"/etc/passwd")),
         Refused,
-        "no server may name",
+        "this machine",
     ),
-    (objects(method(b"AFS", *SAME)), Declined, "no URL can say this"),
+    (objects(method(b"AFS", *SAME)), Declined, "AFS"),
     (objects(method(b"AFTP", b"", b"bad host", b"", b"x")), Declined, "bad-host"),
     ({b"x": Thing(moved=Moved(b"x"))}, Refused, "circle"),
     ({b"x": Thing(moved=Moved(b"y")), b"y": Thing(moved=Moved(b"x"))}, Refused, "circle"),
-    ({b"x": Thing(moved=Moved(b"y", host=b"no host"))}, ProtocolError, "no place"),
-    ({b"x": Thing(moved=Moved(b"y", host_type=b"NULL"))}, ProtocolError, "no place"),
-    ({b"x": Thing(moved=Moved(b"a\nb"))}, ProtocolError, "no place"),
+    ({b"x": Thing(moved=Moved(b"y", host=b"no host"))}, ProtocolError, "moved"),
+    ({b"x": Thing(moved=Moved(b"y", host_type=b"NULL"))}, ProtocolError, "moved"),
+    ({b"x": Thing(moved=Moved(b"a\nb"))}, ProtocolError, "moved"),
 ]
 
 
@@ -348,7 +348,7 @@ def chain(moves: int) -> dict[bytes, Thing]:
 def test_an_object_may_have_moved_twenty_times() -> None:
     assert get(network(chain(20)), "prospero://h/0").body == b"at last"
     net = network(chain(21))
-    with pytest.raises(Refused, match="more than 20 times") as raised:
+    with pytest.raises(Refused, match="20 times") as raised:
         get(net, "prospero://h/0")
     assert raised.value.rule == "S10"
     assert len(asked(net)) == 21
@@ -485,10 +485,10 @@ def test_filters_are_told_and_not_run() -> None:
 def test_warnings_and_oddities_are_findings() -> None:
     reply = b"WARNING OUT-OF-DATE 'old links'\nNEW x\nLINK L FILE n INTERNET-D h ASCII x 0\n"
     got = get(network(ONLY_LISTED, {b"q": Behaviour(instead=reply)}), "prospero://h/q")
-    assert [tuple(finding) for finding in got.reply.findings[:2]] == [
-        ("prospero:warning", "warn", "OUT-OF-DATE old links"),
-        ("prospero:odd-line", "warn", "a line 'NEW' that makes no sense here"),
-    ]
+    warning, odd_line = got.reply.findings[:2]
+    assert tuple(warning) == ("prospero:warning", "warn", "OUT-OF-DATE old links")
+    assert (odd_line.rule, odd_line.action) == ("prospero:odd-line", "warn")
+    assert "'NEW'" in odd_line.detail
 
 
 def test_a_filter_on_a_union_is_told_and_so_are_its_warnings() -> None:
@@ -510,7 +510,7 @@ def test_an_answer_without_links_is_no_empty_directory(instead: bytes, options: 
     if options is FACTS:
         assert get(net, "prospero://h/q", options=options).reply.kind is Kind.UNKNOWN
     else:
-        with pytest.raises(Declined, match="attributes only"):
+        with pytest.raises(Declined, match="attributes"):
             get(net, "prospero://h/q")
     assert asked(net)[-1] == LIST
 
@@ -666,8 +666,9 @@ def test_a_redirect_that_the_policy_refuses_is_not_followed() -> None:
     net = Network(forbidden=frozenset({"192.0.2.2"}))
     net.add("h", {}, {None: Behaviour(redirect=("192.0.2.2", 1600))})
     net.add("b", EXAMPLE, port=1600)
-    with pytest.raises(Refused, match="not to be turned to"):
+    with pytest.raises(Refused, match=r"192\.0\.2\.2") as raised:
         get(net, "prospero://h/AFTP/pub/hello.txt")
+    assert raised.value.rule == "S08"
     assert {to for to, _ in net.sent} == {"192.0.2.1:1525"}
 
 
@@ -706,11 +707,10 @@ def test_external_links_without_a_way_have_no_url() -> None:
         ("null", None, "unknown"),
         ("bad\nname", None, "document"),
     ]
-    assert [(entry.extra or {}).get("unusable") for entry in got.entries] == [
-        "no access method has a URL",
-        None,
-        "bad-char: NUL, CR or LF in the name of an object",
-    ]
+    none, null, bad = [(entry.extra or {}).get("unusable") for entry in got.entries]
+    assert "access method" in str(none)
+    assert null is None
+    assert str(bad).startswith("bad-char: ")
     assert got.body == b"none\nnull\nbad\\x0aname\n"
 
 
