@@ -50,7 +50,7 @@ def test_leading_80_is_padding(octets: str) -> None:
 
 @pytest.mark.parametrize("octets", ["", "80", "8181", "808080808001", "ffffffffff00"])
 def test_compressed_integers_that_do_not_end(octets: str) -> None:
-    with pytest.raises(ProtocolError, match="does not end"):
+    with pytest.raises(ProtocolError, match="compressed integer"):
         take_compressed(bytes.fromhex(octets), 0)
 
 
@@ -65,7 +65,7 @@ def test_numbers(value: int, octets: str) -> None:
 
 @pytest.mark.parametrize("octets", ["", "0000000001"])
 def test_what_is_no_number(octets: str) -> None:
-    with pytest.raises(ProtocolError, match="a number of"):
+    with pytest.raises(ProtocolError, match="number"):
         parse_number(bytes.fromhex(octets))
 
 
