@@ -97,7 +97,7 @@ def test_nothing_that_an_error_says_can_be_changed(kind: type[ResolveError]) -> 
     error = one_of(kind)
     before = dict(vars(error))
     for name in before.keys() - {"_request"}:
-        with pytest.raises(AttributeError, match=f"^{name} of an error is not changed"):
+        with pytest.raises(AttributeError, match=f"^{name} "):
             setattr(error, name, None)
     assert vars(error) == before
 

@@ -72,26 +72,26 @@ ASKED = "C: a\\r\\n\nS: b\\r\\n\nE: close"
 
 MISFITS: dict[str, tuple[tuple[object, ...], str, str]] = {
     "another word": ((Connect(), say(b"x")), ASKED, "b'x.*not b'a"),
-    "too many words": ((Connect(), say(b"a"), LINE, say(b"x")), ASKED, "nobody waits for"),
+    "too many words": ((Connect(), say(b"a"), LINE, say(b"x")), ASKED, "nobody.*b'x"),
     "words in place of listening": (
         (Connect(), say(b"a"), say(b"b")),
         "C: a\\r\\n\nS: s\\r\\n\nC: b\\r\\n\nE: left",
-        "while the server has to say",
+        "b'b.*server.*b's",
     ),
     "words before the server's": (
         (Connect(), say(b"a")),
         "S: s\\r\\n\nC: a\\r\\n\nE: left",
-        "has to say",
+        "b'a.*server.*b's",
     ),
-    "listening in place of words": ((Connect(), LINE), ASKED, "waits for words"),
+    "listening in place of words": ((Connect(), LINE), ASKED, "waits.*b'a"),
     "listening for ever": (
         (Connect(), say(b"a"), LINE, LINE),
         ASKED.replace("close", "left"),
-        "words that never come",
+        "never come",
     ),
     "one connection too many": ((Connect(), say(b"a"), LINE, Connect()), ASKED, "another connection"),
-    "no connection": ((), ASKED, "1 connections were never made"),
-    "one connection too few": ((Connect(), say(b"a"), LINE), f"{ASKED}\n{ASKED}", "1 connections were never"),
+    "no connection": ((), ASKED, "1 connections"),
+    "one connection too few": ((Connect(), say(b"a"), LINE), f"{ASKED}\n{ASKED}", "1 connections"),
     "words left": ((Connect(),), ASKED, r"never said: b'a\\r\\n'"),
     "half a word": (
         (Connect(), say(b"a")),
@@ -119,9 +119,9 @@ MISFITS: dict[str, tuple[tuple[object, ...], str, str]] = {
         "C: a\\r\\n\nD: octets\nS: b\\r\\n\nE: close",
         "never read: b'octets'",
     ),
-    "two beginnings": ((begin(), begin()), "", "a body begins once"),
-    "a body before its beginning": ((Give(b"x"), begin()), "", "before it begins"),
-    "a step for others": ((OpenFile((), None),), "", "no player performs OpenFile"),  # type: ignore[arg-type]
+    "two beginnings": ((begin(), begin()), "", "begins once"),
+    "a body before its beginning": ((Give(b"x"), begin()), "", "before"),
+    "a step for others": ((OpenFile((), None),), "", "OpenFile"),  # type: ignore[arg-type]
     "another port for data": ((Connect(), OpenData(21)), "S: x\nE: left", "port 21, not 40001"),
 }
 
@@ -150,17 +150,17 @@ def test_a_dialogue_that_never_begins_fails() -> None:
     def nothing() -> Dialogue[None]:
         yield Connect()
 
-    with pytest.raises(AssertionError, match="nothing ever began"):
+    with pytest.raises(AssertionError, match="began"):
         Player(nothing(), Speech(b"")).play()
 
 
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        ((Connect(),), "nobody expects Connect"),
-        ((say(b"a"),), "nobody waits for"),
-        ((LINE,), "words that never come"),
-        ((OpenData(40001),), "nobody expects a data connection"),
+        ((Connect(),), "Connect"),
+        ((say(b"a"),), "nobody.*b'a"),
+        ((LINE,), "never come"),
+        ((OpenData(40001),), "data connection.*40001"),
     ],
 )
 def test_a_peer_does_nothing_by_itself(steps: tuple[object, ...], words: str) -> None:
@@ -284,14 +284,14 @@ def test_data_comes_beside_what_is_said() -> None:
 def test_the_last_reply_is_not_to_be_had_before_data_is_closed() -> None:
     steps = (Connect(), OpenData(40001), say(b"a"), AWAIT, begin(), Pass("data", source="data"))
     lines = "C: a\\r\\n\nD: 12\nZ: close\nS: 226 done\\r\\n\nE: left"
-    with pytest.raises(AssertionError, match="once the data connection is closed"):
+    with pytest.raises(AssertionError, match="data connection"):
         Player(dialogue(*steps, Hear(REPLY, "the last reply", ControlReply(226))), recital(lines)).play()
 
 
 def test_a_pipeline_is_left_with_a_farewell_where_nothing_is_outstanding() -> None:
     join = JoinPipeline("key", NntpState(Limits(), greeted=True))
     assert Player(dialogue(join, EndResponse()), recital("C: QUIT\\r\\n\nE: left")).play()
-    with pytest.raises(AssertionError, match="never said: b'QUIT"):
+    with pytest.raises(AssertionError, match=r"never.*b'QUIT"):
         Player(dialogue(join), recital("C: QUIT\\r\\n\nE: left")).play()
 
 
