@@ -176,7 +176,7 @@ WRITES: Mapping[str, Callable[[Any, str], object]] = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
 def test_nothing_is_written(write: Callable[[Any, str], object], ftp: MockFtp, make: Make) -> None:
     name = put(ftp, b"pub", {b"file": TABLE})
-    with pytest.raises(OSError, match="is read, and never written") as caught:
+    with pytest.raises(OSError, match="never written") as caught:
         write(make(FtpFileSystem, ftp.port), f"{name}/file")
     assert caught.value.errno == errno.EROFS
 
@@ -190,7 +190,7 @@ def test_errors_are_those_of_files(ftp: MockFtp, make: Make) -> None:
         make(FtpFileSystem, policy="untrusted").ls(name)
     with pytest.raises(IsADirectoryError):
         fs.open(name)
-    with pytest.raises(FileNotFoundError, match="begins with its server"):
+    with pytest.raises(FileNotFoundError, match="server"):
         fs.ls("/pub")
     assert isinstance(missing.value.__cause__, resolver.NotFound)
     assert isinstance(refused.value.__cause__, resolver.Refused)
@@ -247,11 +247,11 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(fs.cat(name)))
 @pytest.mark.parametrize(
     ("option", "word"),
     [
-        ({"credentials": {("ftp", "h", 21): resolver.Credentials(b"a", b"b")}}, "username and password"),
-        ({"options": resolver.Options(headers=((b"A", b"b"),))}, "headers by themselves"),
+        ({"credentials": {("ftp", "h", 21): resolver.Credentials(b"a", b"b")}}, "username"),
+        ({"options": resolver.Options(headers=((b"A", b"b"),))}, "headers"),
         ({"on_event": print}, "callback"),
         ({"polcy": "untrusted"}, "polcy"),
-        ({"password": "secret"}, "for one host"),
+        ({"password": "secret"}, "host"),
     ],
 )
 def test_options_that_could_not_be_told_apart(option: dict[str, Any], word: str) -> None:
@@ -283,7 +283,7 @@ def test_a_large_directory(ftp: MockFtp, make: Make) -> None:
     few = make(
         FtpFileSystem, ftp.port, limits=resolver.Limits(entries=9_999), options=resolver.Options(mlsd=True)
     )
-    with pytest.raises(OSError, match="more than 9999 entries"):
+    with pytest.raises(OSError, match="9999 entries"):
         few.ls(name)
 
 
@@ -325,7 +325,7 @@ def test_a_directory_that_is_in_itself(ftp: MockFtp, make: Make, monkeypatch: py
     loop = ftp.root.items[b"loop"]
     assert isinstance(loop, Folder)
     loop.items[b"loop"] = loop
-    with pytest.raises(OSError, match="directories in one another"):
+    with pytest.raises(OSError, match=r"\b10 directories"):
         make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True)).find(name)
 
 

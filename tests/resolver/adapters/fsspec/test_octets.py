@@ -41,7 +41,7 @@ def test_what_does_not_go_on_is_an_error(scheme: str, kind: type[UrlFileSystem],
 def test_parts_are_of_one_state(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
     with faulty(scheme, CONTENT, Manner(cuts=(300_000,), changes=True)) as server:
         fs = make(kind, server.port)
-        with pytest.raises(OSError, match="not the object that was opened") as caught:
+        with pytest.raises(OSError, match="object") as caught:
             fs.cat_file(name_at(server))
     assert isinstance(caught.value.__cause__, resolver.Changed)
 
