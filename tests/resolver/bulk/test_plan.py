@@ -345,10 +345,10 @@ def test_a_partition_that_got_more_stands_in_line_once() -> None:
 def test_what_is_no_slice_of_the_plan_is_misuse() -> None:
     with filled({"a.example": 200}) as plan:
         slice = taken(plan)
-        with pytest.raises(ValueError, match="1 of what is left were not in slice 0"):
+        with pytest.raises(ValueError, match=r"^1 .* slice 0$"):
             plan.end(slice, [item("b.example", 0)], 1.0)
         plan.end(slice, (), 60.0)
-        with pytest.raises(ValueError, match="is not under way"):
+        with pytest.raises(ValueError, match="slice 0 of partition"):
             plan.end(slice, (), 60.0)
 
 
