@@ -142,7 +142,7 @@ def test_what_breaks_while_it_is_read_is_our_machines_doing(monkeypatch: pytest.
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "stat", broken)
-    with pytest.raises(LocalError, match="reading '/etc/motd' failed: input/output error"):
+    with pytest.raises(LocalError, match=r"'/etc/motd'.*: input/output error"):
         opened("/etc/motd")
 
 
@@ -178,7 +178,7 @@ def assert_refused(path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatc
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", watch)
-        with pytest.raises(Refused, match=r"S12: .*--allow-special") as raised:
+        with pytest.raises(Refused, match="S12: ") as raised:
             opened(path, root=root)
     assert (raised.value.rule, raised.value.flag) == ("S12", "--allow-special")
     assert os.fsencode(path.name) not in opens
@@ -251,7 +251,7 @@ async def test_special_files_can_be_allowed(tmp_path: Path, root: Path | None) -
 async def test_a_pipe_that_stays_silent_is_timed_out_and_blocks_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     file = opened(tmp_path / "pipe", special=True, idle=0.2)
-    with pytest.raises(TimedOut, match=r"pipe' for 0\.2 s"):
+    with pytest.raises(TimedOut, match=r"pipe' .*0\.2 s"):
         await file.read()
     file.close()
 

@@ -149,7 +149,7 @@ async def test_who_comes_first_has_the_name(adopt: bool, tmp_path: Path) -> None
         await ours.remember(KNOWN)
         ours.write(b"ours")
         await save(tmp_path / "got", b"theirs")
-        with pytest.raises(LocalError, match="got' exists already"):
+        with pytest.raises(LocalError, match=r"got' .*--exists"):
             await ours.commit()
     assert (tmp_path / "got").read_bytes() == b"theirs"
     assert os.listdir(tmp_path) == ["got"]
@@ -176,7 +176,7 @@ async def test_who_grows_meanwhile_is_left_alone(tmp_path: Path) -> None:
         async with PartialFile(str(tmp_path / "got"), source=SOURCE) as theirs:
             await theirs.remember(KNOWN)
             theirs.write(b"thei")
-            with pytest.raises(LocalError, match=r"got\.part' is being written"):
+            with pytest.raises(LocalError, match=r"got\.part' .*transfer"):
                 await ours.commit()
             ours.discard()
             theirs.write(b"rs")
@@ -200,7 +200,7 @@ async def test_what_a_dead_run_left_meanwhile_goes(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 async def test_a_directory_that_cannot_be_written_to_is_told_at_once(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o555)
-    with pytest.raises(LocalError, match=r"permission denied .*choose a directory"):
+    with pytest.raises(LocalError, match=r": permission denied \(.*directory"):
         async with held(tmp_path / "got"):
             raise AssertionError("entered")
     os.chmod(tmp_path, 0o755)
@@ -254,7 +254,7 @@ async def test_files_that_end_together_get_to_the_disk_together(
 
 
 def test_another_word_is_an_error() -> None:
-    with pytest.raises(ValueError, match="sync is always, group, never, not 'sometimes'"):
+    with pytest.raises(ValueError, match=r"sync.* 'sometimes'"):
         Resolver(sync="sometimes")  # type: ignore[arg-type]
 
 

@@ -37,7 +37,7 @@ def test_what_cannot_be_written_leaves_what_was_there(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(LocalError, match="free some space"):
+    with pytest.raises(LocalError, match="no space left on device"):
         write_report(str(path), b"after")
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["page.html"]
@@ -46,8 +46,8 @@ def test_what_cannot_be_written_leaves_what_was_there(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("gone/page.html", "there is no directory"),
-        ("dir", "no regular file"),
+        ("gone/page.html", "directory .*gone'$"),
+        ("dir", "regular file"),
         ("file/page", "not a directory"),
     ],
 )
@@ -61,5 +61,5 @@ def test_a_place_that_has_none_is_told_at_once(name: str, words: str, tmp_path: 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_directory_that_is_not_ours_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir(mode=0o500)
-    with pytest.raises(LocalError, match="nothing can be made"):
+    with pytest.raises(LocalError, match=r"page\.html': .*dir'$"):
         check_place(str(tmp_path / "dir" / "page.html"))
