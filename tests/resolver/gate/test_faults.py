@@ -102,11 +102,8 @@ def test_why_there_is_no_tls(error: ssl.SSLError, words: str) -> None:
 
 def test_a_refusal_names_its_rule_and_the_flag() -> None:
     found = refusal("S12", "a device", flag="--allow-special")
-    assert (found.rule, found.flag, found.message) == (
-        "S12",
-        "--allow-special",
-        "S12: a device; --allow-special would allow it",
-    )
+    assert (found.rule, found.flag) == ("S12", "--allow-special")
+    assert found.message.startswith("S12: a device; --allow-special ")
 
 
 def test_a_reason_is_words_alone() -> None:

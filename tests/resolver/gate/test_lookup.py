@@ -61,7 +61,7 @@ async def test_zones_repetitions_and_what_is_no_address_are_dropped() -> None:
 async def test_no_address_is_unreachable_and_is_not_kept() -> None:
     names = Names([], ["192.0.2.1"])
     cache = LookupCache(names)
-    with pytest.raises(Unreachable, match=r"no address for h\.example"):
+    with pytest.raises(Unreachable, match=r"no address .*h\.example"):
         await cache.addresses_of("h.example", 70)
     assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
 
@@ -110,7 +110,7 @@ async def test_the_system_gets_the_name_as_octets() -> None:
 )
 async def test_what_the_system_does_not_know_is_unreachable(error: Exception, lasting: bool) -> None:
     trio.socket.set_custom_hostname_resolver(FakeResolver(error))
-    with pytest.raises(Unreachable, match=r"no address for no\.example: (Name|label)") as raised:
+    with pytest.raises(Unreachable, match=r"no\.example: (Name|label)") as raised:
         await look_up("no.example", 70)
     assert raised.value.__cause__ is error
     assert raised.value.lasting == lasting  # only who nobody knows will not be known in a minute

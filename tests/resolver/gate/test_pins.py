@@ -89,7 +89,8 @@ async def test_the_first_certificate_is_kept_and_has_to_come_again(nursery: trio
     with pytest.raises(TlsError) as caught:
         await meet(port)
     assert (caught.value.exit_code, caught.value.retryable) == (5, False)
-    assert f"remove the line '127.0.0.1 {port}' from {home.path}" in caught.value.message
+    assert f"'127.0.0.1 {port}'" in caught.value.message
+    assert str(home.path) in caught.value.message
     assert line.split()[2] in caught.value.message
     await trio.testing.wait_all_tasks_blocked()
     assert server.heard == [b""]
@@ -101,9 +102,10 @@ async def test_no_authority_is_asked_and_other_schemes_are_as_before(nursery: tr
     server = Server()
     port = await start(nursery, server.attend)
     assert await meet(port) == b"hello"
-    with pytest.raises(TlsError, match="not to be trusted"):
+    with pytest.raises(TlsError) as caught:
         async with admit(f"https://127.0.0.1:{port}/").connect(tls=True):
             raise AssertionError("nobody vouches for it")
+    assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
 
 
 async def test_places_are_told_apart_by_host_and_port(home: Kept) -> None:

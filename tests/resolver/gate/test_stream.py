@@ -105,7 +105,7 @@ async def test_a_request_larger_than_the_system_takes_at_once_arrives_whole(nurs
 async def test_silence_is_timed_out(nursery: trio.Nursery, tmp_path: Path) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
-        with pytest.raises(TimedOut, match=r"^timed out: nothing from 127\.0\.0\.1 for 0\.2 s"):
+        with pytest.raises(TimedOut, match=r" 127\.0\.0\.1 .* 0\.2 s \(--idle-timeout\)"):
             await stream.receive()
         with file_sink(tmp_path / "nothing") as sink, pytest.raises(TimedOut):
             await stream.move(sink, None)
@@ -200,7 +200,7 @@ async def test_a_loop_over_octets_at_hand_lets_other_tasks_run(nursery: trio.Nur
 async def test_closing_is_idempotent_and_wakes_who_waits(nursery: trio.Nursery) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
-        with pytest.raises(Disconnected, match="closed on this side"):
+        with pytest.raises(Disconnected, match="this side"):
             await trio_gather(stream.receive, stream.aclose)
         await stream.aclose()
 

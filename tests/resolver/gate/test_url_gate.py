@@ -127,7 +127,7 @@ async def test_one_ip_version_only(nursery: trio.Nursery, family: Family, peer: 
     async with url_gate.connect(tls=False) as stream:
         assert stream.peer == peer
     other = {HERE: "[::1]", "::1": HERE}[peer]
-    with pytest.raises(Unreachable, match=f"has no IPv{family} address"):
+    with pytest.raises(Unreachable, match=f"no IPv{family} "):
         async with network(family=family).admit(parse(f"http://{other}:{port}/")).connect(tls=False):
             pass
 
@@ -138,9 +138,8 @@ async def test_nobody_there_is_unreachable_and_says_why() -> None:
             async with admit(f"http://localhost:{port}/").connect(tls=False):
                 pass
         six = "connection refused" if HAS_IPV6 else "cannot assign requested address"
-        assert raised.value.message == (
-            f"cannot connect to localhost port {port}: ::1: {six}; 127.0.0.1: connection refused"
-        )
+        failures = f" localhost port {port}: ::1: {six}; 127.0.0.1: connection refused"
+        assert raised.value.message.endswith(failures)
 
 
 async def test_one_limit_covers_the_look_up_and_all_addresses(
@@ -163,10 +162,9 @@ async def test_one_limit_covers_the_look_up_and_all_addresses(
         async with network(slow_lookup).admit(parse("http://h.example/")).connect(tls=False):
             pass
     assert trio.current_time() - began == pytest.approx(5)
-    assert raised.value.message == (
-        "timed out: no connection to h.example port 80 within 5 s (--connect-timeout):"
-        " 192.0.2.1: connection refused"
-    )
+    assert raised.value.message.startswith("timed out: ")
+    assert " h.example port 80 " in raised.value.message
+    assert raised.value.message.endswith(" 5 s (--connect-timeout): 192.0.2.1: connection refused")
 
 
 async def test_warnings_are_found_on_the_passage(nursery: trio.Nursery) -> None:
@@ -215,9 +213,10 @@ async def test_a_reserved_data_port_is_refused(nursery: trio.Nursery) -> None:
 
 
 async def test_only_a_file_url_opens_files(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="S12: a http URL names no file of this machine"):
+    with pytest.raises(Refused, match="http URL") as raised:
         async with admit(f"http://{HERE}/").open_file((b"etc", b"hostname")):
             pass
+    assert raised.value.rule == "S12"
 
 
 async def test_two_things_at_once(nursery: trio.Nursery) -> None:
@@ -246,9 +245,9 @@ async def test_where_a_url_leads_counts_with_where_it_came_from(nursery: trio.Nu
 async def test_a_passage_leads_on_as_nobodys_choice() -> None:
     """Judged as `derived`, by the address that the first one was answered from; a no is a redirect's."""
     url_gate = admit("prospero://10.0.0.1/x")
-    with pytest.raises(Refused, match="S08") as raised:
+    with pytest.raises(Refused) as raised:
         url_gate.elsewhere("prospero://10.0.0.2/y")  # nobody has answered yet
-    assert raised.value.exit_code == 15
+    assert (raised.value.rule, raised.value.exit_code) == ("S08", 15)
     async with url_gate.open_datagrams() as datagrams:
         assert datagrams.peer == "10.0.0.1"
     there = url_gate.elsewhere("prospero://10.0.0.2/y")
@@ -263,9 +262,9 @@ async def test_a_passage_leads_on_as_nobodys_choice() -> None:
         ("file:///etc/passwd", "S10"),
         ("telnet://10.0.0.2/", "S10"),
     ):
-        with pytest.raises(Refused, match=rule) as raised:
+        with pytest.raises(Refused) as raised:
             there.elsewhere(location)
-        assert raised.value.exit_code == 15
+        assert (raised.value.rule, raised.value.exit_code) == (rule, 15)
     with pytest.raises(InvalidUrl):
         url_gate.elsewhere("prospero://h h/")
 
