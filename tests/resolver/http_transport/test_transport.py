@@ -317,7 +317,7 @@ def test_another_run_of_a_loop_is_refused_in_words() -> None:
             await plain.get("http://127.0.0.1:1/")
 
     asyncio.run(main())
-    with pytest.raises(RuntimeError, match="entered in another run of an event loop"):
+    with pytest.raises(RuntimeError, match="event loop"):
         asyncio.run(main())
-    with pytest.raises(RuntimeError, match="entered in another run of an event loop"):
+    with pytest.raises(RuntimeError, match="event loop"):
         trio.run(main)
