@@ -106,5 +106,5 @@ def test_one_that_is_begun_meanwhile_is_empty_or_ours(
         return connection
 
     monkeypatch.setattr("resolver.ledger.report.connect", traced)
-    with pytest.raises(LedgerFault, match="it is empty"):
+    with pytest.raises(LedgerFault, match="empty"):
         read(path)
