@@ -118,34 +118,32 @@ def test_the_best_digest_that_is_known(hashes: tuple[str, ...], algorithm: str |
     assert isinstance(found, Listed)
     assert (found.checksum and found.checksum.algorithm) == algorithm
     told = [finding.detail for finding in found.findings]
-    assert told == (
-        [] if algorithm else ["the Metalink has no hash to compare, of blake2b-512 none is known here"]
-    )
+    assert ["blake2b-512" in detail for detail in told] == ([] if algorithm else [True])
 
 
 @pytest.mark.parametrize(
     ("inside", "name", "words"),
     [
-        ("<url>ftp://h/x</url>", "", "a file without a name: RFC 5854 wants an attribute name"),
-        ("<url>ftp://h/x</url>", ' name="../x"', "'../x' is no name of a file below a directory"),
-        ("<url>ftp://h/x</url>", ' name="/x"', "no name of a file"),
-        ("<url>ftp://h/x</url>", ' name="a/../x"', "no name of a file"),
-        ("<url>ftp://h/x</url>", ' name=""', "no name of a file"),
-        ("<url>ftp://h/x</url>", ' name="a\\b"', "no name of a file"),
-        ("", ' name="x"', "'x': it has no url"),
-        ("<metaurl>http://h/x</metaurl>", ' name="x"', "no url, and a metaurl is not followed"),
-        ("<size>-1</size>", ' name="x"', "its size is no number"),
+        ("<url>ftp://h/x</url>", "", "RFC 5854"),
+        ("<url>ftp://h/x</url>", ' name="../x"', "'../x'"),
+        ("<url>ftp://h/x</url>", ' name="/x"', "S14"),
+        ("<url>ftp://h/x</url>", ' name="a/../x"', "S14"),
+        ("<url>ftp://h/x</url>", ' name=""', "S14"),
+        ("<url>ftp://h/x</url>", ' name="a\\b"', "S14"),
+        ("", ' name="x"', "no url"),
+        ("<metaurl>http://h/x</metaurl>", ' name="x"', "metaurl"),
+        ("<size>-1</size>", ' name="x"', "size"),
         ("<size>6</size><size>7</size>", ' name="x"', "two different sizes"),
-        (f"<size>{'9' * 19}</size>", ' name="x"', "its size is no number"),
-        ("<size>\u0666</size>", ' name="x"', "its size is no number"),
-        ('<hash type="sha-256">abc</hash>', ' name="x"', "its hash is none"),
-        ('<url priority="first">ftp://h/x</url>', ' name="x"', "its priority is no number"),
+        (f"<size>{'9' * 19}</size>", ' name="x"', "size"),
+        ("<size>\u0666</size>", ' name="x"', "size"),
+        ('<hash type="sha-256">abc</hash>', ' name="x"', "'abc'"),
+        ('<url priority="first">ftp://h/x</url>', ' name="x"', "priority"),
         (
             f'<hash type="sha-1">{SHA1}</hash><hash type="SHA-1">{"0" * 40}</hash>',
             ' name="x"',
             "two different hashes",
         ),
-        ("<url>ftp://h/x</url>" * 1_001, ' name="x"', "more than 1000 places"),
+        ("<url>ftp://h/x</url>" * 1_001, ' name="x"', " 1000 "),
     ],
 )
 def test_what_is_wrong_with_one_file(inside: str, name: str, words: str) -> None:
@@ -162,21 +160,21 @@ _LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 20)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "not well-formed XML"),
-        ("<metalink>", "this is no Metalink"),
-        ('<metalink xmlns="http://www.metalinker.org/"/>', "this is Metalink 3"),
-        ("<html/>", "this is no Metalink"),
-        (f"{HEAD}", "not well-formed XML"),
-        (f"{HEAD}<file></metalink>", "not well-formed XML"),
+        ("", "well-formed"),
+        ("<metalink>", "no Metalink"),
+        ('<metalink xmlns="http://www.metalinker.org/"/>', "Metalink 3"),
+        ("<html/>", "no Metalink"),
+        (f"{HEAD}", "well-formed"),
+        (f"{HEAD}<file></metalink>", "well-formed"),
         (HEAD.replace("UTF-8", "x-none") + TAIL, "unknown encoding"),
-        (HEAD.replace("UTF-8", "big5") + TAIL, "multi-byte encodings are not supported"),
-        (f"{HEAD}&lol;{TAIL}", "not well-formed XML"),
-        (f'<!DOCTYPE metalink [<!ENTITY l0 "lol">{_LAUGHS}]>{HEAD[39:]}&l19;{TAIL}', "no document type"),
-        (f'<!DOCTYPE x SYSTEM "file:///etc/passwd">{HEAD[39:]}{TAIL}', "no document type"),
-        (f"{HEAD}{'<a>' * 100}", "elements inside of 32 others"),
-        (f"{HEAD}<file name='x'><url>{'x' * 70_000}", "more than 65536 characters"),
-        (f"{HEAD}<file name='{'x' * 2_000_000}'/>", "longer than 1048576 octets"),
-        (f"{HEAD}<!--{'x' * 2_000_000}-->", "longer than 1048576 octets"),
+        (HEAD.replace("UTF-8", "big5") + TAIL, "multi-byte encodings"),
+        (f"{HEAD}&lol;{TAIL}", "well-formed"),
+        (f'<!DOCTYPE metalink [<!ENTITY l0 "lol">{_LAUGHS}]>{HEAD[39:]}&l19;{TAIL}', "document type"),
+        (f'<!DOCTYPE x SYSTEM "file:///etc/passwd">{HEAD[39:]}{TAIL}', "document type"),
+        (f"{HEAD}{'<a>' * 100}", " 32 "),
+        (f"{HEAD}<file name='x'><url>{'x' * 70_000}", " 65536 "),
+        (f"{HEAD}<file name='{'x' * 2_000_000}'/>", " 1048576 "),
+        (f"{HEAD}<!--{'x' * 2_000_000}-->", " 1048576 "),
     ],
 )
 def test_what_cannot_be_read_on(text: str, words: str) -> None:

@@ -44,7 +44,7 @@ SHA256 = new("sha256", b"octets").hexdigest()
 )
 def test_each_way_to_write_one(line: str, name: str | None) -> None:
     if name is None:
-        with pytest.raises(BadItem, match="a digest of SHA2-256 is not known here"):
+        with pytest.raises(BadItem, match="SHA2-256"):
             parse_sum(line)
     else:
         assert parse_sum(line) == Sum(name, Checksum("sha256", SHA256))
@@ -60,9 +60,9 @@ def test_the_length_tells_the_algorithm(algorithm: str, length: int) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (f"{'a' * 33}  x", "a digest of 33 digits"),
-        (f"BLAKE2b (x) = {'a' * 128}", "a digest of BLAKE2b"),
-        (f"SHA256 (x) = {'a' * 40}", "a digest of SHA256"),
+        (f"{'a' * 33}  x", "33 digits"),
+        (f"BLAKE2b (x) = {'a' * 128}", "BLAKE2b"),
+        (f"SHA256 (x) = {'a' * 40}", "SHA256"),
         (f"\\{SHA256}  a\\t", r"no escape '\\\\t'"),
         (f"\\{SHA256}  a\\", "no escape"),
     ],
