@@ -49,23 +49,23 @@ def test_policy_is_a_value() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Policy.named("lax"), "no policy is called 'lax'"),
-        (lambda: Policy(name="lax"), "no policy is called"),  # type: ignore[arg-type]
+        (lambda: Policy.named("lax"), "'lax'"),
+        (lambda: Policy(name="lax"), "'lax'"),  # type: ignore[arg-type]
         (lambda: Policy(allow_port={0}), "allow_port: 0"),
         (lambda: Policy(allow_port={65536}), "allow_port: 65536"),
         (lambda: Policy(allow_port={"25"}), "allow_port: '25'"),  # type: ignore[arg-type]
         (lambda: Policy(allow_port={True}), "allow_port: True"),
         (lambda: Policy(allow_address={"10.0.0.0/33"}), "allow_address"),
         (lambda: Policy(allow_address={"localhost"}), "allow_address: 'localhost'"),
-        (lambda: Policy(allow_address="10.0.0.0/8"), "allow_address: give a set"),  # type: ignore[arg-type]
-        (lambda: Policy(allow_name="h.example"), "allow_name: give a set"),  # type: ignore[arg-type]
+        (lambda: Policy(allow_address="10.0.0.0/8"), "allow_address: "),  # type: ignore[arg-type]
+        (lambda: Policy(allow_name="h.example"), "allow_name: "),  # type: ignore[arg-type]
         (lambda: Policy(allow_name={"h example"}), "allow_name: 'h example'"),
         (lambda: Policy(allow_name={""}), "allow_name"),
         (lambda: Policy(allow_forward={"h/x"}), "allow_forward"),
-        (lambda: Policy(allow_redirect={"file"}), "file is never followed (S10)"),
-        (lambda: Policy(allow_redirect={"TELNET"}), "telnet is never followed"),
-        (lambda: Policy(allow_redirect={"telnets"}), "telnets is never followed"),
-        (lambda: Policy(allow_redirect={"mailto"}), "mailto is never followed"),
+        (lambda: Policy(allow_redirect={"file"}), "S10"),
+        (lambda: Policy(allow_redirect={"TELNET"}), "telnet "),
+        (lambda: Policy(allow_redirect={"telnets"}), "telnets "),
+        (lambda: Policy(allow_redirect={"mailto"}), "mailto "),
         (lambda: Policy(allow_redirect={"ftp:"}), "allow_redirect: 'ftp:'"),
         (lambda: Policy(file_root=""), "file_root"),
         (lambda: Policy(file_root="a\0b"), "file_root"),
