@@ -41,5 +41,5 @@ async def test_a_page_in_place_of_data(
         direct = await session.fetch(f"http://127.0.0.1:{login.port}/login")
     found = [finding for finding in response.findings if finding.rule == "http:landed-elsewhere"]
     assert len(found) == (told and host == "localhost")
-    assert all("localhost answers with a page" in finding.detail for finding in found)
+    assert all("localhost" in finding.detail for finding in found)
     assert direct.findings == ()

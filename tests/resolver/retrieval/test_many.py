@@ -208,7 +208,7 @@ async def test_one_that_was_not_entered_has_nobody_to_end_it() -> None:
 @pytest.mark.parametrize("how", [{"concurrency": 0}, {"per_host": 0}, {"host_rate": 0.0}])
 async def test_numbers_that_mean_nothing(how: dict[str, float]) -> None:
     async with Resolver() as session:
-        with pytest.raises(ValueError, match=r"above 0|1 or more"):
+        with pytest.raises(ValueError, match=next(iter(how))):
             session.save_all([], **how)  # type: ignore[arg-type]
 
 
