@@ -222,7 +222,7 @@ async def test_what_is_not_surely_ours_stays_as_it_is(
     await begin(tmp_path / "got")
     tamper(Place(tmp_path))
     before = snapshot(tmp_path)
-    with pytest.raises(LocalError, match=r"got\.part(-state)?' exists and is none of ours.*remove it"):
+    with pytest.raises(LocalError, match=r"got\.part(-state)?' .*remove it"):
         async with PartialFile(str(tmp_path / "got"), source=SOURCE, exists=exists):
             raise AssertionError("entered")
     assert snapshot(tmp_path) == before
@@ -240,7 +240,8 @@ async def test_a_copy_with_all_that_it_carries_is_ours_and_begun_again(to: str, 
     shutil.copy2(tmp_path / "old", f"{target}.part")
     if target.parent != tmp_path:
         shutil.copy2(tmp_path / "got.part-state", f"{target}.part-state")
-    assert await go_on(target) == (0, "what was there is a copy of what was begun")
+    resumed_from, dropped = await go_on(target)
+    assert (resumed_from, "copy" in str(dropped)) == (0, True)
     assert target.read_bytes() == b"+"
     assert (tmp_path / "old").read_bytes() == HALF
 
@@ -290,7 +291,7 @@ async def test_what_another_user_left_is_none_of_ours(
         shutil.copy2(tmp_path / "got.part-state", tmp_path / name)
     somebody(tmp_path / name)
     before = snapshot(tmp_path)
-    with pytest.raises(LocalError, match="none of ours"):
+    with pytest.raises(LocalError, match=r"\.part.*remove it"):
         await go_on(tmp_path / "got", exists)
     assert snapshot(tmp_path) == before
 
@@ -301,7 +302,7 @@ async def test_an_empty_one_of_another_user_is_none_of_ours(
     (tmp_path / "got.part").touch()
     somebody(tmp_path / "got.part")
     before = snapshot(tmp_path)
-    with pytest.raises(LocalError, match=r"got\.part' exists and is none of ours"):
+    with pytest.raises(LocalError, match=r"got\.part' .*remove it"):
         await go_on(tmp_path / "got")
     assert snapshot(tmp_path) == before
 
@@ -317,7 +318,7 @@ async def test_a_file_that_is_not_ours_alone_is_not_gone_on_with(
     else:
         somebody(tmp_path / "got")
     before = snapshot(tmp_path)
-    with pytest.raises(LocalError, match=r"is not gone on with.*--exists replace"):
+    with pytest.raises(LocalError, match="--exists replace"):
         await go_on(tmp_path / "got", adopt=True)
     assert snapshot(tmp_path) == before
 
@@ -351,7 +352,7 @@ async def test_a_file_of_such_a_name_stays(name: str, when: str, exists: Existin
             own.write_text("mine")
             await sink.commit()
 
-    with pytest.raises(LocalError, match=f"{name}' exists and is none of ours"):
+    with pytest.raises(LocalError, match=f"{name}' .*remove it"):
         await run()
     assert own.read_text() == "mine"
     assert "got" not in os.listdir(tmp_path)
