@@ -3,6 +3,8 @@ it."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from protocols.location import Origin
@@ -98,22 +100,22 @@ ALL = {"all_proxy": "http://me:secret@proxy.example"}
 
 #: What is set, for which URL, and what is said of it.
 SAID: list[tuple[dict[str, str], str, str]] = [
-    ({"HTTP_PROXY": P}, "http://h.example/", "HTTP_PROXY "),
+    ({"HTTP_PROXY": P}, "http://h.example/", "HTTP_PROXY .*not read"),
     (
         {"http_proxy": P, "REQUEST_METHOD": "GET"},
         "http://h.example/",
-        "http_proxy is set, and not read in what",
+        "http_proxy .*S17",
     ),
-    ({**ALL, "GATEWAY_INTERFACE": "CGI/1.1"}, "ftp://h.example/a", "all_proxy is set, and not read in what"),
+    ({**ALL, "GATEWAY_INTERFACE": "CGI/1.1"}, "ftp://h.example/a", "all_proxy .*S17"),
     (
         {**ALL, "no_proxy": "*.example.test"},
         "http://h.example/",
-        "'*.example.test' of no_proxy",
+        r"'\*\.example\.test' of no_proxy",
     ),
     (
         {**ALL, "no_proxy": "a.test,http://u:secret@b.test"},
         "http://h.example/",
-        "'http://****@b.test' of no_proxy",
+        r"'http://\*{4}@b\.test' of no_proxy",
     ),
     ({**ALL, "no_proxy": "10.0.0.0/33"}, "http://h.example/", "'10.0.0.0/33' of no_proxy"),
 ]
@@ -133,7 +135,7 @@ def test_what_is_set_and_not_heeded_is_said(
     ):
         found = [finding for finding in verdict.findings if finding.rule == "S09"]
         assert [finding.action for finding in found] == [action]
-        assert words in found[0].detail
+        assert re.search(words, found[0].detail)
         assert "secret" not in found[0].detail
 
 
