@@ -80,7 +80,7 @@ def test_what_is_said_too_early_fails() -> None:
         yield Connect()
         yield Say((encode_line(b"GO"),))
 
-    with pytest.raises(AssertionError, match="while the server has to say"):
+    with pytest.raises(AssertionError, match=r"b'GO.*server"):
         recite(hasty(), TALK)
 
     def hasty_in_the_middle() -> Dialogue[None]:
@@ -93,7 +93,7 @@ def test_what_is_said_too_early_fails() -> None:
             yield
         return buffer.take(1)
 
-    with pytest.raises(AssertionError, match="while the server has to say"):
+    with pytest.raises(AssertionError, match=r"b'GO.*server"):
         recite(hasty_in_the_middle(), TALK, cutter=cutting.one_by_one)
 
 
