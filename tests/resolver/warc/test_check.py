@@ -143,17 +143,14 @@ def test_more_records_than_are_remembered() -> None:
     octets = b"".join(record(WARC_Record_ID=f"<{n}>", WARC_Refers_To=f"<{n + 1}>") for n in range(4))
     (finding,) = _said(octets, most=3)
     assert (finding.name, finding.is_fault) == ("warc:reference", False)
-    assert "not all references were looked up" in finding.message
+    assert "3 records" in finding.message
 
 
 def test_fields_that_are_missing_twice_or_no_dates() -> None:
     octets = record(WARC_Date="22.11.2026", WARC_Target_URI="a:\r\nWARC-Target-URI: b:")
     messages = [finding.message for finding in _said(octets.replace(b"WARC-Type: resource\r\n", b""))]
-    assert messages == [
-        "it has no WARC-Type",
-        "its WARC-Date is no date",
-        "warc-target-uri is there more than once: the first counts",
-    ]
+    fields = ("WARC-Type", "WARC-Date", "warc-target-uri")
+    assert all(field in message for field, message in zip(fields, messages, strict=True))
 
 
 #: What is wrong with each of the recorded files, beside `warc:reference`.
