@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -121,11 +122,11 @@ def test_a_certificate_that_nobody_can_show(files: tuple[trustme.CA, Certificate
     check_certificate(files[1])
     (tmp_path / "odd").write_text("odd")
     for path in ("odd", "none", "."):
-        with pytest.raises(NotConfigured, match="cannot serve with the certificate"):
+        with pytest.raises(NotConfigured, match=re.escape(str(tmp_path / path))):
             check_certificate(Certificate(str(tmp_path / path), files[1].key))
 
 
 async def test_where_nobody_may_listen_that_is_said() -> None:
-    with pytest.raises(LocalError, match=r"cannot listen at 192\.0\.2\.1"):
+    with pytest.raises(LocalError, match=r"192\.0\.2\.1"):
         async with running(address="192.0.2.1", public=True):
             raise AssertionError("listens")
