@@ -102,9 +102,8 @@ async def test_comments_foreign_lines_and_what_does_not_change_stay(
     async with Resolver(cookies=kept, on_event=events.append) as session:
         await session.fetch(server.url("/x"))
     assert (octets_of(kept).decode(), number_of(kept)) == (text, number), "nothing was changed"
-    assert [event.finding.detail for event in events if isinstance(event, Warned)][:1] == [
-        "line 2 is passed over: seven fields with tabs between are needed"
-    ]
+    warned = next(event for event in events if isinstance(event, Warned))
+    assert warned.finding.detail.startswith("line 2 ")
     assert server.requests[0].values("cookie") == [], "what is over is not sent"
     async with Resolver(cookies=kept) as session:
         await session.fetch(server.url("/set"))
@@ -143,7 +142,7 @@ async def test_a_file_that_cannot_be_written_any_more_is_told_at_the_end(
     await session.__aenter__()
     assert (await session.fetch(server.url("/set"))).content == b"set\n"
     (tmp_path / "there").rmdir()
-    with pytest.raises(LocalError, match="cannot write the cookie file"):
+    with pytest.raises(LocalError, match="cookie file"):
         await session.__aexit__(None, None, None)
 
 

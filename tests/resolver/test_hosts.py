@@ -85,7 +85,7 @@ async def test_limits_are_those_of_the_host_that_a_redirect_led_to(
         if host is not None
     }
     async with Resolver(limits=limits, hosts=said) as session:
-        with pytest.raises(LimitExceeded, match="the limit is 3") if fails else nullcontext():
+        with pytest.raises(LimitExceeded, match=r"limit .*\b3\b") if fails else nullcontext():
             if way == "fetch":
                 assert (await session.fetch(server.url("/"))).content == BODY
             elif way == "save":
@@ -149,10 +149,10 @@ async def test_a_host_goes_direct_where_a_proxy_is_for_all(nursery: trio.Nursery
 
 
 async def test_a_proxy_of_a_host_is_judged_like_any_other() -> None:
-    with pytest.raises(NotConfigured, match="the proxy of this host names no proxy"):
+    with pytest.raises(NotConfigured, match="'gopher'"):
         Resolver(hosts={"h": Host(proxy="gopher://p")})
     async with Resolver(hosts={"h": Host(proxy="http://p")}, policy=Policy.untrusted()) as session:
-        with pytest.raises(Refused, match="the proxy of this host is set") as caught:
+        with pytest.raises(Refused, match="this host") as caught:
             await session.fetch("http://h/")
         assert caught.value.rule == "S09"
 

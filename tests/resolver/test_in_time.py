@@ -158,7 +158,7 @@ async def test_a_greeting_that_drips(
         url = URLS.get(scheme, f"{scheme}://{PUBLIC}/a")
         took, words = await end_of(by_stream, url, Limits(), tmp_path / "file")
         assert took == pytest.approx(60), scheme
-        assert words == "timed out: no body within 60 s (--limit head=S)"
+        assert words.endswith(" 60 s (--limit head=S)")
         took, _ = await end_of(by_stream, url, Limits(head=15), tmp_path / "file")
         assert took == pytest.approx(15)
 
@@ -182,7 +182,7 @@ async def test_a_body_that_drips(
     url = f"{scheme}://{PUBLIC}/1a" if scheme == "gopher" else f"{scheme}://{PUBLIC}/a"
     took, words = await end_of(way, url, Limits(), tmp_path / "file")
     assert took == pytest.approx(600, abs=1)
-    assert words.startswith("timed out: not finished within 600 s in all (--max-time)")
+    assert (" 600 s " in words, "(--max-time)" in words) == (True, True)
     took, _ = await end_of(way, url, Limits(total=77), tmp_path / "other")
     assert took == pytest.approx(77, abs=1)
 
@@ -257,7 +257,7 @@ async def test_no_redirect_gives_more_time(
         async with httpx.AsyncClient(
             transport=transport, timeout=None, follow_redirects=True, max_redirects=100
         ) as client:
-            with pytest.raises(httpx.ReadTimeout, match="600 s in all"):
+            with pytest.raises(httpx.ReadTimeout, match=" 600 s "):
                 await client.get(f"http://{PUBLIC}/")
         assert trio.current_time() - began == pytest.approx(600)
 

@@ -87,10 +87,8 @@ def by_hand(coroutine: Coroutine[Any, Any, None]) -> None:
 def test_without_a_loop(entry: Entry) -> None:
     with pytest.raises(RuntimeError) as caught:
         by_hand(run(entry))
-    assert str(caught.value) == (
-        "url-resolver waits under trio or asyncio, and no task of either is running here. "
-        "In a program of its own: asyncio.run(main()) or trio.run(main). Without a loop: resolver.blocking"
-    )
+    for remedy in ("asyncio.run(main())", "trio.run(main)", "resolver.blocking"):
+        assert remedy in str(caught.value)
 
 
 def test_a_session_may_be_made_before_any_loop_runs(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ async def call(name: str, url: str, path: Path, **settings: Unpack[Settings]) ->
                 async for _ in reply.body:
                     pass
         case "entries":
-            with pytest.raises(Declined, match="not a listing"):
+            with pytest.raises(Declined, match="listing"):
                 async with resolver.entries(url, **settings):
                     raise AssertionError("data lists nothing")
 
@@ -85,7 +85,7 @@ async def test_headers_by_name_or_in_pairs(
     "headers", ["X-One: secret", [("X-One", 1)], {"X-One": None}, [("a", "b", "secret")], 1]
 )
 def test_what_is_no_header_is_told_without_its_value(headers: HeaderFields) -> None:
-    with pytest.raises(TypeError, match="a mapping, or pairs of a name and a value") as caught:
+    with pytest.raises(TypeError, match=r"^headers .*mapping") as caught:
         Resolver(headers=headers)
     assert "secret" not in str(caught.value)
 
@@ -102,7 +102,7 @@ async def test_the_timeout_is_for_all_of_it(name: str, nursery: trio.Nursery, tm
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 async def test_a_setting_that_there_is_not(name: str, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"'polcy': the settings are archive, .*policy"):
+    with pytest.raises(TypeError, match=r"'polcy': .*archive, .*policy"):
         await call(name, "http://h.example/", tmp_path / "file", polcy=None)  # type: ignore[call-arg]
 
 

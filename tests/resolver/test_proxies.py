@@ -94,24 +94,24 @@ async def test_what_stands_behind_the_answer_is_the_tunnels(
 
 
 ANSWERS: list[tuple[bytes, type[resolver.ResolveError], int, str]] = [
-    (b"HTTP/1.1 403 No\r\n\r\n", resolver.AccessDenied, 6, "does not let through to port"),
-    (b"HTTP/1.1 405 No\r\n\r\n", resolver.AccessDenied, 6, "does not let through to port"),
-    (b"HTTP/1.0 501 No\r\n\r\n", resolver.AccessDenied, 6, "does not let through to port"),
+    (b"HTTP/1.1 403 No\r\n\r\n", resolver.AccessDenied, 6, "port 70 "),
+    (b"HTTP/1.1 405 No\r\n\r\n", resolver.AccessDenied, 6, "port 70 "),
+    (b"HTTP/1.0 501 No\r\n\r\n", resolver.AccessDenied, 6, "port 70 "),
     (b"HTTP/1.0 500 Unable to connect\r\n\r\n", resolver.Unreachable, 4, "500 Unable to connect"),
     (b"HTTP/1.1 502 Bad\r\n\r\n", resolver.Unreachable, 4, "502 Bad"),
     (b"HTTP/1.1 503 Service\r\n\r\n", resolver.Unreachable, 4, "503 Service"),
     (b"HTTP/1.1 504 Late\r\n\r\n", resolver.TimedOut, 11, "504 Late"),
     (b"HTTP/1.1 429 Slowly\r\n\r\n", resolver.TryLater, 8, "429 Slowly"),
     (b"HTTP/1.1 404 Never\r\n\r\n", resolver.Declined, 8, "404 Never"),
-    (b"HTTP/1.1 407 Who\r\n\r\n", resolver.LoginRequired, 6, "wants a login"),
-    (b"HTTP/1.1 401 Who\r\n\r\n", resolver.LoginRequired, 6, "wants a login"),
+    (b"HTTP/1.1 407 Who\r\n\r\n", resolver.LoginRequired, 6, "login"),
+    (b"HTTP/1.1 401 Who\r\n\r\n", resolver.LoginRequired, 6, "login"),
     (b"HTTP/1.1 302 Found\r\nLocation: http://h/\r\n\r\n", resolver.ProtocolError, 7, "never redirected"),
-    (b"HTTP/1.1 101 Switching\r\n\r\n", resolver.ProtocolError, 7, "no HTTP proxy there"),
+    (b"HTTP/1.1 101 Switching\r\n\r\n", resolver.ProtocolError, 7, "HTTP proxy"),
     (b"HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 403 No\r\n\r\n", resolver.AccessDenied, 6, "403 No"),
-    (b"220 ftp.example ready\r\n", resolver.ProtocolError, 7, "no HTTP proxy there"),
-    (b"\x05\x00", resolver.ProtocolError, 7, "no HTTP proxy there"),
-    (b"", resolver.Disconnected, 4, "ended the connection before its answer"),
-    (b"HTTP/1.1 200 O", resolver.Disconnected, 4, "ended the connection before its answer"),
+    (b"220 ftp.example ready\r\n", resolver.ProtocolError, 7, "HTTP proxy"),
+    (b"\x05\x00", resolver.ProtocolError, 7, "HTTP proxy"),
+    (b"", resolver.Disconnected, 4, "answer"),
+    (b"HTTP/1.1 200 O", resolver.Disconnected, 4, "answer"),
     (b"HTTP/1.1 200 " + b"x" * 20_000, resolver.LimitExceeded, 7, "longer than"),
     (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200, resolver.LimitExceeded, 7, "more than 100"),
 ]
@@ -131,24 +131,24 @@ async def test_what_a_proxy_answers_to_connect(
 
 SOCKS_ANSWERS: list[tuple[SocksProxy, type[resolver.ResolveError], int, str]] = [
     (SocksProxy(codes={"h.test": 1}), resolver.Unreachable, 4, "it failed"),
-    (SocksProxy(codes={"h.test": 2}), resolver.AccessDenied, 6, "does not allow h.test port 70"),
+    (SocksProxy(codes={"h.test": 2}), resolver.AccessDenied, 6, "h.test port 70"),
     (SocksProxy(codes={"h.test": 3}), resolver.Unreachable, 4, "network"),
-    (SocksProxy(codes={"h.test": 4}), resolver.Unreachable, 4, "or its name is unknown"),
+    (SocksProxy(codes={"h.test": 4}), resolver.Unreachable, 4, "name"),
     (SocksProxy(codes={"h.test": 5}), resolver.Unreachable, 4, "refused"),
     (SocksProxy(codes={"h.test": 6}), resolver.TimedOut, 11, "in time"),
     (SocksProxy(codes={"h.test": 7}), resolver.Declined, 8, "connects to nothing"),
     (SocksProxy(codes={"h.test": 8}), resolver.Declined, 8, "takes no address"),
     (SocksProxy(codes={"h.test": 0xF4}), resolver.Unreachable, 4, "reply F4"),
     (SocksProxy(codes={"h.test": 4}, bound=b"\x03\x02\xff\xfe\x00\x50"), resolver.Unreachable, 4, "name"),
-    (SocksProxy(login=LOGIN), resolver.LoginRequired, 6, "wants a login"),
-    (SocksProxy(method=b"\x05\xff"), resolver.LoginRequired, 6, "wants a login"),
-    (SocksProxy(method=b"\x05\x02"), resolver.ProtocolError, 7, "02, which was not offered"),
-    (SocksProxy(method=b"\x05\x01"), resolver.ProtocolError, 7, "01, which was not offered"),
-    (SocksProxy(method=b"\x04\x00"), resolver.ProtocolError, 7, "no SOCKS5 proxy there"),
-    (SocksProxy(method=b"H"), resolver.ProtocolError, 7, "no SOCKS5 proxy there"),
+    (SocksProxy(login=LOGIN), resolver.LoginRequired, 6, "login"),
+    (SocksProxy(method=b"\x05\xff"), resolver.LoginRequired, 6, "login"),
+    (SocksProxy(method=b"\x05\x02"), resolver.ProtocolError, 7, "method 02"),
+    (SocksProxy(method=b"\x05\x01"), resolver.ProtocolError, 7, "method 01"),
+    (SocksProxy(method=b"\x04\x00"), resolver.ProtocolError, 7, "SOCKS5 proxy"),
+    (SocksProxy(method=b"H"), resolver.ProtocolError, 7, "SOCKS5 proxy"),
     (SocksProxy(method=b"\x05"), resolver.Disconnected, 4, "inside its answer"),
-    (SocksProxy(reply=b"\x04\x00\x00\x01" + bytes(6)), resolver.ProtocolError, 7, "no SOCKS5 proxy there"),
-    (SocksProxy(reply=b"\x05\x00\x00\x02" + bytes(6)), resolver.ProtocolError, 7, "address of type 02"),
+    (SocksProxy(reply=b"\x04\x00\x00\x01" + bytes(6)), resolver.ProtocolError, 7, "SOCKS5 proxy"),
+    (SocksProxy(reply=b"\x05\x00\x00\x02" + bytes(6)), resolver.ProtocolError, 7, "type 02"),
     (SocksProxy(reply=b"\x05\x00\x00\x01" + bytes(5)), resolver.Disconnected, 4, "inside its answer"),
     (SocksProxy(reply=b"\x05\x00\x00\x03\xffab"), resolver.Disconnected, 4, "inside its answer"),
 ]
@@ -182,7 +182,7 @@ async def test_a_wrong_password_is_said_once(start: object, nursery: trio.Nurser
     for scheme in ("http", "gopher"):
         proxy.connections = 0
         async with Resolver(proxy=proxy.url("bob:wrong@"), patience=RetryPolicy(tries=5)) as session:
-            with pytest.raises(resolver.AccessDenied, match="refuses this user and password") as caught:
+            with pytest.raises(resolver.AccessDenied, match="this user") as caught:
                 await session.fetch(f"{scheme}://h.test/")
         assert (caught.value.exit_code, caught.value.attempts) == (6, 1)
         assert "wrong" not in str(caught.value)
@@ -206,7 +206,7 @@ async def test_a_port_of_data_that_is_refused_ends_it(nursery: trio.Nursery) -> 
     others = frozenset(range(1, 65_536)) - {server.port}
     proxy = await serve_http_proxy(nursery, HttpProxy(World(denied=others)))
     async with Resolver(proxy=proxy.url(), policy=_policy(server.port)) as session:
-        with pytest.raises(resolver.AccessDenied, match=r"does not let through to port \d+") as caught:
+        with pytest.raises(resolver.AccessDenied, match=r"port \d+") as caught:
             await session.fetch(f"ftp://h.test:{server.port}/pub/a.txt")
     assert str(server.port) not in caught.value.message
     assert len(proxy.asked) == 2, "a refusal of the proxy is no reason for PASV"
@@ -285,11 +285,9 @@ async def test_without_its_extra_nothing_is_sent(monkeypatch: pytest.MonkeyPatch
         for scheme in ("socks5", "socks5h"):
             environment = {"all_proxy": f"{scheme}://127.0.0.1:{port}"}
             async with Resolver(environment=environment) as session:
-                with pytest.raises(
-                    resolver.UnsupportedScheme, match="all_proxy names a SOCKS5 proxy"
-                ) as caught:
+                with pytest.raises(resolver.UnsupportedScheme, match=r"all_proxy .*'socks'") as caught:
                     await session.fetch(f"http://127.0.0.1:{port}/")
-            assert "pip install 'url-resolver[socks]'" in caught.value.message
+            assert "'url-resolver[socks]'" in caught.value.message
             assert caught.value.exit_code == 13
         assert not seen(listener)
     resolver.tunnels._speaks_socks.cache_clear()
@@ -356,5 +354,5 @@ async def test_clients_of_httpx_go_through_too(nursery: trio.Nursery) -> None:
             answers = [await client.get(server.url("/about.txt")) for _ in range(2)]
         assert [answer.content for answer in answers] == [ABOUT, ABOUT]
         assert proxy.violations == []
-    with pytest.raises(resolver.NotConfigured, match="--proxy names no proxy"):
+    with pytest.raises(resolver.NotConfigured, match=r"^--proxy "):
         HttpxTransport(proxy="ftp://h")

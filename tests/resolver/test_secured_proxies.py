@@ -92,7 +92,7 @@ async def test_the_proxy_proves_its_own_name(
     ) as session:
         with pytest.raises(resolver.TlsError) as caught:
             await session.fetch(url)
-    assert "certificate of 127.0.0.1 is not to be trusted" in caught.value.message
+    assert "certificate of 127.0.0.1 " in caught.value.message
     assert f"the proxy {proxy.url(scheme='https')}" in caught.value.message
     assert (caught.value.exit_code, caught.value.attempts) == (5, 1)
     assert (proxy.asked, proxy.violations) == ([], [])
@@ -103,7 +103,7 @@ async def test_a_proxy_whose_authority_is_unknown_is_not_trusted(
 ) -> None:
     proxy = await serve_http_proxy(nursery, tls=here)
     async with Resolver(proxy=proxy.url(scheme="https"), patience=RetryPolicy(tries=5)) as session:
-        with pytest.raises(resolver.TlsError, match="--cacert FILE trusts its own") as caught:
+        with pytest.raises(resolver.TlsError, match="--cacert ") as caught:
             await session.fetch("http://h.test/")
     assert (caught.value.attempts, proxy.asked) == (1, [])
 
@@ -117,7 +117,7 @@ async def test_the_place_proves_its_name_inside(
     async with Resolver(
         proxy=proxy.url(scheme="https"), policy=_policy(server.port), cafile=cafile
     ) as session:
-        with pytest.raises(resolver.TlsError, match=r"certificate of h\.test is not to be trusted") as caught:
+        with pytest.raises(resolver.TlsError, match=r"certificate of h\.test ") as caught:
             await session.fetch(f"https://h.test:{server.port}/")
     assert "the proxy" not in caught.value.message
     assert server.requests == []
@@ -198,8 +198,9 @@ async def test_a_tunnel_that_is_cut_is_no_end(
     async with Resolver(
         proxy=proxy.url(scheme="https"), policy=_policy(port), cafile=cafile, patience=RetryPolicy(tries=1)
     ) as session:
-        with pytest.raises(resolver.Truncated, match="TLS was cut off after 8 octets"):
+        with pytest.raises(resolver.Truncated, match="TLS") as caught:
             await session.fetch(f"https://127.0.0.1:{port}/")
+    assert caught.value.received == 8
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -227,7 +228,7 @@ async def test_a_proxy_that_speaks_no_tls_says_so_once(nursery: trio.Nursery, ca
     nursery.start_soon(trio.serve_listeners, refuse, listeners)
     proxy = f"https://127.0.0.1:{port}"
     async with Resolver(proxy=proxy, cafile=cafile, patience=RetryPolicy(tries=5)) as session:
-        with pytest.raises(resolver.TlsError, match=f"which is the proxy {proxy}") as caught:
+        with pytest.raises(resolver.TlsError, match=f"proxy {proxy}") as caught:
             await session.fetch("http://h.test/")
     assert (caught.value.attempts, len(asked), b"h.test" in asked[0]) == (1, 1, False)
 
@@ -301,7 +302,7 @@ async def test_a_refusal_is_not_argued_with(
 ) -> None:
     proxy = await serve_http_proxy(nursery, HttpProxy(World(), guard=guard))
     async with Resolver(proxy=proxy.url(user), patience=RetryPolicy(tries=5)) as session:
-        with pytest.raises(resolver.AccessDenied, match="refuses this user and password") as caught:
+        with pytest.raises(resolver.AccessDenied, match="this user") as caught:
             await session.fetch(f"{scheme}://h.test/")
     assert (caught.value.exit_code, caught.value.attempts, len(proxy.asked)) == (6, 1, asked)
     assert "wrong" not in caught.value.message
@@ -311,9 +312,7 @@ async def test_what_we_cannot_give_is_named_and_nothing_is_sent(nursery: trio.Nu
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=Guard(qop="auth-int")))
     async with Resolver(proxy=proxy.url(USER)) as session:
         for url in ("http://h.test/", "gopher://h.test/"):
-            with pytest.raises(
-                resolver.Declined, match=r"the proxy http://.* wants Digest with the protection"
-            ):
+            with pytest.raises(resolver.Declined, match=r"proxy http://.*Digest.*auth-int"):
                 await session.fetch(url)
     assert not any("proxy-authorization" in asked.fields for asked in proxy.asked)
 

@@ -69,7 +69,7 @@ async def test_a_path_is_judged_as_any_url(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [b"http://h.example/", None, 7, urlsplit("http://h.example/"), ["http:"]])
 def test_what_names_none_is_told_in_words(wrong: UrlLike) -> None:
-    with pytest.raises(TypeError, match=rf"^a URL is a str, .*; this is {type(wrong).__name__!r}$"):
+    with pytest.raises(TypeError, match=rf"^a URL .* {type(wrong).__name__!r}$"):
         url_of(wrong)
 
 
