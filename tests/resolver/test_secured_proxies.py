@@ -302,7 +302,7 @@ async def test_a_refusal_is_not_argued_with(
 ) -> None:
     proxy = await serve_http_proxy(nursery, HttpProxy(World(), guard=guard))
     async with Resolver(proxy=proxy.url(user), patience=RetryPolicy(tries=5)) as session:
-        with pytest.raises(resolver.AccessDenied, match="this user") as caught:
+        with pytest.raises(resolver.AccessDenied, match="password") as caught:
             await session.fetch(f"{scheme}://h.test/")
     assert (caught.value.exit_code, caught.value.attempts, len(proxy.asked)) == (6, 1, asked)
     assert "wrong" not in caught.value.message

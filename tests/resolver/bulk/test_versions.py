@@ -50,7 +50,7 @@ NONE = ModuleNotFoundError("No module named 'resolver'")
 def test_a_cluster_is_asked(asked: Any, said: str | None) -> None:
     with nullcontext() if said is None else pytest.raises(NotConfigured) as raised:
         versions.check_cluster(asked)
-    if raised is not None:
+    if raised is not None and said is not None:
         assert raised.value.message.startswith(said)
         assert f"'url-resolver[bulk]' {VERSION}" in raised.value.message
 

@@ -344,9 +344,9 @@ def test_a_key_that_has_a_password(authority: trustme.CA, tmp_path: Path) -> Non
     assert Trust(certfile=str(locked), password=b"open sesame").context().post_handshake_auth
     assert Trust(certfile=str(plain), password=b"open sesame").context().post_handshake_auth
     for password, words in (
-        (None, "its key has a password$"),
-        (b"", "its key has another password"),
-        (b"wr0ng", "its key has another password"),
+        (None, "a password$"),
+        (b"", "another password"),
+        (b"wr0ng", "another password"),
     ):
         with pytest.raises(NotConfigured, match=f"--cert .*{words}") as caught:
             Trust(certfile=str(locked), password=password).context()

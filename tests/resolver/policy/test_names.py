@@ -50,29 +50,29 @@ def test_honest_labels_are_silent(text: str) -> None:
 @pytest.mark.parametrize(
     ("label", "words"),
     [
-        (APPLE.removesuffix(".com"), "pass for Latin"),
-        (label_of("еріс"), "pass for Latin"),
-        (label_of("сосо-2"), "pass for Latin"),  # digits and hyphens do not save it
-        (label_of("ανο"), "pass for Latin"),
-        (label_of("pаypal"), "mixes scripts"),  # one Cyrillic a
-        (label_of("gοοgle"), "mixes scripts"),  # Greek o
-        (label_of("аνο"), "mixes scripts"),  # Cyrillic and Greek
-        (label_of("한국abc"), "mixes scripts"),
-        (label_of("한국カナ"), "mixes scripts"),
-        (label_of("a\u200db"), "cannot be seen"),
-        (label_of("a\u202eb"), "cannot be seen"),
-        (label_of("a\u0085b"), "cannot be seen"),
-        (label_of("a\u0378b"), "cannot be seen"),  # unassigned
-        (label_of("a\ue000b"), "cannot be seen"),  # private use
-        ("xn--", "does not decode"),
-        ("xn--a", "cannot be seen"),  # U+0080
-        ("xn--99999999", "does not decode"),
-        ("xn--abc-", "does not decode"),  # ASCII in disguise
-        ("xn--zzzzzzzzzzzzzz", "does not decode"),
-        (label_of("bÜcher"), "does not decode"),  # upper case: UTS 46 would map it
-        (label_of("ﬁn"), "does not decode"),  # a ligature, likewise
-        (label_of("i❤"), "does not decode"),  # no letter under IDNA 2008
-        (label_of("a。b"), "does not decode"),  # the ideographic stop would make two labels
+        (APPLE.removesuffix(".com"), "letters"),
+        (label_of("еріс"), "letters"),
+        (label_of("сосо-2"), "letters"),  # digits and hyphens do not save it
+        (label_of("ανο"), "letters"),
+        (label_of("pаypal"), "scripts"),  # one Cyrillic a
+        (label_of("gοοgle"), "scripts"),  # Greek o
+        (label_of("аνο"), "scripts"),  # Cyrillic and Greek
+        (label_of("한국abc"), "scripts"),
+        (label_of("한국カナ"), "scripts"),
+        (label_of("a\u200db"), "characters"),
+        (label_of("a\u202eb"), "characters"),
+        (label_of("a\u0085b"), "characters"),
+        (label_of("a\u0378b"), "characters"),  # unassigned
+        (label_of("a\ue000b"), "characters"),  # private use
+        ("xn--", "decode"),
+        ("xn--a", "characters"),  # U+0080
+        ("xn--99999999", "decode"),
+        ("xn--abc-", "decode"),  # ASCII in disguise
+        ("xn--zzzzzzzzzzzzzz", "decode"),
+        (label_of("bÜcher"), "decode"),  # upper case: UTS 46 would map it
+        (label_of("ﬁn"), "decode"),  # a ligature, likewise
+        (label_of("i❤"), "decode"),  # no letter under IDNA 2008
+        (label_of("a。b"), "decode"),  # the ideographic stop would make two labels
     ],
 )
 def test_dressed_up_labels_are_named(label: str, words: str) -> None:
