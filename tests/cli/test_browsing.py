@@ -70,7 +70,7 @@ def test_what_is_opened_goes_to_the_window_that_runs(own: dict[str, str], tmp_pa
         with program({**own, "BROWSER": f"{script} %s"}, "open", URL) as opened:
             status, out, err = opened.ended()
         assert (status, out) == (0, "")
-        assert err == f"resolve: opened in the window of process {window.pid}, whose settings hold there\n"
+        assert (err.count("\n"), f"process {window.pid}" in err) == (1, True)
         shown = (tmp_path / "shown").read_text().strip()
         assert (ENTRY.fullmatch(shown) or [""] * 2)[1] == first[1]
         assert "/look?url=gopher%3A%2F%2Fme%3Asecret%40127.0.0.1%2F1%2Fa%2520b" in leads_to(shown)
@@ -104,7 +104,7 @@ def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_pat
         os.kill(opened.pid, signal.SIGTERM)
         status, out, err = opened.ended()
     assert (status, out) == (143, "")
-    assert err == "resolve: no window runs: this is one, until it is interrupted\n"
+    assert (err.count("\n"), "no window" in err) == (1, True)
     assert not (tmp_path / "resolve" / "serve.json").exists()
 
 
@@ -128,7 +128,7 @@ def test_an_archive_has_a_window_of_its_own(verb: str, own: dict[str, str], tmp_
         with program(own, *words) as opened:
             entry = entry_of(opened)
             assert entry[1] != first[1]
-            assert "An archive is shown, as of 2026-11-30 23:59:59 UTC" in start_page(entry)
+            assert "2026-11-30 23:59:59 UTC" in start_page(entry)
             os.kill(opened.pid, signal.SIGTERM)
             status, _, err = opened.ended()
         assert (status, "this is one" in err) == (143, verb == "open")

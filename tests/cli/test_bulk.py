@@ -80,27 +80,27 @@ def urls(told: Told) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "bulk takes lists"),
+        ((), "bulk lists"),
         (("list",), "--out"),
-        (("list", "--out", ""), "a name is needed"),
-        (("list", "--out", "x", "--warc=a.warc.gz"), "--warc takes no FILE"),
-        (("list", "--out", "x", "--parquet", "--jsonl"), "exclude one another"),
-        (("list", "--out", "x", "--cookies", "c"), "bulk does not take --cookies: one file of cookies"),
-        (("list", "--out", "x", "--user", "me"), "--netrc is for those of a list"),
-        (("list", "--out", "x", "--password-file", "-"), "--netrc is for those of a list"),
-        (("list", "--out", "x", "--rate", "1M"), "--host-rate holds for all of them"),
-        (("list", "--out", "x", "-j", "3"), "bulk does not take --jobs"),
-        (("list", "--out", "x", "-d", "y"), "--out says where to"),
-        (("list", "--out", "x", "-v"), "bulk does not take --verbose"),
-        (("list", "--out", "x", "--scheduler", "here"), "local:N is needed"),
-        (("list", "--out", "x", "--scheduler", "local:0"), "a number from 1"),
-        (("list", "--out", "x", "--scheduler", "local:"), "a number from 1"),
+        (("list", "--out", ""), "name ''"),
+        (("list", "--out", "x", "--warc=a.warc.gz"), "--warc FILE"),
+        (("list", "--out", "x", "--parquet", "--jsonl"), "--parquet --jsonl"),
+        (("list", "--out", "x", "--cookies", "c"), "bulk --cookies"),
+        (("list", "--out", "x", "--user", "me"), "bulk --user --netrc"),
+        (("list", "--out", "x", "--password-file", "-"), "bulk --password-file --netrc"),
+        (("list", "--out", "x", "--rate", "1M"), "bulk --rate --host-rate"),
+        (("list", "--out", "x", "-j", "3"), "bulk --jobs"),
+        (("list", "--out", "x", "-d", "y"), "bulk --directory --out"),
+        (("list", "--out", "x", "-v"), "bulk --verbose"),
+        (("list", "--out", "x", "--scheduler", "here"), "--scheduler local:N"),
+        (("list", "--out", "x", "--scheduler", "local:0"), "--scheduler number 1"),
+        (("list", "--out", "x", "--scheduler", "local:"), "--scheduler number 1"),
     ],
 )
 def test_what_it_cannot_be_told(words: tuple[str, ...], why: str, told: Told, folder: Path) -> None:
     done = resolve("bulk", *words)
     assert (done.status, done.out) == (2, b"")
-    assert why in done.told
+    assert all(word in done.told for word in why.split())
     assert told.addresses == []
 
 
@@ -230,15 +230,10 @@ async def test_logins_go_along_to_the_places_that_a_list_names() -> None:
 @pytest.mark.parametrize(
     ("scheduler", "asked", "status", "said"),
     [
-        ("tls://h:1", True, 8, "logins of 1 hosts of the configuration stay here: nobody is asked"),
-        ("local:2", True, 8, "nobody is asked on workers"),
-        ("tcp://h:1", True, 2, "logins would go to tcp://h:1 for everybody to read"),
-        (
-            "h:1",
-            False,
-            8,
-            "logins of 2 hosts of the configuration stay here: the way to h:1 is not encrypted",
-        ),
+        ("tls://h:1", True, 8, "logins of 1 hosts"),
+        ("local:2", True, 8, "on workers"),
+        ("tcp://h:1", True, 2, "tcp://h:1"),
+        ("h:1", False, 8, "logins of 2 hosts"),
     ],
 )
 def test_logins_go_where_nobody_else_reads_them(
@@ -431,10 +426,8 @@ def test_a_signal_ends_it(stop: Callable[[Program], None], status: int, folder: 
                 stop(process)
                 ended, _, told = process.ended()
     word = "interrupted" if status == 130 else "terminated"
-    assert (ended, told) == (
-        status,
-        f"resolve: {word}: what is done stays, and the same command goes on with the rest\n",
-    )
+    assert (ended, told.count("\n")) == (status, 1)
+    assert told.startswith(f"resolve: {word}: ")
 
 
 def test_a_scheduler_that_is_not_there(folder: Path) -> None:
@@ -452,5 +445,5 @@ def test_a_scheduler_that_is_not_there(folder: Path) -> None:
         timeout=HANG,
     )
     assert (done.returncode, done.stdout) == (4, "")
-    assert done.stderr.startswith(f"resolve: the scheduler at {address} cannot be used: ")
+    assert done.stderr.startswith(f"resolve: the scheduler at {address} ")
     assert done.stderr.count("\n") == 1

@@ -133,33 +133,33 @@ WRONG = [
     ("tries = 3\ntries = 4\n", 2, "not TOML"),
     ("jobs = 2\nx = '\xff", 2, "not TOML"),
     ("['h.example']\nuser = 'a'\npasswort = 'b'\n", 3, "did you mean password?"),
-    ("['h.example']\nuser = 7\n", 2, "a text is needed"),
+    ("['h.example']\nuser = 7\n", 2, "a text"),
     ("['h.example']\npassword_command = 'pass show'\n", 2, "a list of texts"),
     ("['h.example']\nkeyring = 'yes'\n", 2, "true or false"),
     ("tries = 3\n['h.example']\npassword = 'a'\nkeyring = true\n", 4, "exclude one another"),
-    ("['a b']\nuser = 'a'\n", 1, "there is no 'a b'"),
+    ("['a b']\nuser = 'a'\n", 1, "'a b'"),
     ("['h.example']\nuser = 'a'\nidle_timout = 3\n", 3, "did you mean idle_timeout?"),
-    ("['h.example']\nmax_size = 'x'\n", 2, "max_size: a whole number"),
+    ("['h.example']\nmax_size = 'x'\n", 2, "max_size: "),
     ("['h.example']\nproxy = 'gopher://h'\n", 2, "proxy: "),
-    ("['h.example']\ncert = 3\n", 2, "cert: a text is needed"),
+    ("['h.example']\ncert = 3\n", 2, "cert: a text"),
     ("['h.example']\nmirrors = ['http://m', 'here']\n", 2, "mirrors: not a URL"),
-    ("['h.example']\nmirrors = ['http://m?x=']\n", 2, "no URL that a path can be put behind"),
-    ("[[mirror]]\nprefix = 'http://h/'\nmirrors = ['http://m?x=']\n", 3, "no URL that a path can be put"),
-    ("[[mirror]]\nprefix = 'http://h/'\nmirrors = 3\n", 3, "mirrors: a text is needed"),
-    ("[[mirror]]\nprefix = 'http://h/'\n", 2, "a URL is needed, and its mirrors"),
-    ("jobs = 3\n[[mirror]]\nmirrors = []\n", 2, "a URL is needed, and its mirrors"),
+    ("['h.example']\nmirrors = ['http://m?x=']\n", 2, "mirrors: http://m?x= "),
+    ("[[mirror]]\nprefix = 'http://h/'\nmirrors = ['http://m?x=']\n", 3, "mirrors: http://m?x= "),
+    ("[[mirror]]\nprefix = 'http://h/'\nmirrors = 3\n", 3, "mirrors: a text"),
+    ("[[mirror]]\nprefix = 'http://h/'\n", 2, "and its mirrors"),
+    ("jobs = 3\n[[mirror]]\nmirrors = []\n", 2, "and its mirrors"),
     ("[[mirror]]\nprefix = 'h/'\nmirrors = []\n", 2, "prefix: not a URL"),
     ("[[mirror]]\nprefix = 'file:///h/'\nmirrors = []\n", 2, "leads to no host"),
     ("[[mirror]]\nprefix='http://h'\nmirrors=[]\n[[mirror]]\nprefx='http://h'\n", 5, "did you mean prefix?"),
     ("[mirror]\nprefix = 'http://h/'\n", 1, "tables are needed"),
     ("mirror = ['http://h/']\n", 1, "tables are needed"),
-    ("['h.example']\nallow_port = [25]\n", 2, "there is no 'allow_port'"),  # the policy is not a host's
+    ("['h.example']\nallow_port = [25]\n", 2, "'allow_port'"),  # the policy is not a host's
     ("['h.example']\nlimits = 3\n", 2, "a table"),
     ("['h.example']\nlimits = {hops = 'x'}\n", 2, "hops: "),
     ("['h.example']\nuser = 'a'\n['h.example'.limits]\nhopps = 3\n", 4, "did you mean hops?"),
-    ("[limits]\nhops = 3\nlines = 'x'\n", 3, "lines: a whole number"),
-    ("[gateways]\nhttp = 'http://g.example/'\n", 2, "http URLs are resolved without"),
-    ("tries = 3\nallow_address = ['300.1.1.1']\n", 2, "allow_address: '300.1.1.1' is neither"),
+    ("[limits]\nhops = 3\nlines = 'x'\n", 3, "lines: "),
+    ("[gateways]\nhttp = 'http://g.example/'\n", 2, "http URLs"),
+    ("tries = 3\nallow_address = ['300.1.1.1']\n", 2, "allow_address: '300.1.1.1'"),
     ("headers = ['sekret']\n", 1, "headers: NAME:VALUE"),
 ]
 
@@ -180,7 +180,7 @@ def test_what_is_wrong_is_told_with_its_line_and_nothing_is_fetched(
 def test_octets_that_are_no_text_are_told_with_their_line(folder: Path) -> None:
     (folder / "c.toml").write_bytes(b"tries = 3\n# \xff\n")
     (folder / "c.toml").chmod(0o600)
-    with pytest.raises(UsageError, match=r"c\.toml, line 2: not UTF-8"):
+    with pytest.raises(UsageError, match=r"c\.toml, line 2: .*UTF-8"):
         load(str(folder / "c.toml"))
 
 

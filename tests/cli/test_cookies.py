@@ -47,7 +47,7 @@ def test_a_bad_line_is_a_warning_with_its_number(at: dict[str, str], folder: Pat
     (folder / "cookies.txt").chmod(0o600)
     done = resolve("cat", "--cookies", "cookies.txt", f"{at['http']}/about.txt")
     assert done.status == 0
-    assert "cookies.txt: warning (cookies): line 2 is passed over" in done.told
+    assert "cookies.txt: warning (cookies): line 2 " in done.told
     assert "sekret" not in done.told
 
 
@@ -55,4 +55,5 @@ def test_a_certificate_that_cannot_be_used_is_a_usage_error(at: dict[str, str], 
     """As any other file of the person's own that is not there."""
     done = resolve("cat", "--cert", "none.pem", f"{at['http']}/about.txt")
     assert (done.status, done.out) == (2, b"")
-    assert done.told == "resolve: --cert 'none.pem' cannot be used: No such file or directory\n"
+    assert all(word in done.told for word in ("--cert 'none.pem'", "No such file"))
+    assert done.told.count("\n") == 1

@@ -69,7 +69,7 @@ def test_what_a_page_lists_no_more_goes_by_a_word_of_the_persons_alone(
     assert files(folder) == ["book/gone.txt", "t/gone.txt"]
     done = resolve(*words, *urls, "--yes")
     assert (done.status, files(folder)) == (0, ["book/gone.txt", "book/index.html", "t/a.txt"])
-    assert "1 removed, also what pages of http only do not list any more (--yes)" in done.told
+    assert all(word in done.told for word in ("1 removed", "--yes"))
 
 
 async def test_what_a_page_lists_no_more_is_not_asked_about(at: dict[str, str], folder: Path) -> None:

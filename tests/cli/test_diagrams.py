@@ -155,7 +155,7 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch,
     ):
         done = resolve(*argv)
         assert (done.status, done.out) == (2, b"")
-        assert done.told.endswith("needs an extra: pip install 'url-resolver[web]'\n")
+        assert done.told.endswith("pip install 'url-resolver[web]'\n")
     assert list(folder.iterdir()) == []
 
 

@@ -97,7 +97,7 @@ def test_what_failed_then_fails_again_and_says_when(sealed: None) -> None:
 def test_what_is_not_there_says_what_to_do(sealed: None) -> None:
     done = resolve("cat", *ALL, "gopher://127.0.0.1/0nix")
     assert done.status == 8
-    assert "not in the archive: `resolve warc ls FILE` tells what is" in done.told
+    assert "`resolve warc ls FILE`" in done.told
     assert "which has http://127.0.0.1/a.txt" in resolve("cat", *ALL, "http://127.0.0.1/a.txt/").told
     assert resolve("cat", *ALL, "http://127.0.0.1/A.txt").status == 8  # nothing else is the same
 
@@ -132,7 +132,7 @@ def test_what_was_there_by_then(moment: str, given: str, folder: Path, sealed: N
 def test_what_is_earlier_than_all_names_the_first(folder: Path, sealed: None) -> None:
     done = resolve("cat", "--at", "2025", *at_times(folder))
     assert done.status == 8
-    assert "its first capture is of 2026-01-05T00:00:00Z (--at)" in done.told
+    assert all(word in done.told for word in ("2026-01-05T00:00:00Z", "--at"))
 
 
 def test_another_method_and_a_part_are_not_served(folder: Path, sealed: None) -> None:
@@ -208,7 +208,7 @@ def test_a_revisit_of_what_no_file_has_is_not_found_and_says_what_it_is(folder: 
     (folder / "a.warc.gz").write_bytes(packed(made))
     done = resolve("cat", "--from-warc", "a.warc.gz", "ftp://h.example/a")
     assert done.status == 8
-    assert "the same as ftp://h.example/b, which is in no file that was given" in done.told
+    assert "ftp://h.example/b" in done.told
     original = {"WARC_Record_ID": "<2>", "WARC_Target_URI": "ftp://h.example/b"}
     (folder / "b.warc").write_bytes(record(b"found\n", **original))
     done = resolve("cat", "--from-warc", "a.warc.gz", "--from-warc", "b.warc", "ftp://h.example/a")
@@ -344,10 +344,8 @@ def test_what_is_no_archive_is_said(folder: Path) -> None:
 def test_what_has_not_one_whole_record_is_said(folder: Path) -> None:
     (folder / "index.cdxj").write_text('org,example)/ 20260101000000 {"url": "http://a/"}\n')
     done = resolve("cat", "--from-warc", "index.cdxj", "http://a/")
-    assert (done.status, done.told) == (
-        3,
-        "resolve: index.cdxj: not one whole record: octet 0: no record of a WARC begins here\n",
-    )
+    assert (done.status, done.told.count("\n")) == (3, 1)
+    assert all(word in done.told for word in ("index.cdxj", "octet 0:", "WARC"))
 
 
 def test_a_session_is_in_no_archive(folder: Path) -> None:

@@ -159,9 +159,8 @@ def test_what_is_put_back(source: Path, kind: str, left: int, done: int) -> None
 def test_what_is_put_back_is_asked_for_again(source: Path) -> None:
     resolve(*WORDS)
     (source / "b").write_text("another b\n")
-    assert (
-        resolve("ledger", "run", "--again", "0").told == "resolve: run: 4 of them will be asked for again\n"
-    )
+    again = resolve("ledger", "run", "--again", "0")
+    assert (again.told.startswith("resolve: run: 4 "), again.told.count("\n")) == (True, 1)
     assert [status for status, _ in statuses(resolve(*WORDS, "--json", "--exists", "replace"))].count(
         "done"
     ) == 4
@@ -177,7 +176,7 @@ def test_a_password_stands_nowhere(folder: Path) -> None:
     assert told()["objects"] == 2
     left = resolve("ledger", "run", "--failed")
     assert left.out.count(b"ftp://joe:****@h.example/") == 2
-    assert "2 of them had a password, which is in no ledger" in left.told
+    assert all(word in left.told for word in (" 2 ", "password"))
     (folder / "list").write_text("ftp://joe:other@h.example/a\n")
     resolve(*WORDS, "--policy", "untrusted")
     assert told()["objects"] == 2
@@ -211,10 +210,10 @@ def _damaged(path: Path) -> None:
 
 
 WRONG = [
-    (lambda path: path.write_bytes(b"a list of mine\n" * 9), "is no ledger, and is left as it is"),
-    (_foreign, "is a database of another program, and is left as it is"),
-    (_later, "is of a later version"),
-    (_damaged, "is damaged: move it away"),
+    (lambda path: path.write_bytes(b"a list of mine\n" * 9), "no ledger"),
+    (_foreign, "another program"),
+    (_later, "later version"),
+    (_damaged, "damaged"),
     (lambda path: path.mkdir(), "is a directory"),
     (lambda path: os.mkfifo(path, 0o600), "is no regular file"),
     (lambda path: (path.write_bytes(b""), path.chmod(0o666)), "chmod 600"),
@@ -243,7 +242,7 @@ def test_a_run_that_is_at_work_with_it_keeps_others_out(source: Path, folder: Pa
         for words in (WORDS, ["ledger", "run", "--again", "all"]):
             done = resolve(*words)
             assert done.status == 3
-            assert "is locked: another run is at work with it" in done.told
+            assert all(word in done.told for word in ("run'", "locked", "another run"))
         assert resolve("ledger", "run").status == 0
     finally:
         held.close()
@@ -252,7 +251,7 @@ def test_a_run_that_is_at_work_with_it_keeps_others_out(source: Path, folder: Pa
 def test_a_directory_that_is_not_there(source: Path) -> None:
     done = resolve("get", "-i", "list", "--ledger", "nowhere/run")
     assert done.status == 3
-    assert "no such file or directory" in done.told
+    assert all(word in done.told for word in ("nowhere", "no such file"))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +268,8 @@ def test_what_makes_no_files_keeps_no_account(folder: Path, words: list[str]) ->
 
 @pytest.mark.parametrize("words", [["ledger"], ["ledger", "a", "b"]])
 def test_the_verb_takes_one_file(folder: Path, words: list[str]) -> None:
-    assert "ledger takes one file" in resolve(*words).told
+    done = resolve(*words)
+    assert (done.status, "one file" in done.told) == (2, True)
 
 
 def test_what_is_not_there_is_not_made(folder: Path) -> None:

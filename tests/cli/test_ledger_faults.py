@@ -45,7 +45,7 @@ def test_a_page_in_the_middle_is_damaged(folder: Path) -> None:
     for words in (WORDS, ["ledger", "run"], ["ledger", "run", "--failed"], ["ledger", "run", "--again", "0"]):
         done = resolve(*words)
         assert done.status == 3
-        assert "is damaged: move it away" in done.told
+        assert "run' is damaged" in done.told
         assert "Traceback" not in done.told
     (folder / "run").rename(folder / "away")
     again = resolve(*WORDS, "--exists", "skip", "--json")
@@ -62,7 +62,7 @@ def test_another_program_has_it_locked(folder: Path, monkeypatch: pytest.MonkeyP
         for words in (WORDS, ["ledger", "run", "--again", "0"]):
             done = resolve(*words)
             assert done.status == 3
-            assert "is locked by another program" in done.told
+            assert all(word in done.told for word in ("locked", "another program"))
     assert resolve(*WORDS).status == 0
 
 

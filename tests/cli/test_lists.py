@@ -42,18 +42,18 @@ def test_a_list_of_ones_own_is_where_its_referrer_says(at: dict[str, str], folde
     source = str(folder.parent / "sums")
     told = resolve("get", "-i", source)
     assert (told.status, files(folder)) == (3, {})
-    assert "sums, line 1: a digest and a name, and no URL: --referrer says" in told.told
+    assert all(word in told.told for word in ("sums, line 1:", "--referrer"))
     done = resolve("get", "-q", "--json", "-i", source, "--referrer", at["lists"] + "/pub/SHA256SUMS")
     assert files(folder) == {"a": A}
     assert done.status == 3
-    assert "line 2: 'a\\\\b' is no name of a file below a directory (S14)" in done.told
+    assert all(word in done.told for word in ("line 2:", "'a\\\\b'", "S14"))
 
 
 def test_what_is_wrong_gets_no_name(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-q", "--json", "-d", "into", "-i", at["lists"] + "/pub/WRONG")
     assert files(folder) == {"into/a": A}
     assert done.status == 1
-    assert "line 2: '../../b' is no name of a file below a directory (S14)" in done.told
+    assert all(word in done.told for word in ("line 2:", "'../../b'", "S14"))
     errors = {record["url"].rpartition("/")[2]: record["error"] for record in done.records}
     assert errors["b"]["code"] == "ChecksumMismatch"
     assert errors["a"] is None
@@ -73,7 +73,7 @@ def test_files_of_a_metalink(fetched: bool, at: dict[str, str], folder: Path) ->
     assert first["mirror"] == at["lists"] + "/pub/a"
     assert {finding["rule"] for finding in first["findings"]} == {"list:place", "save:mirror"}
     assert [finding["rule"] for finding in second["findings"]] == ["metalink:no-hash"]
-    assert "rsync://127.0.0.1/a is not asked: S19" in done.told
+    assert all(word in done.told for word in ("rsync://127.0.0.1/a", "S19"))
 
 
 def test_one_that_is_cut_off_gives_what_is_before(at: dict[str, str], folder: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_list_is_read_piece_by_piece(at: dict[str, str], folder: Path) -> None
 def test_who_fetches_nothing_fetches_no_list(at: dict[str, str], folder: Path) -> None:
     done = resolve("explain", "-i", at["lists"] + "/pub/list")
     assert (done.status, done.out) == (3, b"")
-    assert "explain fetches nothing, and so no list" in done.told
+    assert "/pub/list: explain " in done.told
 
 
 def test_what_is_left_is_known_to_the_next_run(at: dict[str, str], folder: Path) -> None:

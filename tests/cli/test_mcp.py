@@ -208,7 +208,7 @@ async def test_what_fails_says_why_and_by_which_rule(places: Places) -> None:
         ):
             failed = await session.call_tool("fetch", misuse)
             assert (failed.is_error, facts(failed)["exit"]) == (True, 2), misuse
-        with pytest.raises(MCPError, match="there is no tool 'delete'"):
+        with pytest.raises(MCPError, match="'delete'"):
             await session.call_tool("delete", {"url": "x:"})
 
 
@@ -331,11 +331,11 @@ def test_a_signal_ends_it_while_it_waits(number: int, status: int) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--policy", "default"], "does not take --policy; its policy is untrusted"),
-        (["--policy", "cautious"], "does not take --policy"),
-        (["-H", "Authorization: x"], "does not take --header"),
-        (["--user", "me"], "does not take --user"),
-        (["--netrc"], "does not take --netrc"),
+        (["--policy", "default"], "--policy.*untrusted"),
+        (["--policy", "cautious"], "--policy"),
+        (["-H", "Authorization: x"], "--header"),
+        (["--user", "me"], "--user"),
+        (["--netrc"], "--netrc"),
     ],
 )
 def test_what_would_make_it_milder_everywhere_is_refused(options: Sequence[str], words: str) -> None:
@@ -365,10 +365,11 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = resolve("mcp", "--config", "none")
     assert (done.status, done.out) == (13, b"")
-    assert done.told == "resolve: mcp needs an extra: pip install 'url-resolver[mcp]'\n"
+    assert done.told.startswith("resolve: mcp ")
+    assert done.told.endswith("pip install 'url-resolver[mcp]'\n")
 
 
 @pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])
 def test_it_takes_no_url(words: list[str]) -> None:
-    with pytest.raises(UsageError, match="mcp takes no URL"):
+    with pytest.raises(UsageError, match=r"^mcp .*\bURL\b"):
         read(["mcp", *words])

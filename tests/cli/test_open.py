@@ -100,10 +100,10 @@ async def test_a_session_from_its_beginning_to_its_end(folder: Path) -> None:
             nursery.cancel_scope.cancel()
     assert server.violations == []
     said = terminal.octets.decode()
-    assert "suggests the login gu\\x1best; it holds a password, too" in said
+    assert all(word in said for word in ("login gu\\x1best", "password"))
     assert "warning (S06)" in said
     assert "secret" not in said
-    assert said.endswith("the connection was closed by the service\r\n\0")
+    assert said.endswith("closed by the service\r\n\0")
     typed = server.heard[0].replace(b"\xff\xfa\x18\0xterm\xff\xf0", b"")  # which may be asked late
     assert typed.endswith(b"\xff\xf0guest\r\0size\r\0terminal\r\0bye\r\0")
 

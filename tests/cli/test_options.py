@@ -164,9 +164,9 @@ def test_a_mirror_and_its_digest(at: dict[str, str], folder: Path) -> None:
 def test_who_served_is_named(at: dict[str, str], folder: Path) -> None:
     mirror = f"{at['http']}/about.txt"
     told = resolve("-t", "1", "--mirror", mirror, f"{at['closed']}/about.txt").told
-    assert told.splitlines()[-1] == (
-        f"resolve: {at['closed']}/about.txt -> about.txt ({len(ABOUT)} octets, from {mirror})"
-    )
+    last = told.splitlines()[-1]
+    assert last.startswith(f"resolve: {at['closed']}/about.txt -> about.txt ({len(ABOUT)} ")
+    assert last.endswith(f" {mirror})")
     done = resolve("--json", "--exists", "replace", "--mirror", f"{at['closed']}/about.txt", mirror)
     assert [record["mirror"] for record in done.records] == [None]
 

@@ -42,11 +42,11 @@ def resolve(tmp_path: Path) -> Resolve:
 
 
 HELD: list[tuple[tuple[str, ...], int, str]] = [
-    (("finger://127.0.0.1/a%0d%0ab",), 9, "S02: octet 0D in query"),
-    (("--policy", "untrusted", "finger://h.example/a%0d%0ab"), 9, "S02: octet 0D in query"),
-    (("--tls", "require", "finger://127.0.0.1/a"), 2, "no TLS for finger URLs"),
+    (("finger://127.0.0.1/a%0d%0ab",), 9, "S02: octet 0D"),
+    (("--policy", "untrusted", "finger://h.example/a%0d%0ab"), 9, "S02: octet 0D"),
+    (("--tls", "require", "finger://127.0.0.1/a"), 2, "no TLS"),
     (("finger:///a",), 12, "no-host"),
-    (("--policy", "untrusted", "finger://bank.example@h.example/a"), 9, "S06: finger URLs have no user"),
+    (("--policy", "untrusted", "finger://bank.example@h.example/a"), 9, "S06: finger "),
     (("finger://127.0.0.1:6379/a",), 9, "S04: port 6379"),
 ]
 

@@ -52,10 +52,8 @@ def test_a_variable_that_names_none_is_a_wrong_setting_in_every_verb(
 ) -> None:
     monkeypatch.setenv("all_proxy", f"gopher://me:{_SECRET}@h")
     done = resolve(verb, f"{at['http']}/about.txt")
-    assert (done.status, "all_proxy names no proxy: 'gopher' is no scheme of a proxy" in done.told) == (
-        2,
-        True,
-    )
+    assert done.status == 2
+    assert all(word in done.told for word in ("all_proxy", "'gopher'"))
     assert _SECRET not in done.told
     assert not list(folder.iterdir())
 
@@ -67,7 +65,7 @@ def test_untrusted_refuses_it_in_every_verb(
     monkeypatch.setenv("http_proxy", f"http://{nobody}")
     url = "http://h.example/about.txt"
     done = resolve(verb, "--policy", "untrusted", url)
-    assert (done.status, "S09: http_proxy is set" in done.told) == (9, True)
+    assert (done.status, "S09: http_proxy " in done.told) == (9, True)
     trusted = resolve(verb, "-t", "1", "--policy", "untrusted", "--trusted-proxy", f"http://{nobody}", url)
     assert trusted.status == (0 if verb == "explain" else 4)
 
@@ -82,8 +80,8 @@ def test_what_is_not_read_is_told_once_a_run(
     done = resolve("cat", "--policy", policy, "--allow-port", port, url, url)
     assert done.status == (0 if policy == "default" else 9)
     if policy == "default":
-        assert done.told.count("warning (S09): HTTP_PROXY is set") == 1
-    assert "HTTP_PROXY is set" in done.told
+        assert done.told.count("warning (S09): HTTP_PROXY ") == 1
+    assert "HTTP_PROXY " in done.told
     assert _SECRET not in done.told
 
 

@@ -44,7 +44,8 @@ def test_a_port_that_is_taken_is_told() -> None:
         port = taken.getsockname()[1]
         done = resolve("serve", "--config", "none", "--port", str(port))
     assert (done.status, done.out) == (3, b"")
-    assert done.told.startswith(f"resolve: cannot listen at 127.0.0.1 port {port}: ")
+    assert done.told.startswith("resolve: ")
+    assert f" 127.0.0.1 port {port}: " in done.told
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,12 +54,13 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = resolve("serve", "--config", "none")
     assert (done.status, done.out) == (13, b"")
-    assert done.told == "resolve: serve needs an extra: pip install 'url-resolver[web]'\n"
+    assert done.told.startswith("resolve: serve ")
+    assert done.told.endswith("pip install 'url-resolver[web]'\n")
 
 
 @pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])
 def test_it_takes_no_url(words: list[str]) -> None:
-    with pytest.raises(UsageError, match="serve takes no URL"):
+    with pytest.raises(UsageError, match=r"^serve .*\bURL\b"):
         read(["serve", *words])
 
 
@@ -91,25 +93,25 @@ LISTEN = ["serve", "--config", "none", "--listen"]
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([*LISTEN, "192.0.2.1"], "--listen-cert FILE serves by TLS, and --insecure"),
-        ([*LISTEN, "2001:db8::1"], "--listen-cert FILE serves by TLS, and --insecure"),
-        ([*LISTEN, "192.0.2.1", "--insecure", "--listen-cert", "x"], "leave one of them out"),
-        ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "default"], "it has the policy untrusted"),
-        ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "cautious"], "it has the policy untrusted"),
-        ([*LISTEN, "192.0.2.1", "--insecure", "--file-root", "/tmp"], "no files"),
-        (["serve", "--insecure"], "they take --listen"),
-        (["serve", "--listen-cert", "x"], "they take --listen"),
+        ([*LISTEN, "192.0.2.1"], "192.0.2.1 --listen-cert --insecure"),
+        ([*LISTEN, "2001:db8::1"], "2001:db8::1 --listen-cert --insecure"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--listen-cert", "x"], "--insecure without TLS --listen-cert"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "default"], "--listen policy untrusted"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "cautious"], "--listen policy untrusted"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--file-root", "/tmp"], "--listen files"),
+        (["serve", "--insecure"], "--insecure --listen-cert take"),
+        (["serve", "--listen-cert", "x"], "--insecure --listen-cert take"),
         *(
             ([*LISTEN, address, "--insecure"], "needed")
             for address in ("0.0.0.0", "::", "", "localhost", "h.example", "ff02::1", "fe80::1%eth0", "127.1")
         ),
-        ([*LISTEN, "::ffff:127.0.0.1"], "one address of this machine"),
+        ([*LISTEN, "::ffff:127.0.0.1"], "address ::ffff:127.0.0.1"),
     ],
 )
 def test_what_is_refused_to_serve_others(words: list[str], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(words)
-    assert said in str(caught.value)
+    assert all(word in str(caught.value) for word in said.split())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1"])

@@ -25,5 +25,5 @@ def test_the_login_that_the_url_suggests_is_told_and_not_typed(at: dict[str, str
     url = at["telnet_login"].replace("//", "//gu%1Best:hidden@")
     done = resolve("cat", "--allow-port", port, "--until", "login: ", url)
     assert (done.status, done.out) == (0, b"login: ")
-    assert "suggests the login gu\\x1best; it holds a password, too" in done.told
+    assert all(word in done.told for word in ("login gu\\x1best", "password"))
     assert "hidden" not in done.told

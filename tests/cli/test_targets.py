@@ -92,7 +92,7 @@ def test_one_file_takes_one_url(tmp_path: Path) -> None:
     source.write_bytes(b"http://a/\nhttp://b/\n")
     found = targets(command("-O", "file", "-i", str(source)), _no_fault)
     assert next(found).url == "http://a/"
-    with pytest.raises(NotConfigured, match="-O FILE takes one URL"):
+    with pytest.raises(NotConfigured, match="-O FILE"):
         next(found)
 
 
@@ -108,7 +108,7 @@ def test_search_goes_into_a_gopher_url() -> None:
 
 def test_option_that_means_nothing_to_the_scheme() -> None:
     found = command("cat", "--search", "x", "file:///etc/motd")
-    with pytest.raises(NotConfigured, match="--search means nothing to a file URL"):
+    with pytest.raises(NotConfigured, match=r"--search .*file URL"):
         next(targets(found, _no_fault)).parsed(found)
 
 

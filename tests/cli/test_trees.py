@@ -97,18 +97,18 @@ def test_a_list_may_name_trees(at: dict[str, str], folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-r", "-O", "x"], "-O FILE is one"),
-        (["-r", "-O", "-"], "-O FILE is one"),
-        (["--depth", "2"], "--depth says which files of a tree"),
-        (["--accept", "*"], "--accept says which files of a tree"),
-        (["-r", "--accept-regex", "("], "no regular expression"),
-        (["-r", "--depth", "0"], "from 1 to 64"),
+        (["-r", "-O", "x"], "-r -O FILE"),
+        (["-r", "-O", "-"], "-r -O FILE"),
+        (["--depth", "2"], "--depth -r"),
+        (["--accept", "*"], "--accept -r"),
+        (["-r", "--accept-regex", "("], "regular expression"),
+        (["-r", "--depth", "0"], "--depth 1 64"),
     ],
     ids=" ".join,
 )
 def test_words_that_go_with_no_tree(words: list[str], said: str, folder: Path) -> None:
     done = resolve("get", *words, "file:///nowhere")
-    assert (done.status, said in done.told) == (2, True)
+    assert (done.status, all(word in done.told for word in said.split())) == (2, True)
 
 
 def test_files_are_chosen_by_name_and_url(at: dict[str, str], folder: Path) -> None:

@@ -212,7 +212,7 @@ def test_another_run_goes_on_behind_the_last_whole_record(at: dict[str, str], fo
     path.write_bytes(octets[:-9])
     words = ["cat", "--warc", "a.warc.gz", f"{at['http']}/about.txt"]
     done = resolve(*words)
-    assert "octets of a run that was cut off" in done.told
+    assert "cut off" in done.told
     again = records(path)
     assert [each.head.id for each in again[:3]] == [each.head.id for each in first[:3]]
     types = [each.head.type for each in again]
