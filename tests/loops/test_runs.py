@@ -54,9 +54,9 @@ def test_an_entered_session_says_so_in_another_run(port: int) -> None:
             await session.fetch(url)
 
         async def ask(session: Resolver = session) -> None:
-            with pytest.raises(RuntimeError, match="entered in another run of an event loop"):
+            with pytest.raises(RuntimeError, match="another run"):
                 await session.fetch(url)
-            with pytest.raises(RuntimeError, match="entered in another run of an event loop"):
+            with pytest.raises(RuntimeError, match="another run"):
                 await session.__aenter__()
 
         one(enter)
