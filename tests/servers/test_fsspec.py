@@ -152,7 +152,7 @@ def test_a_login_is_for_its_host(vsftpd: FtpServer) -> None:
     fs = fsspec.filesystem("resolve+ftp", policy=policy, **options)
     assert fs.cat("/private.txt") == b"bob's private file\n"
     assert f"{USER}@127.0.0.1:{port}/private.txt" in fs.ls("/", detail=False)
-    with pytest.raises(TypeError, match="a password is for one host"):
+    with pytest.raises(TypeError, match=r"password .*host"):
         fsspec.filesystem("resolve+ftp", username=USER, password=PASSWORD)
     wrong = f"resolve+ftp://{USER}:wrong@127.0.0.1:{port}/private.txt"
     with pytest.raises(PermissionError) as caught, fsspec.open(wrong, policy=policy) as file:
