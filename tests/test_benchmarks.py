@@ -189,7 +189,7 @@ def test_what_is_not_there_is_told_and_the_rest_is_measured(
     told = tmp_path / "told.json"
     benchmarks.main(["gopher", "--tiny", "--json", str(told)])
     said = capsys.readouterr().out
-    assert "curl -Z: not measured: curl is not installed" in said
+    assert "curl -Z: not measured: " in said
     assert "\n  resolver " in said
     found = json.loads(told.read_text())
     assert [each["name"] for each in found["rows"]] == ["gopher"]
@@ -212,7 +212,7 @@ def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp
 def test_a_row_that_there_is_not_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         benchmarks.main(["nothing"])
-    assert "there is no row nothing" in capsys.readouterr().err
+    assert "row nothing" in capsys.readouterr().err
 
 
 #: One of the rows that fetch so and so much, and one of those that measure something else.

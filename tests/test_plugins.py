@@ -146,7 +146,7 @@ async def test_a_capsule_is_known_by_its_first_certificate(
     capsule.heard.clear()
     status, given, said = await command.run("cat", "-q", f"{at}/moved")
     assert (status, given, b"".join(capsule.heard)) == (5, "", b"")
-    assert "shows another certificate than when it was first met" in said
+    assert "another certificate" in said
     assert str(command.folder / "resolve/known-certificates") in said
 
 
