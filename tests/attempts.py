@@ -1,31 +1,119 @@
-"""A test is tried once; where the browser died under it, again, and twice at most.
+"""Second attempts of the gate: a test that fails runs again alone, three times at most, in fresh processes.
 
-Chromium's own processes die now and then, once in many thousands of pages, and that says nothing of
-ours. What a page of ours brings about comes each time, and fails.
+A gate of 20,000 tests in which one of 100,000 executions fails for nothing would refuse one change in five.
+So a failure counts as the test's own only if it comes each time. A test that passes at least once alone is
+*flaky*: it is named in the summary, with its traceback, and in build/flaky.txt, and the gate passes with at
+most three of these. A flaky test is a defect of its own: it is mended, or moves to `make test-full`
+(tests/sets.py).
+
+Nothing else is let through: an error of collection, a failure that belongs to no test, a fourth test that
+fails, and a test that alone is skipped, deselected or not found, leave the run refused.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
-from _pytest.runner import runtestprotocol
 
-#: What playwright says, as a pattern, when the process that shows a page has died.
-CRASHED = "(Page|Target) crashed"
-_ATTEMPTS = 3
+from tests.hang import HANG
+
+#: How often a test that failed runs alone; and how many tests may be flaky.
+ATTEMPTS = 3
+MAX_FLAKY = 3
+
+#: The name under which the plugin is registered.
+NAME = "second-attempts"
+
+#: Where flaky tests are written down, relative to the root of the run.
+REPORT = Path("build/flaky.txt")
 
 
-def attempts(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[pytest.TestReport]:
-    """The reports of running it. Those of an attempt that another follows have the outcome `crashed`, which
-    the summary counts."""
-    for left in reversed(range(_ATTEMPTS)):
-        again = False
-        for report in runtestprotocol(item, log=False, nextitem=nextitem):
-            if left and report.failed and re.search(CRASHED, report.longreprtext):
-                report.outcome = "crashed"  # type: ignore[assignment]  # pytest takes any word, and counts it
-                again = True
-            yield report
-        if not again:
+class SecondAttempts:
+    """A plugin of the process that sums a run up, which has no workers or is their controller.
+
+    `options` are given to each attempt besides the name of the test.
+    """
+
+    def __init__(self, config: pytest.Config, options: Sequence[str] = ()) -> None:
+        self._root = config.rootpath
+        self._options = options
+        self._tracebacks: dict[str, str] = {}
+        self._failures = 0
+        self._verdict = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failures += 1
+            self._tracebacks.setdefault(report.nodeid, report.longreprtext)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        report = self._root / REPORT
+        report.unlink(missing_ok=True)
+        if exitstatus != pytest.ExitCode.TESTS_FAILED:
             return
+        names = sorted(self._tracebacks)
+        if session.testsfailed != self._failures:
+            self._verdict = "refused: something failed that is no test"
+        elif len(names) > MAX_FLAKY:
+            self._verdict = f"refused: {len(names)} tests failed, and at most {MAX_FLAKY} may be flaky"
+        elif real := [name for name in names if not self._passes_once(name)]:
+            self._verdict = f"refused: failed in each of {ATTEMPTS} attempts alone: {', '.join(real)}"
+        else:
+            self._verdict = f"passed, with flaky tests (see {REPORT}): {', '.join(names)}"
+            report.parent.mkdir(exist_ok=True)
+            texts = [f"{name} (Python {sys.version})\n\n{self._tracebacks[name]}\n" for name in names]
+            report.write_text("\n\n".join(texts), encoding="utf-8")
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what became of the failures, whose tracebacks are above."""
+        if self._verdict:
+            terminalreporter.section("second attempts")
+            terminalreporter.line(self._verdict)
+
+    def pytest_unconfigure(self) -> None:
+        """Have the last word: the counts before it speak of the first attempt."""
+        if self._verdict:
+            print(f"gate {self._verdict}")
+
+    def _passes_once(self, name: str) -> bool:
+        return any(passes_alone(name, self._root, self._options) for _ in range(ATTEMPTS))
+
+
+def passes_alone(name: str, root: Path, options: Sequence[str] = ()) -> bool:
+    """Return whether a test passes in a process of its own: that one test is run, and is not skipped.
+
+    Args:
+        name: The node id of the test.
+        root: The folder of the run, which node ids are relative to.
+        options: More options of pytest.
+    """
+    environment = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
+    with tempfile.TemporaryDirectory() as folder:
+        counts = Path(folder) / "counts.xml"
+        without = (NAME, "xdist", "cacheprovider")  # a second attempt has no second attempts of its own
+        alone = ["-q", *(word for name in without for word in ("-p", f"no:{name}")), f"--junit-xml={counts}"]
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", f"--rootdir={root}", *alone, *options, name],
+                cwd=root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                timeout=HANG,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        if done.returncode != 0:
+            return False
+        suite = ElementTree.parse(counts).getroot().find("testsuite")
+    expected = {"tests": "1", "failures": "0", "errors": "0", "skipped": "0"}
+    return suite is not None and {key: suite.get(key) for key in expected} == expected

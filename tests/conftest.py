@@ -19,10 +19,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from fixtures.environment import forget_settings
-from tests.attempts import attempts
+from tests.attempts import NAME, SecondAttempts
 from tests.sampled import crossed, examples
 from tests.scheduled import run_scheduled
 from tests.sets import is_left_out, is_test_left_out
@@ -57,6 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("gate"):
         settings.load_profile("gate")
+        if not hasattr(config, "workerinput"):
+            again = SecondAttempts(config, ["--hypothesis-profile=gate"])
+            config.pluginmanager.register(again, NAME)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -102,7 +106,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
             measured.switch_context(item.nodeid.partition("[")[0])
     if not hasattr(item.config, "workerinput"):
         return None
-    for report in attempts(item, nextitem):
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
         if report.when == "call" or not report.passed:
             item.ihook.pytest_runtest_logreport(report=report)
     return True

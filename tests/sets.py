@@ -44,6 +44,7 @@ FULL: Mapping[str, str] = {
     "clusters": """
         tests/bulk
         tests/resolver/bulk/test_forecast.py
+        tests/resolver/bulk/test_outcomes.py
         tests/resolver/bulk/test_run.py
         tests/cli/test_bulk.py::test_a_scheduler_that_is_not_there
     """,
@@ -112,6 +113,12 @@ FULL: Mapping[str, str] = {
         tests/resolver/gate/test_bulk.py::test_so_many_octets_and_not_one_more
         tests/resolver/test_early_answers.py
     """,
+    "libraries of the group full": """
+        tests/resolver/adapters/fsspec/test_filesystems.py::test_a_table_by_ftp
+        tests/resolver/adapters/fsspec/test_filesystems.py::test_a_table_by_gopher
+        tests/resolver/adapters/fsspec/test_filesystems.py::test_many_tables_in_the_threads_of_dask
+        tests/resolver/adapters/test_urllib.py::test_pandas_reads_a_table_from_gopher
+    """,
     "programs that are built, installed or started again and again": """
         tests/cli/test_mcp.py::test_a_conversation
         tests/cli/test_plugin.py
@@ -120,6 +127,7 @@ FULL: Mapping[str, str] = {
         tests/fixtures/test_demo.py
         tests/manual/test_files.py
         tests/protocols/test_errors.py::test_nobody_tries_to
+        tests/test_architecture.py::test_contract_with_a_planted_import_is_broken
         tests/test_distribution.py
         tests/test_plugins.py
         tests/test_recipes.py

@@ -21,7 +21,7 @@ import trio
 
 import resolver
 from fixtures.__main__ import server_tls
-from protocols.errors import ResolveError
+from resolver import ResolveError
 from tests.test_recipes import start_servers, with_ports
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -13,8 +13,7 @@ import pytest
 import protocols.step
 import resolver
 from protocols import errors
-from protocols.contract import Kind
-from resolver import registry
+from resolver import Kind, registry
 from resolver.cli.arguments import VERBS
 from resolver.cli.vocabulary import RULES, STATUSES
 from tests.cli import contract

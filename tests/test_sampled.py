@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.testing.cutting import CUTTERS
+from resolver.testing import CUTTERS
 from tests.sampled import crossed, sampled
 
 CHECKOUT = Path(__file__).parents[1]

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from protocols.errors import LocalError
-from resolver import Policy
+from resolver import LocalError, Policy
 from resolver.bulk import Progress, Summary, run
 from tests.bulk.forked import Cluster
 from tests.hang import HANG

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import resolver.bulk
-from protocols.contract import Credentials
+from resolver import Credentials, SaveRequest, parse
 from resolver.bulk import Progress, Summary
 from resolver.cli import below, bulk_progress
 from resolver.cli.arguments import read
@@ -26,8 +26,6 @@ from resolver.cli.bulk import settings_of
 from resolver.cli.carried import Carried
 from resolver.cli.config import HostSection
 from resolver.retrieval.checksum import Checksum
-from resolver.retrieval.many import SaveRequest
-from resolver.url import parse
 from tests.begun import CLUSTERS, Program
 from tests.cli import contract
 from tests.cli.command import Done, records, resolve

@@ -13,13 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Credentials
-from protocols.errors import NotConfigured
+from resolver import Credentials, NotConfigured, parse
 from resolver.cli.arguments import read
 from resolver.cli.config import Configuration, HostSection, load, own_path
 from resolver.cli.secrets import Secrets
 from resolver.cli.values import UsageError
-from resolver.url import parse
 from tests.cli.command import resolve
 from tests.fresh import run_alone
 

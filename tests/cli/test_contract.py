@@ -13,23 +13,11 @@ from typing import Any
 
 import pytest
 
-from protocols.location import Finding
+from resolver import Connected, Finding, Finished, Kept, Progress, Received, Retrying, Sent, Started, Warned
 from resolver.cli import watcher
 from resolver.cli.progress import Display, DotDisplay
 from resolver.cli.watcher import Watcher
-from resolver.events import (
-    Connected,
-    Finished,
-    Hearer,
-    Kept,
-    Progress,
-    Received,
-    Retrying,
-    Sent,
-    Started,
-    Warned,
-    for_whom,
-)
+from resolver.events import Hearer, for_whom
 from tests.cli import contract
 from tests.cli.command import Done, records, resolve
 from tests.cli.contract import End

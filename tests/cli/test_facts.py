@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.location import JsonValue
+from protocols.contract import JsonValue
 from resolver.cli.facts import fact_lines
 
 WORDS = st.text("abc", min_size=1, max_size=3)

@@ -12,14 +12,12 @@ import pytest
 import trio
 
 from fixtures.gopher import EXAMPLE, GopherServer, Item, serve
-from protocols.errors import ProtocolError, Refused
 from protocols.gopher.forms import Answer, parse_form
-from protocols.location import Url
+from resolver import ProtocolError, Refused, Resolver, Url
 from resolver.cli import browsing, streams
 from resolver.cli.arguments import Command as CommandLine
 from resolver.cli.asking import answers_to
 from resolver.cli.targets import Target
-from resolver.retrieval.session import Resolver
 from tests.cli.command import resolve
 from tests.cli.terminal import Command, Terminal, drives, on_terminal
 from tests.hang import HANG

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from resolver import parse
 from resolver.cli import help, main
 from resolver.cli.arguments import read
 from resolver.cli.options import OPTIONS, Option, rows
 from resolver.cli.values import UsageError
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, Verb
-from resolver.url import parse
 from tests.cli.command import resolve
 from tests.fresh import environment
 

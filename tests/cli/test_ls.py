@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Entry, Kind
+from resolver import Entry, Kind
 from resolver.cli.columns import fit, short_columns
 from resolver.cli.listing import Painter, painter
 from tests.cli.command import resolve

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocols.errors import InvalidUrl, Refused
+from resolver import InvalidUrl, Refused
 from resolver.cli.messages import describe
 
 

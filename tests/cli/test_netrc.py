@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Credentials
+from resolver import Credentials, parse
 from resolver.cli.config import HostSection
 from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.secrets import Secrets
 from resolver.cli.values import UsageError
-from resolver.url import parse
 from tests.cli.command import resolve
 
 

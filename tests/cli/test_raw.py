@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver import Options, Policy, Resolver
-from resolver.events import Event, Received
+from resolver import Event, Options, Policy, Received, Resolver
 from tests.cli.command import resolve
 
 #: Something of each scheme that has to undo something, or makes a listing of its own.

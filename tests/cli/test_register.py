@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import NotConfigured
+from resolver import NotConfigured
 from resolver.cli import handlers
 from resolver.cli.arguments import read
 from resolver.cli.handlers import NAME, SCHEMES, argument, desktop_entry, without

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Limits
+from resolver import Host, Limits
 from resolver.cli.arguments import read
 from resolver.cli.sections import hosts_of, mirrors_of
-from resolver.hosts import Host
 from tests.cli.command import resolve
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import NotFound
-from resolver.events import Event, Finished, Received, Sent
+from resolver import Event, Finished, NotFound, Received, Sent
 from resolver.trace import Words
 from tests.cli.command import resolve
 

@@ -12,10 +12,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from resolver import check
 from resolver.cli.arguments import read
 from resolver.cli.serving import settings_of, wishes_of
 from resolver.cli.values import UsageError
-from resolver.policy import check
 from tests.begun import WINDOWS, Program
 from tests.cli.command import resolve
 from tests.fresh import environment

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import LocalError, NotConfigured, ResolveError
+from resolver import LocalError, NotConfigured, ResolveError
 from resolver.cli.arguments import Command, read
 from resolver.cli.targets import Target, status_of, targets
 

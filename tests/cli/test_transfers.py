@@ -7,10 +7,10 @@ import re
 import pytest
 from rich.cells import cell_len
 
+from resolver import Finished, Progress, Retrying, Started
 from resolver.cli import amounts
 from resolver.cli.bars import Bars
 from resolver.cli.transfers import Transfers, shown_name
-from resolver.events import Finished, Progress, Retrying, Started
 from tests.cli.terminal import drives
 
 URL = "http://h.example/object"

@@ -11,8 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from protocols.errors import LocalError
-from resolver import HttpxTransport, Limits, Options, Policy, Resolver, Truncated, parse
+from resolver import HttpxTransport, Limits, LocalError, Options, Policy, Resolver, Truncated, parse
 from resolver.retrieval.recorded import Recording
 from resolver.warc import Recorder
 from resolver.warc.records import Record, read_records

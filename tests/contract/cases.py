@@ -23,8 +23,8 @@ from fixtures.ftp.tree import TEXT
 from fixtures.http import ABOUT, Page
 from fixtures.nntp.flavour import COMPRESSING, LOGIN
 from fixtures.prospero.tree import TEXT as HELLO
-from protocols.contract import Kind, Options
-from resolver.testing.contract.case import SECRET, Case, Server
+from resolver import Kind, Options
+from resolver.testing.contract import SECRET, Case, Server
 
 
 async def _ftp(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:

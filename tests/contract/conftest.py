@@ -10,7 +10,8 @@ import pytest
 import trio
 
 from fixtures.__main__ import server_tls
-from resolver.testing.contract.setting import Setting, start
+from resolver.testing.contract import Setting
+from resolver.testing.contract.setting import start
 from tests.contract.cases import CASES, furnish
 
 

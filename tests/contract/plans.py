@@ -16,10 +16,8 @@ from typing import NoReturn
 import pytest
 
 import fixtures
-from protocols.options import Options
-from resolver import codings, http2
-from resolver.plan import explain
-from resolver.testing.contract.case import Case
+from resolver import Options, codings, explain, http2
+from resolver.testing.contract import Case
 from tests.contract.cases import CASES, WISHES
 
 PLANS = Path(fixtures.__file__).with_name("plans.jsonl")

@@ -14,10 +14,9 @@ import pytest
 import trio
 
 import resolver
-from protocols.errors import ResolveError
-from resolver.retrieval.session import Resolver
-from resolver.testing.contract.case import Case, Server
-from resolver.testing.contract.setting import Setting, start
+from resolver import ResolveError, Resolver
+from resolver.testing.contract import Case, Server, Setting
+from resolver.testing.contract.setting import start
 from tests.contract.cases import CASES
 from tests.plugin import installed
 

@@ -14,12 +14,9 @@ from typing import TypeAlias
 import pytest
 import trio
 
-from protocols.errors import NotFound, ResolveError
-from resolver import registry
+from resolver import NotFound, Policy, ResolveError, Resolver, registry
 from resolver.gate.connector import Connector
-from resolver.policy import Policy
-from resolver.retrieval.session import Resolver
-from resolver.testing.contract.case import Case
+from resolver.testing.contract import Case
 from resolver.testing.contract.setting import start
 from resolver.warc.archive import Archive
 from resolver.warc.recorder import Recorder

@@ -21,9 +21,7 @@ from types import FrameType
 import pytest
 import trio
 
-from protocols.contract import Limits
-from resolver.policy import Policy
-from resolver.retrieval.session import Resolver
+from resolver import Limits, Policy, Resolver
 from tests.contract.many import MANY, Many
 from tests.sampled import FULL, sampled
 

@@ -12,11 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from protocols.contract import Options
-from protocols.errors import ResolveError
-from resolver.events import Event, Received
-from resolver.policy import Policy
-from resolver.retrieval.session import Resolver
+from resolver import Event, Options, Policy, Received, ResolveError, Resolver
 from resolver.testing.contract.setting import WAYS
 
 SECRET = "open-sesame'\xe4"

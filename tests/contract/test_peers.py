@@ -16,32 +16,23 @@ import trio
 import resolver
 from fixtures.faulty import Fault, Manner, serve
 from fixtures.faulty.server import SPEAKERS
-from protocols.contract import Limits
-from protocols.errors import (
+from resolver import (
     Declined,
     Disconnected,
     LimitExceeded,
+    Limits,
     NotFound,
+    Policy,
     ProtocolError,
     ResolveError,
+    Resolver,
+    RetryPolicy,
     TimedOut,
     TlsError,
     Truncated,
 )
-from resolver.policy import Policy
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
-from resolver.testing.contract import peers
-from resolver.testing.contract.case import SECRET, Case
-from resolver.testing.contract.setting import (
-    PATIENT,
-    WAYS,
-    Setting,
-    Somebody,
-    Way,
-    check_nothing_left,
-    settled,
-)
+from resolver.testing.contract import SECRET, Case, Setting, peers
+from resolver.testing.contract.setting import PATIENT, WAYS, Somebody, Way, check_nothing_left, settled
 from tests.contract.cases import CASES
 from tests.faults.cell import CONTENT, SIZE
 from tests.sampled import FULL

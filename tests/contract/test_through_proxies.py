@@ -14,9 +14,8 @@ import trio
 
 import resolver
 from fixtures.proxy import HttpProxy, SocksProxy, serve_http_proxy, serve_socks_proxy
-from protocols.contract import Kind
-from resolver import Resolver
-from resolver.testing.contract.setting import Setting
+from resolver import Kind, Resolver
+from resolver.testing.contract import Setting
 
 _NAME = "h.test"
 

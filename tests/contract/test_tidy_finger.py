@@ -13,10 +13,8 @@ import trio
 
 import resolver
 from fixtures.plugins.more_schemes import finger as tidy_finger
-from protocols.contract import Limits, Options
-from protocols.errors import Disconnected, Refused
 from protocols.step import Step
-from resolver.retrieval.session import Resolver
+from resolver import Disconnected, Limits, Options, Refused, Resolver
 from resolver.testing.contract.setting import Listening
 from tests.plugin import installed, registered
 from tests.plugin.finger_server import SAID, FingerServer

@@ -16,13 +16,7 @@ from pathlib import Path
 import trio
 
 from fixtures.faulty import Manner, serve
-from protocols.contract import Limits
-from protocols.errors import ResolveError
-from resolver.events import Event, Started
-from resolver.policy import Policy
-from resolver.retrieval.response import Saved
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
+from resolver import Event, Limits, Policy, ResolveError, Resolver, RetryPolicy, Saved, Started
 from tests.hang import NEVER
 
 #: Seconds of silence after which a peer is given up, where silence is the fault, and where it is none.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fixtures.faulty import NOBODY, Fact, Fault, Kind, Manner, Moment, changed
-from protocols.errors import (
+from resolver import (
     Disconnected,
     LimitExceeded,
     ProtocolError,

@@ -14,9 +14,7 @@ import pytest
 import trio
 
 from fixtures.faulty import Manner, serve
-from resolver.policy import Policy
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
+from resolver import Policy, Resolver, RetryPolicy
 from tests.sampled import FULL
 
 SIZE, CUTS = (67_108_864, 200) if FULL else (4_194_304, 40)

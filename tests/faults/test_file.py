@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from protocols.errors import Changed
+from resolver import Changed
 from tests.faults.cell import NAME, PATIENCE, Came, save
 from tests.faults.command import size_of
 from tests.faults.file_rows import FILE_ROWS, OLD, FileRow

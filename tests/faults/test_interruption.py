@@ -21,9 +21,7 @@ import pytest
 import trio
 
 from fixtures.faulty import Fault, FaultyServer, Manner, serve
-from resolver.policy import Policy
-from resolver.retrieval.response import Saved
-from resolver.retrieval.session import Resolver
+from resolver import Policy, Resolver, Saved
 from tests.faults.command import BUFFERING, CHECKOUT, options_for, resolve, size_of, told_by, until
 from tests.faults.killed import LARGE, SMALL
 from tests.hang import NEVER

@@ -16,11 +16,7 @@ import trio
 
 from fixtures.faulty import NOBODY, Fault, Manner, serve
 from fixtures.faulty.fault import Moment
-from protocols.contract import Limits
-from protocols.errors import ResolveError, TimedOut
-from resolver.policy import Policy
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
+from resolver import Limits, Policy, ResolveError, Resolver, RetryPolicy, TimedOut
 from tests.faults.cell import CONTENT
 from tests.faults.rows import PLAIN
 from tests.hang import HANG, NEVER

@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from fixtures.__main__ import server_tls
-from protocols.errors import (
+from resolver import (
     Disconnected,
     LimitExceeded,
     ProtocolError,

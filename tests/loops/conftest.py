@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import pytest
 import uvloop
 
-from resolver.testing.contract.setting import Setting, settle, start
+from resolver.testing.contract import Setting
+from resolver.testing.contract.setting import settle, start
 from tests.contract.cases import CASES
 from tests.contract.conftest import folder, tls
 from tests.elsewhere import Elsewhere, settle_anywhere

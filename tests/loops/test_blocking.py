@@ -17,17 +17,11 @@ import pytest
 import trio
 
 from fixtures.faulty import serve
-from protocols.contract import Kind
-from protocols.errors import ResolveError
-from resolver import blocking
-from resolver.events import Event
-from resolver.policy import Policy
+from resolver import Event, Kind, Policy, ResolveError, blocking
 from resolver.portal import portal, thread
-from resolver.testing.contract.case import Case
-from resolver.testing.contract.check import Check
+from resolver.testing.contract import Case, Check, Setting
 from resolver.testing.contract.checkpoints import spread
 from resolver.testing.contract.endings import is_whole
-from resolver.testing.contract.setting import Setting
 from tests.elsewhere import Elsewhere
 from tests.faults.cell import CONTENT, NAME, Came, Result, came_of, limits_of, patience_for
 from tests.faults.rows import ROWS, SECURED, Row, is_raced

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Kind
+from resolver import Kind
+from resolver.testing.contract import Setting
 from resolver.testing.contract.checkpoints import spread
 from resolver.testing.contract.endings import ASKED, LEFT, MOST, is_whole
-from resolver.testing.contract.setting import Setting, check_nothing_left, settled
+from resolver.testing.contract.setting import check_nothing_left, settled
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at, ended_by
 from tests.loops.conftest import Run
 

@@ -14,12 +14,10 @@ import pytest
 import trio
 
 from protocols.contract import Came
-from protocols.errors import Disconnected
+from resolver import Disconnected, Policy, Resolver
 from resolver.gate import connecting
 from resolver.gate.connecting import Attempts
 from resolver.gate.race import first_of
-from resolver.policy import Policy
-from resolver.retrieval.session import Resolver
 from resolver.testing.contract.setting import check_nothing_left, settled
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run

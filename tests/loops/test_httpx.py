@@ -16,8 +16,7 @@ import pytest
 from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, serve
-from resolver import HttpxTransport
-from resolver.policy import Policy
+from resolver import HttpxTransport, Policy
 from resolver.testing.contract.checkpoints import spread
 from resolver.testing.contract.endings import MOST
 from resolver.testing.contract.setting import Listening, check_nothing_left, settled

@@ -13,12 +13,9 @@ import pytest
 import trio
 
 import fixtures.http
-from protocols.contract import Limits
-from protocols.errors import TimedOut
-from resolver import HttpxTransport, Resolver
+from resolver import HttpxTransport, Limits, Policy, Resolver, TimedOut
 from resolver.gate import connecting
 from resolver.gate.lookup import LookupCache
-from resolver.policy import Policy
 from resolver.testing.contract.setting import Listening
 from tests.elsewhere import Elsewhere
 from tests.loops.conftest import Run

@@ -11,9 +11,7 @@ import pytest
 
 from fixtures.faulty import serve
 from fixtures.faulty.server import SPEAKERS
-from protocols.errors import Disconnected
-from resolver.policy import Policy
-from resolver.retrieval.session import Resolver
+from resolver import Disconnected, Policy, Resolver
 from tests.elsewhere import Elsewhere
 from tests.faults.cell import lines_of
 from tests.faults.rows import SECURED

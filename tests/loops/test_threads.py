@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from resolver import Resolver
 from resolver.disk import file
 from resolver.disk.landing import Held
 from resolver.disk.part import Part
 from resolver.disk.partial_file import PartialFile
-from resolver.retrieval.session import Resolver
 from tests.fresh import environment
 from tests.hang import HANG
 from tests.loops.cancels import turns

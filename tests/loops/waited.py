@@ -8,13 +8,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from protocols.contract import Entry, Limits, Options
-from resolver import Resolver, Response, Saved, blocking
+from resolver import Entry, Limits, Options, Policy, Resolver, Response, RetryPolicy, Saved, blocking
 from resolver.events import OnEvent
 from resolver.loops import running
-from resolver.policy import Policy
-from resolver.retrieval.retry import RetryPolicy
-from resolver.testing.contract.setting import PATIENT, Setting
+from resolver.testing.contract import Setting
+from resolver.testing.contract.setting import PATIENT
 
 T = TypeVar("T")
 

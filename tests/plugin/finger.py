@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote, unquote_to_bytes
 
-from protocols.contract import Kind, Limits, Options, Reply, Scheme, Url, UrlText
+from protocols.contract import Reply, Scheme, UrlText
 from protocols.step import Begin, Connect, Dialogue, Pass, Say
 from protocols.wire import encode_line
+from resolver import Kind, Limits, Options, Url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -14,13 +14,10 @@ from typing import NoReturn, TypeVar
 
 from protocols.contract import (
     Came,
-    Credentials,
     Datagrams,
     Gate,
-    Limits,
     Line,
     LocalFile,
-    Options,
     PipelineState,
     PooledConnection,
     Sink,
@@ -28,9 +25,9 @@ from protocols.contract import (
     Stream,
     Timer,
 )
-from protocols.errors import Disconnected, TimedOut
-from resolver.testing.cutting import Cutter, whole
-from resolver.testing.transcript import Connection, Transcript
+from resolver import Credentials, Disconnected, Limits, Options, TimedOut
+from resolver.testing import Cutter, Transcript, whole
+from resolver.testing.transcript import Connection
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar, cast
 
-from protocols.contract import Gate, Reply, Url
+from protocols.contract import Gate, Reply
 from protocols.conversation import hold
-from protocols.location import Kind
 from protocols.step import Begin, Dialogue
-from resolver import registry
+from resolver import Kind, Url, registry
 
 T = TypeVar("T")
 

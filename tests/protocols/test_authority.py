@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.authority import build_port, build_userinfo
-from protocols.errors import InvalidUrl
-from resolver.url import parse
+from resolver import InvalidUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 GOOD = [

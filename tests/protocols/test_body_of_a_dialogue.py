@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from protocols.contract import Kind, Line, PooledConnection, Reply, Sink, Stream
+from protocols.contract import Line, PooledConnection, Reply, Sink, Stream
 from protocols.conversation import hold
-from protocols.errors import Disconnected, ProtocolError, ResolveError, TimedOut, Truncated
 from protocols.rehearsal import rehearse
 from protocols.step import (
     Acquire,
@@ -28,6 +27,7 @@ from protocols.step import (
     peek,
 )
 from protocols.wire import Buffer, Reader, encode_line, read_line
+from resolver import Disconnected, Kind, ProtocolError, ResolveError, TimedOut, Truncated
 from tests.protocols.in_memory import MemoryGate, MemoryLoan, MemorySink
 
 LINE = read_line(100)

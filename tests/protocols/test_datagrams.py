@@ -11,12 +11,12 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.connection import Action, Datagram, Line, Redirected, SwitchAddress
-from protocols.contract import Kind, Reply
+from protocols.connection import Action, Datagram, Redirected, SwitchAddress
+from protocols.contract import Line, Reply
 from protocols.conversation import hold
-from protocols.errors import LimitExceeded, ProtocolError, Refused
 from protocols.step import Begin, Carried, Carry, Dialogue, Give, OpenDatagrams, Opened
 from protocols.wire import encode_datagram
+from resolver import Kind, LimitExceeded, ProtocolError, Refused
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 

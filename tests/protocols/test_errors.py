@@ -18,9 +18,7 @@ import pytest
 
 import protocols
 import resolver
-from protocols import errors
-from protocols.errors import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme
-from resolver import blocking
+from resolver import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme, blocking
 from resolver.http_transport import RequestRefused
 from resolver.retrieval.hops import NoDocument
 
@@ -50,18 +48,18 @@ KINDS = every_class()
 
 #: Those that need more than words, with every attribute away from its default.
 _SPECIAL: dict[type[ResolveError], ResolveError] = {
-    errors.InvalidUrl: errors.InvalidUrl("bad-host", 7, "no host"),
-    errors.UnsupportedScheme: errors.UnsupportedScheme("x", "no handler").of_hop(),
-    errors.Refused: errors.Refused("S04", "no", flag="--allow-port 25", position=3).of_hop(),
-    errors.LimitExceeded: errors.LimitExceeded("body", "too much"),
-    errors.NotFound: errors.NotFound("no", code="404", text="gone"),
-    errors.TryLater: errors.TryLater(
+    resolver.InvalidUrl: resolver.InvalidUrl("bad-host", 7, "no host"),
+    resolver.UnsupportedScheme: resolver.UnsupportedScheme("x", "no handler").of_hop(),
+    resolver.Refused: resolver.Refused("S04", "no", flag="--allow-port 25", position=3).of_hop(),
+    resolver.LimitExceeded: resolver.LimitExceeded("body", "too much"),
+    resolver.NotFound: resolver.NotFound("no", code="404", text="gone"),
+    resolver.TryLater: resolver.TryLater(
         "no", code="4", text="x", after=3.5, until=datetime(1994, 11, 6, tzinfo=UTC)
     ),
-    errors.Truncated: errors.Truncated("too little", received=1, expected=9),
-    errors.Changed: errors.Changed("another", again=True),
+    resolver.Truncated: resolver.Truncated("too little", received=1, expected=9),
+    resolver.Changed: resolver.Changed("another", again=True),
     NoDocument: NoDocument("S10", "no", flag="f", position=3),
-    RequestRefused: RequestRefused(errors.Refused("S10", "no", flag="f", position=3)),
+    RequestRefused: RequestRefused(resolver.Refused("S10", "no", flag="f", position=3)),
 }
 
 

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from protocols.headers import Headers
+from resolver import Headers
 
 PAIRS = (("Set-Cookie", "a=1, b"), ("content-type", "text/plain"), ("SET-COOKIE", "c=2"), ("X-Empty", ""))
 HEADERS = Headers(PAIRS)

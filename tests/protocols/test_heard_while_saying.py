@@ -13,11 +13,11 @@ import trio
 import trio.testing
 
 from protocols.contract import Came, Line, Stream
-from protocols.errors import Disconnected, ProtocolError, ResolveError, TimedOut
 from protocols.step import Connect, Dialogue, Hear, Say, Unless, Upload
 from protocols.wire import encode_line, encode_payload, read_line
+from resolver import Disconnected, ProtocolError, ResolveError, TimedOut
 from resolver.gate import race
-from resolver.testing.cutting import whole
+from resolver.testing import whole
 from resolver.testing.transcript import Connection
 from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate, MemoryStream

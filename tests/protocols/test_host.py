@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.authority import build_host, is_hostname
-from protocols.errors import InvalidUrl
 from protocols.location import Place
-from resolver.url import parse
+from resolver import InvalidUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 LABEL = "a" * 63

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import JsonValue
-from protocols.errors import InvalidUrl
-from protocols.other import OtherUrl, build, without_user
-from resolver.url import parse
+from protocols.other import build, without_user
+from resolver import InvalidUrl, OtherUrl, parse
 from tests.protocols.url_rows import Good, check_good
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Kind, Limits, Reply
-from protocols.errors import Disconnected, ProtocolError, TimedOut, Truncated
+from protocols.contract import Reply
 from protocols.ftp.reply import ControlReply, read_reply
 from protocols.news.session import NntpState
 from protocols.step import (
@@ -32,11 +31,19 @@ from protocols.step import (
     StartTls,
 )
 from protocols.wire import Buffer, count_waiting, encode_line, read_line
-from resolver.testing.outcome import recite
-from resolver.testing.peer import Peer
-from resolver.testing.player import Player
-from resolver.testing.scripts import Recital, Speech, Values
-from resolver.testing.transcript import Connection, End, Outcome, Transcript, parse_transcript
+from resolver import Disconnected, Kind, Limits, ProtocolError, TimedOut, Truncated
+from resolver.testing import (
+    Outcome,
+    Peer,
+    Player,
+    Recital,
+    Speech,
+    Transcript,
+    Values,
+    parse_transcript,
+    recite,
+)
+from resolver.testing.transcript import Connection, End
 
 HERE = Path(__file__).parent
 LINE = Hear(read_line(80), "a line", b"")

@@ -15,13 +15,11 @@ import pytest
 
 from fixtures.recordings import FOLDER
 from protocols import socks
-from protocols.errors import AccessDenied, LoginRequired, ResolveError, Unreachable
 from protocols.http import tunnel
 from protocols.http.proxy_login import ProxyLogin
-from protocols.options import Credentials
 from protocols.step import Dialogue, Random, Step
-from resolver.testing.peer import Peer, Spoken
-from resolver.testing.player import Player
+from resolver import AccessDenied, Credentials, LoginRequired, ResolveError, Unreachable
+from resolver.testing import Peer, Player, Spoken
 
 _ACCESS = FOLDER / "access"
 _PROXY = "http://127.0.0.1:3128"

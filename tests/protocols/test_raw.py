@@ -12,18 +12,25 @@ import pytest
 import trio
 
 from fixtures.transcript import transcripts
-from protocols.contract import Options
-from protocols.errors import Declined, ResolveError
-from protocols.ftp.url import FtpUrl
 from protocols.news.block import UntouchedBlock
-from protocols.news.url import NewsUrl, NntpUrl
 from protocols.wais.record import parse_records
 from protocols.wire import Buffer
-from resolver import Policy, Resolver, RetryPolicy
-from resolver.testing.cutting import CUTTERS, Cutter
+from resolver import (
+    Declined,
+    FtpUrl,
+    NewsUrl,
+    NntpUrl,
+    Options,
+    Policy,
+    ResolveError,
+    Resolver,
+    RetryPolicy,
+    build,
+    parse,
+)
+from resolver.testing import CUTTERS, Cutter, Outcome, Transcript
 from resolver.testing.replay import serve_transcript
-from resolver.testing.transcript import Connection, Outcome, Transcript, Turn
-from resolver.url import build, parse
+from resolver.testing.transcript import Connection, Turn
 from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Place, Url, UrlText
-from protocols.errors import InvalidUrl
+from protocols.contract import Place, UrlText
 from protocols.syntax import (
     NATIONAL,
     RESERVED,
@@ -23,6 +22,7 @@ from protocols.syntax import (
     position_of,
     take,
 )
+from resolver import InvalidUrl, Url
 
 
 def url_text(text: str) -> UrlText:

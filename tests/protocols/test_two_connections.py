@@ -10,8 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Came, Limits, Options
-from protocols.errors import Disconnected, ProtocolError, TlsError, Unreachable
+from protocols.contract import Came
 from protocols.step import (
     AwaitData,
     Begun,
@@ -25,6 +24,7 @@ from protocols.step import (
     StartTls,
 )
 from protocols.wire import Buffer, Rest, read_line
+from resolver import Disconnected, Limits, Options, ProtocolError, TlsError, Unreachable
 from resolver.gate import race
 from tests.hang import HANG
 from tests.protocols.opening import perform

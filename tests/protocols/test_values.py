@@ -16,7 +16,7 @@ import pytest
 
 import protocols.step
 from protocols import values
-from protocols.location import HostUrl
+from resolver import HostUrl
 from tests.fresh import environment
 
 CLASSES = """

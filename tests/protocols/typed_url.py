@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from protocols.contract import Url
-from resolver.url import parse
+from resolver import Url, parse
 
 U = TypeVar("U", bound=Url)
 

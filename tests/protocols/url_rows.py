@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from protocols.contract import JsonValue, Url
-from protocols.errors import InvalidUrl
-from resolver.url import parse
+from protocols.contract import JsonValue
+from resolver import InvalidUrl, Url, parse
 
 #: Stands in a row before the character that an error must point at. No URL can hold it.
 MARK = "→"

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import BuiltUrl, FileStatus, Kind, Limits, Referrer, Url
-from protocols.errors import InvalidUrl
+from protocols.contract import BuiltUrl, FileStatus
 from protocols.file.directory import DirectoryReader
 from protocols.ftp.listing import MlsdReader, NlstReader
 from protocols.gopher.item import link_of, parse_item
@@ -23,8 +22,9 @@ from protocols.wais.document_id import WrittenId, parse_wpath
 from protocols.wais.element import encode_element
 from protocols.wais.entries import document_url, libwww_url
 from protocols.wais.record import Header
+from resolver import InvalidUrl, Kind, Limits, Referrer, Url, parse
 from resolver.retrieval.streaming import settle
-from resolver.url import LONGEST, parse
+from resolver.url import LONGEST
 from tests.protocols.file.files import MadeUpFile
 
 names = st.binary(min_size=1, max_size=40) | st.sampled_from(

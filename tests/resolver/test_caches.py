@@ -18,7 +18,8 @@ import resolver
 from protocols.charset import codec_of
 from protocols.news.groups import matches
 from protocols.news.header_text import declared_charset, decode_field
-from resolver.policy import Policy, classify
+from resolver import Policy
+from resolver.policy import classify
 from resolver.retrieval.response import decode_text
 from resolver.terminal import TerminalText
 

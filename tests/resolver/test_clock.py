@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import TimedOut
+from resolver import TimedOut
 from resolver.clock import AnswerPace
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from protocols.contract import Unpacking
-from protocols.errors import ProtocolError
-from resolver import codings
+from resolver import ProtocolError, codings
 from resolver.codings import installed
 
 TEXT = b"".join(b"line %d of some text\n" % number for number in range(5_000))

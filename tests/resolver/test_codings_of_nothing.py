@@ -13,12 +13,9 @@ import pytest
 import trio
 
 from fixtures.http import coded, serve
-from protocols.contract import Limits
-from protocols.errors import LimitExceeded
 from protocols.http.codings import ALWAYS, Codings, Decoding, choose
-from resolver import HttpxTransport
+from resolver import HttpxTransport, LimitExceeded, Limits, Resolver
 from resolver.codings import installed
-from resolver.retrieval.session import Resolver
 from tests.protocols.filtered import Filtered, Pieces
 from tests.sampled import sampled
 

@@ -11,11 +11,9 @@ import pytest
 import trio
 
 from fixtures.http import Page, moved, serve
-from protocols.errors import LocalError, NotConfigured
 from protocols.http.cookie_file import TITLE
-from resolver import Resolver, Warned
+from resolver import Event, LocalError, NotConfigured, Resolver, Warned
 from resolver.disk.own_file import update_own
-from resolver.events import Event
 from tests.hang import HANG
 from tests.resolver.gate.peers import start
 from tests.resolver.test_cookies import setting

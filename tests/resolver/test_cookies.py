@@ -9,8 +9,7 @@ import trio
 
 import resolver
 from fixtures.http import Page, Request, moved, serve
-from protocols.contract import Credentials, Options
-from protocols.errors import Refused
+from resolver import Credentials, Options, Refused
 
 
 @dataclass

@@ -10,8 +10,7 @@ import trio
 import resolver
 from fixtures.http import Page, serve
 from fixtures.http.digest import Guard
-from protocols.contract import Credentials
-from protocols.errors import AccessDenied, Declined, LoginRequired, ResolveError
+from resolver import AccessDenied, Credentials, Declined, LoginRequired, ResolveError
 
 ALICE = Credentials(b"alice", b"wonder land")
 

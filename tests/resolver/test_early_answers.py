@@ -12,15 +12,13 @@ import httpx
 import pytest
 import trio
 
-from protocols.contract import Came, Limits, Line, Options, PooledConnection
+from protocols.contract import Came, Line, PooledConnection
 from protocols.conversation import hold
-from protocols.errors import Declined, Disconnected, TimedOut
 from protocols.http.relay import relay
 from protocols.http.request import Request
-from resolver import HttpxTransport
+from resolver import Declined, Disconnected, HttpxTransport, Limits, Options, Resolver, TimedOut
 from resolver.gate import race
-from resolver.retrieval.session import Resolver
-from resolver.testing.cutting import whole
+from resolver.testing import whole
 from resolver.testing.transcript import Connection
 from tests.protocols.in_memory import MemoryGate, MemoryLoan, MemoryStream
 from tests.resolver.gate.peers import start

@@ -15,11 +15,20 @@ import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, Request, moved, serve
 from fixtures.http.server import encode
-from protocols.errors import Disconnected, Truncated
-from protocols.location import Finding
-from resolver.events import Event, Finished, Kept, Progress, Retrying, Started
-from resolver.retrieval.retry import OVERLAP, RetryPolicy
-from resolver.retrieval.session import Resolver
+from resolver import (
+    Disconnected,
+    Event,
+    Finding,
+    Finished,
+    Kept,
+    Progress,
+    Resolver,
+    Retrying,
+    RetryPolicy,
+    Started,
+    Truncated,
+)
+from resolver.retrieval.retry import OVERLAP
 
 OBJECT = bytes(range(250)) * 400
 HALF = len(OBJECT) // 2

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.recordings import URLS
-from resolver.extraction import MOST_ALTERNATES, Extracted, extract
+from resolver import Extracted, extract
+from resolver.extraction import MOST_ALTERNATES
 from resolver.registry import SCHEMES
 
 CASES: list[dict[str, Any]] = [

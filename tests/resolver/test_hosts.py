@@ -14,12 +14,9 @@ import resolver
 from fixtures.http import Page, moved, serve
 from fixtures.http.server import Behaviour
 from fixtures.proxy import serve_http_proxy
-from protocols.contract import Limits
-from protocols.errors import LimitExceeded, NotConfigured, Refused, TimedOut
-from resolver import Host, Policy, Resolver
+from resolver import Host, LimitExceeded, Limits, NotConfigured, Policy, Refused, Resolver, TimedOut, parse
 from resolver.hosts import Hosts
 from resolver.retrieval.mirrored import mirrored
-from resolver.url import parse
 from tests.resolver.gate.peers import start
 
 BODY = b"ten octets"

@@ -14,21 +14,26 @@ import resolver
 from fixtures.__main__ import server_tls
 from fixtures.http import ABOUT, DATA, EXAMPLE, Behaviour, HttpServer, Page, Request, moved, serve
 from fixtures.http.server import encode
-from protocols.contract import Credentials, Kind, Limits, Options, Origin
-from protocols.errors import (
+from protocols.contract import Origin
+from resolver import (
+    Credentials,
     Disconnected,
+    Kind,
     LimitExceeded,
+    Limits,
     LoginRequired,
     NotFound,
+    Options,
+    Policy,
     ProtocolError,
     Refused,
     ResolveError,
+    Resolver,
+    RetryPolicy,
     TimedOut,
     Truncated,
 )
-from resolver.policy import Policy, Reach
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
+from resolver.policy import Reach
 
 
 async def test_a_document(nursery: trio.Nursery) -> None:

@@ -18,10 +18,7 @@ from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, Spoilt, frame, serve
 from fixtures.http.site import ABOUT, DATA, EXAMPLE, Page
-from protocols.contract import Kind, Limits
-from resolver import http2
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
+from resolver import Kind, Limits, Resolver, RetryPolicy, http2
 from tests.hang import HANG
 
 BIG = bytes(range(256)) * 20_000

@@ -11,15 +11,11 @@ import httpx
 import pytest
 import trio
 
-from protocols.contract import Limits, Line, Sink, Stream
-from protocols.errors import ResolveError, TimedOut
-from resolver import HttpxTransport
+from protocols.contract import Line, Sink, Stream
+from resolver import HttpxTransport, Limits, Policy, ResolveError, Resolver, RetryPolicy, TimedOut
 from resolver.gate.connector import Connector
 from resolver.gate.stream_settings import StreamSettings
 from resolver.loops import running
-from resolver.policy import Policy
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
 
 #: Seconds between two octets: less than any limit of idleness.
 PAUSE = 10.0

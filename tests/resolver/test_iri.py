@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import InvalidUrl
-from resolver.iri import convert_iri
-from resolver.url import parse
+from resolver import InvalidUrl, convert_iri, parse
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,21 @@ import fixtures.ftp
 import resolver
 from fixtures.ftp import Behaviour
 from fixtures.http import ABOUT, serve
-from protocols.errors import ResolveError
-from resolver import HttpxTransport, Resolver
-from resolver.events import (
+from resolver import (
     Closed,
     Connected,
     Event,
     Finished,
-    Hearer,
+    HttpxTransport,
     Progress,
     Received,
+    ResolveError,
+    Resolver,
     Retrying,
     Sent,
     Started,
 )
+from resolver.events import Hearer
 from resolver.gate import Network
 from resolver.log import LOGGER, listening
 

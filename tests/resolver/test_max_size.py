@@ -13,11 +13,7 @@ import trio
 
 from fixtures import http
 from fixtures.faulty import Manner, serve
-from protocols.contract import Limits
-from protocols.errors import LimitExceeded
-from resolver import HttpxTransport
-from resolver.policy import Policy
-from resolver.retrieval.session import Resolver
+from resolver import HttpxTransport, LimitExceeded, Limits, Policy, Resolver
 
 #: More than one piece of anything, and an article.
 CONTENT = b"Subject: a test\r\n\r\n" + b"".join(b"%078d\r\n" % number for number in range(2_000))

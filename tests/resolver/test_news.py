@@ -12,7 +12,7 @@ import resolver
 from fixtures.nntp import EXAMPLE, INN, Behaviour, Flavour, Group, NewsServer, Spool, serve
 from fixtures.nntp.flavour import LOGIN, TRANSIT
 from fixtures.nntp.spool import SMUGGLING, numbered
-from resolver.retrieval.session import Resolver
+from resolver import Resolver
 from tests.hang import HANG
 
 COUNT = 60

@@ -13,8 +13,7 @@ from fixtures.nntp import EXAMPLE, INN, Behaviour, Group, NewsServer, Spool, ser
 from fixtures.nntp.flavour import COMPRESSING, LOGIN
 from fixtures.nntp.spool import numbered
 from protocols.news.compression import WORTH
-from resolver.events import Event, Received, Sent
-from resolver.retrieval.session import Resolver
+from resolver import Event, Received, Resolver, Sent
 
 MANY = Group(numbered(b"many", list(range(1, WORTH + 1))))
 FEW = Group(numbered(b"few", list(range(1, WORTH))))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import NotConfigured
+from resolver import NotConfigured, explain, parse
 from resolver.news_server import (
     SYSTEM_FILE,
     Setting,
@@ -16,9 +16,7 @@ from resolver.news_server import (
     needs_server,
     server_of,
 )
-from resolver.plan import explain
 from resolver.policy import Server
-from resolver.url import parse
 
 FILE = "# a comment\n\n  news.file.example  # mine\nnews.other.example\n"
 VARIABLE = {"NNTPSERVER": "news.variable.example"}

@@ -11,10 +11,21 @@ import trio
 
 import resolver
 from fixtures.http import Behaviour, serve
-from protocols.errors import Declined, ResolveError, TimedOut
-from resolver import HttpxTransport, Limits, Options, Resolver, RetryPolicy, Settings, once
+from resolver import (
+    Declined,
+    HttpxTransport,
+    Limits,
+    NetworkSettings,
+    Options,
+    ResolveError,
+    Resolver,
+    RetryPolicy,
+    Settings,
+    TimedOut,
+    once,
+)
 from resolver.cli.options import OPTIONS
-from resolver.settings import HeaderFields, NetworkSettings
+from resolver.settings import HeaderFields
 from tests.hang import NEVER
 
 FUNCTIONS = ("fetch", "info", "save", "stream", "entries")

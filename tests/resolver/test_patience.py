@@ -10,13 +10,21 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Limits
-from protocols.errors import Disconnected, NetworkError, ProtocolError, ResolveError, TimedOut, Unreachable
-from resolver.events import Event, Started
+from resolver import (
+    Disconnected,
+    Event,
+    Limits,
+    NetworkError,
+    ProtocolError,
+    ResolveError,
+    Resolver,
+    RetryPolicy,
+    Started,
+    TimedOut,
+    Unreachable,
+)
 from resolver.gate import stream
 from resolver.gate.contact import CAPACITY, Contacts
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
 from tests.resolver.gate.peers import closed_port
 
 #: What the peer at a port does with its first, second, … connection; then it no longer listens.

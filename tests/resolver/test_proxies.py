@@ -18,10 +18,7 @@ import resolver.tunnels
 from fixtures.http import ABOUT, moved, serve
 from fixtures.http.site import Page
 from fixtures.proxy import HttpProxy, SocksProxy, World, serve_http_proxy, serve_socks_proxy
-from protocols.contract import Credentials, Limits
-from resolver import HttpxTransport, Policy, Resolver, Warned
-from resolver.events import Event
-from resolver.retrieval.retry import RetryPolicy
+from resolver import Credentials, Event, HttpxTransport, Limits, Policy, Resolver, RetryPolicy, Warned
 from tests.resolver.gate.peers import closed_port, seen, silent_listener
 
 LOGIN = "bob:se:cret"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from protocols.errors import InvalidUrl
+from resolver import InvalidUrl, build, parse
 from resolver.reference import join
-from resolver.url import build, parse
 from tests.resolver.url_strategies import texts
 
 BASE = "http://a/b/c/d;p?q"

@@ -15,8 +15,7 @@ import trio
 import resolver
 from fixtures.plugins.more_schemes.finger import FINGER, FingerUrl
 from protocols.contract import Extra
-from protocols.other import OtherUrl
-from resolver import registry
+from resolver import OtherUrl, registry
 from resolver.gateways import check_gateway
 from tests.plugin import install, installed, registered
 from tests.plugin.finger_server import SAID, FingerServer

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import resolver
-from protocols.errors import UnsupportedScheme
-from protocols.other import OtherUrl
+from resolver import OtherUrl, UnsupportedScheme
 from resolver.registry import RESERVED
 
 CHECKOUT = Path(__file__).parents[2]

@@ -20,10 +20,7 @@ import resolver
 from fixtures.http import ABOUT, Page, serve
 from fixtures.http.digest import Guard
 from fixtures.proxy import HttpProxy, World, serve_http_proxy
-from protocols.contract import Credentials
-from resolver import HttpxTransport, Policy, Resolver
-from resolver.events import Event
-from resolver.retrieval.retry import RetryPolicy
+from resolver import Credentials, Event, HttpxTransport, Policy, Resolver, RetryPolicy
 from tests.resolver.gate.peers import closed_port
 
 LARGE = bytes(range(256)) * 4_096

@@ -14,8 +14,7 @@ import trio
 
 import resolver
 from fixtures.http import EXAMPLE, Behaviour, HttpServer, moved, serve
-from protocols.errors import ResolveError
-from resolver import HttpxTransport, Resolver
+from resolver import HttpxTransport, ResolveError, Resolver
 from resolver.tracebacks import outermost
 from tests.resolver.gate.peers import closed_port
 

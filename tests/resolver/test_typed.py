@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import resolver
-from protocols.location import Url
+from resolver import Url
 from resolver.registry import SCHEMES
 
 U = TypeVar("U", bound=resolver.Url)

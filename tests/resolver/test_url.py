@@ -17,14 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.recordings import URLS
-from protocols.contract import Url
-from protocols.errors import InvalidUrl
-from protocols.ftp.url import FtpUrl
 from protocols.syntax import encode_written
+from resolver import FtpUrl, InvalidUrl, Url, build, extract, parse
 from resolver import url as url_module
-from resolver.extraction import extract
 from resolver.registry import SCHEMES
-from resolver.url import LONGEST, build, display, parse, redact, without_user
+from resolver.url import LONGEST, display, redact, without_user
 from tests.fresh import environment
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 from tests.resolver.url_strategies import texts, urls

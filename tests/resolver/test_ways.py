@@ -9,27 +9,34 @@ from typing import TypeAlias
 
 import pytest
 
-from protocols.contract import Gate, Kind, Limits, Moved, Options, Referrer, Reply
+from protocols.contract import Gate, Moved, Reply
 from protocols.conversation import hold
-from protocols.errors import (
+from protocols.gopher import GOPHER
+from protocols.step import Begin, Dialogue, Give, Note
+from resolver import (
+    Event,
+    Finished,
+    GopherUrl,
+    Kind,
     LimitExceeded,
+    Limits,
     NotFound,
+    Options,
+    Policy,
     ProtocolError,
+    Referrer,
     Refused,
     ResolveError,
+    Resolver,
     TryLater,
     Unreachable,
+    Warned,
+    registry,
 )
-from protocols.gopher import GOPHER, GopherUrl
-from protocols.step import Begin, Dialogue, Give, Note
-from resolver import registry
-from resolver.events import Event, Finished, Warned
 from resolver.gate import UrlGate
-from resolver.policy import Policy
-from resolver.policy.verdict import Decision, strictest
+from resolver.policy import Decision, strictest
 from resolver.registry import SCHEMES
 from resolver.retrieval import retrieval
-from resolver.retrieval.session import Resolver
 
 H = "gopher://h.example/0"
 

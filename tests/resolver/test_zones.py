@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 import trio
 
-from protocols.contract import HostUrl, Origin
-from protocols.errors import InvalidUrl, Refused, Unreachable
-from resolver import Policy, Resolver, build, check, explain
-from resolver.url import parse, url_of, without_user, zone_of
+from protocols.contract import Origin
+from resolver import HostUrl, InvalidUrl, Policy, Refused, Resolver, Unreachable, build, check, explain, parse
+from resolver.url import url_of, without_user, zone_of
 
 ZONED = "http://[fe80::1%25eth0]:81/a"
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from protocols.contract import Url
-from protocols.file.url import FileUrl
-from protocols.ftp.url import FtpUrl
-from protocols.gopher.url import GopherUrl
-from protocols.http.url import HttpUrl
-from protocols.mailto import MailtoUrl
-from protocols.news.url import NewsUrl, NntpUrl
-from protocols.other import OtherUrl
-from protocols.prospero.url import ProsperoUrl
 from protocols.syntax import RESERVED, UNRESERVED
-from protocols.telnet import TelnetUrl
-from protocols.wais.url import WaisUrl
+from resolver import (
+    FileUrl,
+    FtpUrl,
+    GopherUrl,
+    HttpUrl,
+    MailtoUrl,
+    NewsUrl,
+    NntpUrl,
+    OtherUrl,
+    ProsperoUrl,
+    TelnetUrl,
+    Url,
+    WaisUrl,
+)
 
 _PIECES = [
     *(

@@ -7,8 +7,7 @@ from urllib.parse import quote
 import pytest
 
 import resolver
-from resolver import Credentials, Policy, Resolver
-from resolver.events import Event, Received, Sent
+from resolver import Credentials, Event, Policy, Received, Resolver, Sent
 from tests.servers.apache_servers import PAGE, USERS, ApacheServer
 from tests.servers.http_servers import ABOUT, HttpServer
 from tests.servers.service import LOOPBACK

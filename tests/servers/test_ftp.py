@@ -9,19 +9,22 @@ from urllib.parse import quote_from_bytes
 import pytest
 
 import resolver
-from protocols.contract import Kind, Options
-from protocols.errors import (
+from resolver import (
     AccessDenied,
+    Connected,
     Declined,
+    Event,
+    FtpUrl,
+    Kind,
     LoginRequired,
     NotFound,
+    Options,
     ResolveError,
+    Sent,
     TlsError,
+    parse,
 )
-from protocols.ftp.url import FtpUrl
-from resolver.events import Connected, Event, Sent
 from resolver.gate import Network
-from resolver.url import parse
 from tests.protocols.opening import open_url
 from tests.servers.ftp_servers import FtpServer
 from tests.servers.ftp_tree import BIG, CLOSED, DEEP, FILES, LINES, MODIFIED, NAMES, OCTETS

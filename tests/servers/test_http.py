@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 import resolver
-from protocols.contract import Kind
-from resolver.retrieval.session import Resolver
+from resolver import Kind, Resolver
 from tests.servers.http_servers import ABOUT, DATA, LONG, HttpServer
 
 DIGEST = f"sha256:{sha256(DATA).hexdigest()}"

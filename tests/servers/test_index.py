@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import resolver
-from protocols.contract import Entry, Kind
-from resolver.retrieval.session import Resolver
+from resolver import Entry, Kind, Resolver
 from tests.servers.http_servers import ABOUT, DATA, LONG, TREE, HttpServer
 
 FORMATS = ("/rounded/", "/objects/", "/elements/")

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Options
+from resolver import Options, Sent, parse
 from resolver.disk.mailbox import Maildir, Mbox
-from resolver.events import Sent
 from resolver.tree.group import Gathering, source_of
-from resolver.url import parse
 from tests.resolver.tree.test_group import in_maildir, in_mbox
 from tests.servers.news_servers import NewsServer
 from tests.servers.test_news import LEFT, Site

@@ -8,9 +8,8 @@ import pytest
 import trio
 
 import resolver
-from protocols.contract import JsonValue, Kind, Options
-from resolver.events import Connected, Event, Sent
-from resolver.retrieval.response import Response
+from protocols.contract import JsonValue
+from resolver import Connected, Event, Kind, Options, Response, Sent
 from tests.servers.news_servers import PASSWORD, USER, NewsServer
 from tests.servers.news_spool import DESCRIPTIONS, GONE, GROUPS, HIDDEN, PROSE, Article
 

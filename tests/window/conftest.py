@@ -9,8 +9,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, StorageState
 
-from resolver import Policy
-from resolver.settings import Settings
+from resolver import Policy, Settings
 from tests.cli.places import Places, all_places
 from tests.servers.packages import unavailable
 from tests.window.browser import Viewer, program, running

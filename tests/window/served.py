@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import trio
 
-from resolver.settings import Settings
+from resolver import Settings
 from resolver.window import headers
 from resolver.window.serve import Server, Wishes, serving
 from resolver.window.session import Document

@@ -11,8 +11,7 @@ import pytest
 import trustme
 from playwright.sync_api import Error, Page, Response, expect
 
-from resolver import Policy
-from resolver.settings import Settings
+from resolver import Policy, Settings
 from resolver.window import headers
 from resolver.window.entrance import CHECKS, site
 from tests.sampled import sampled

@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import expect
 
-from resolver.policy import Policy
-from resolver.settings import Settings
+from resolver import Policy, Settings
 from tests.cli.places import Places
 from tests.window.browser import Viewer, barriers, overflow
 from tests.window.served import served

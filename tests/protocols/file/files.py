@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from protocols.contract import FileStatus, Kind, LocalFile, Sink
+from protocols.contract import FileStatus, LocalFile, Sink
+from resolver import Kind
 from tests.protocols.in_memory import MemoryGate
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from protocols.file.dialogue import read_file
-from protocols.file.url import FileUrl
 from protocols.rehearsal import rehearse
 from protocols.step import Begin, Note, OpenFile, Pass
+from resolver import FileUrl
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.contract import Entry, FileStatus, Kind
+from protocols.contract import FileStatus
 from protocols.file.directory import DirectoryReader, child_url, name_line, name_lines
-from protocols.file.url import FileUrl, build
+from protocols.file.url import build
+from resolver import Entry, FileUrl, Kind
 from tests.protocols.file.files import MadeUpFile
 
 WHEN = datetime(1994, 12, 20, tzinfo=UTC)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from protocols.conversation import hold
-from protocols.errors import Changed, Truncated
 from protocols.file.dialogue import read_file
 from protocols.file.document import guess_media_type
-from protocols.file.url import FileUrl
+from resolver import Changed, FileUrl, Truncated
 from tests.protocols.file.files import FileGate, MadeUpFile
 from tests.protocols.in_memory import MemorySink
 

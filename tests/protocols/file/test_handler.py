@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Kind, Referrer
-from protocols.errors import NotFound, Refused, Truncated
 from protocols.syntax import encode
+from resolver import Kind, NotFound, Policy, Referrer, Refused, Truncated, parse
 from resolver.gate import Network, UrlGate
-from resolver.policy import Policy
-from resolver.url import parse
 from tests.protocols.opening import open_url
 
 

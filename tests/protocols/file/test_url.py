@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import JsonValue
-from protocols.errors import InvalidUrl
-from protocols.file.url import FileUrl, build
-from resolver.url import parse
+from protocols.file.url import build
+from resolver import FileUrl, InvalidUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 

@@ -11,12 +11,9 @@ import trio
 
 from fixtures.ftp import MockFtp
 from fixtures.ftp_urls import ASKED
-from protocols.contract import Credentials, Entry, Finding, Kind, Limits, Options, Reply
-from protocols.errors import ResolveError
-from protocols.ftp.url import FtpUrl
-from resolver.gate.network import Network
-from resolver.policy import Policy
-from resolver.url import parse
+from protocols.contract import Reply
+from resolver import Credentials, Entry, Finding, FtpUrl, Kind, Limits, Options, Policy, ResolveError, parse
+from resolver.gate import Network
 from tests.hang import HANG
 from tests.protocols.opening import open_url
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from protocols.contract import Credentials, Finding, Options
-from protocols.errors import Disconnected, NetworkError, ResolveError, TimedOut
+from protocols.contract import Reply
 from protocols.ftp.dialogue import retrieve
 from protocols.ftp.passive import Offer
 from protocols.ftp.reply import ControlReply
 from protocols.ftp.reuse import SessionState
-from protocols.ftp.url import FtpUrl
-from protocols.reply import Reply
 from protocols.step import (
     Acquire,
     CloseData,
@@ -24,9 +21,19 @@ from protocols.step import (
     StartTls,
     Step,
 )
-from resolver.testing.peer import Opening, Peer, Spoken
-from resolver.testing.player import Player
-from resolver.url import parse
+from resolver import (
+    Credentials,
+    Disconnected,
+    Finding,
+    FtpUrl,
+    NetworkError,
+    Options,
+    ResolveError,
+    TimedOut,
+    parse,
+)
+from resolver.testing import Peer, Player, Spoken
+from resolver.testing.peer import Opening
 
 #: What a willing server says, by verb. TYPE, SIZE, … of anything.
 WILLING: dict[bytes, bytes] = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Kind, Options
-from protocols.errors import NotFound, ResolveError, TryLater
+from resolver import Kind, NotFound, Options, ResolveError, TryLater
 from tests.protocols.ftp.script import Outcome, Script, play
 
 SIZED = b"213 5\r\n"

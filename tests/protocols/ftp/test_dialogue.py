@@ -7,13 +7,23 @@ from datetime import UTC, datetime
 import pytest
 
 from fixtures.ftp_urls import ASKED, ROWS, Row
-from protocols.contract import Credentials, Kind, Options, Validators
-from protocols.errors import Changed, InvalidUrl, NotFound, Refused, ResolveError, TryLater
 from protocols.ftp.dialogue import retrieve
-from protocols.ftp.url import FtpUrl
 from protocols.rehearsal import rehearse
 from protocols.step import Connect, Note, RequestPeer, Say
-from resolver.url import parse
+from resolver import (
+    Changed,
+    Credentials,
+    FtpUrl,
+    InvalidUrl,
+    Kind,
+    NotFound,
+    Options,
+    Refused,
+    ResolveError,
+    TryLater,
+    Validators,
+    parse,
+)
 from tests.protocols.ftp.script import Outcome, Script, play
 
 IDS = [row.number for row in ROWS]

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Kind, Options
-from protocols.errors import (
-    AccessDenied,
-    NotFound,
-    ResolveError,
-    TryLater,
-)
 from protocols.ftp.listing import ListReader, MlsdReader, NlstReader
+from resolver import AccessDenied, Kind, NotFound, Options, ResolveError, TryLater
 from tests.protocols.ftp.script import Outcome, Script, play
 
 EMPTY: list[tuple[str, str, Script, list[bytes], type[ResolveError] | None]] = [

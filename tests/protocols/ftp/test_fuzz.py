@@ -10,13 +10,10 @@ import random
 
 import pytest
 
-from protocols.contract import Credentials, Limits, Options
-from protocols.errors import ResolveError
 from protocols.ftp.facts import parse_size
 from protocols.ftp.reply import read_reply
-from protocols.ftp.url import FtpUrl
 from protocols.wire import run_reader
-from resolver.url import parse
+from resolver import Credentials, FtpUrl, Limits, Options, ResolveError, parse
 from tests.protocols.ftp.script import WILLING, Retrieval, Script, Server, gone
 
 DIALOGUES = int(os.environ.get("FTP_FUZZ", "4000"))

@@ -6,11 +6,7 @@ import trio
 
 import resolver
 from fixtures.ftp import Behaviour, serve
-from protocols.contract import Options
-from protocols.errors import (
-    Truncated,
-)
-from resolver.policy import Policy
+from resolver import Options, Policy, Truncated
 from tests.protocols.ftp.on_a_socket import network, take
 
 

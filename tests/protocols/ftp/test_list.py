@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Entry, Finding, Kind, Limits
-from protocols.errors import LimitExceeded
 from protocols.ftp.list_dates import parse_date
 from protocols.ftp.listing import ListReader, MlsdReader, NlstReader, shown_name
-from protocols.ftp.url import FtpUrl
 from protocols.instant import instant
-from resolver.url import parse
+from resolver import Entry, Finding, FtpUrl, Kind, LimitExceeded, Limits, parse
 
 RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings" / "listings"
 #: When they were made.

@@ -6,11 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.contract import Finding, Kind, Limits
-from protocols.errors import LimitExceeded
 from protocols.ftp.listing import MlsdReader, NlstReader, split_lines
-from protocols.ftp.url import FtpUrl
-from resolver.url import parse
+from resolver import Finding, FtpUrl, Kind, LimitExceeded, Limits, parse
 
 
 def ftp(text: str) -> FtpUrl:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Credentials, Options
-from protocols.errors import (
+from protocols.step import Connect, RequestCredentials, StartTls
+from resolver import (
     AccessDenied,
+    Credentials,
     Declined,
     LoginRequired,
+    Options,
     ProtocolError,
     ResolveError,
     TlsError,
     TryLater,
 )
-from protocols.step import Connect, RequestCredentials, StartTls
 from tests.protocols.ftp.script import Outcome, Script, play
 
 Replies = dict[bytes, "bytes | list[bytes]"]

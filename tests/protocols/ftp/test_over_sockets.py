@@ -8,12 +8,13 @@ import trio
 from fixtures.ftp import Behaviour, Data, Order, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
 from fixtures.ftp_urls import ROWS, Row
-from protocols.contract import Limits
-from protocols.errors import (
+from resolver import (
     AccessDenied,
     Declined,
     Disconnected,
+    FtpUrl,
     LimitExceeded,
+    Limits,
     LoginRequired,
     NotFound,
     ProtocolError,
@@ -23,9 +24,8 @@ from protocols.errors import (
     Truncated,
     TryLater,
     Unreachable,
+    parse,
 )
-from protocols.ftp.url import FtpUrl
-from resolver.url import parse
 from tests.hang import HANG, NEVER
 from tests.ipv6 import needs_ipv6
 from tests.protocols.ftp.on_a_socket import network, retrieve

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Limits
-from protocols.errors import ProtocolError
 from protocols.ftp.passive import Offer, parse_extended, parse_passive, read_offer
 from protocols.ftp.reply import ControlReply, read_reply
 from protocols.wire import run_reader
+from resolver import Limits, ProtocolError
 
 EXTENDED: list[tuple[bytes, int | None]] = [
     (b"Entering Extended Passive Mode (|||6446|)", 6446),

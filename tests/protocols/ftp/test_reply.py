@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Limits
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError, ResolveError
 from protocols.ftp.reply import REPLY_LIMIT, ControlReply, read_reply, shown_text
 from protocols.wire import Buffer, run_reader
+from resolver import Disconnected, LimitExceeded, Limits, ProtocolError, ResolveError
 
 LIMITS = Limits()
 

@@ -9,14 +9,8 @@ import trio
 
 from fixtures.ftp import Behaviour, Style, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
-from protocols.contract import Kind, Options
-from protocols.errors import (
-    AccessDenied,
-    NotFound,
-    ResolveError,
-)
-from resolver.gate.network import Network
-from resolver.policy import Policy
+from resolver import AccessDenied, Kind, NotFound, Options, Policy, ResolveError
+from resolver.gate import Network
 from tests.protocols.ftp.on_a_socket import network, retrieve, take
 
 TYPES = [

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Options
-from protocols.errors import Declined, Disconnected, NotFound, Truncated, TryLater
 from protocols.ftp.reuse import Route, SessionState, login_key
-from protocols.ftp.url import FtpUrl
 from protocols.step import Connect
-from resolver.url import parse
+from resolver import Declined, Disconnected, FtpUrl, NotFound, Options, Truncated, TryLater, parse
 from tests.protocols.ftp.script import Outcome, Script, play
 
 LOGIN = [b"USER anonymous", b"PASS anonymous@"]

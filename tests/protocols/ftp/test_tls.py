@@ -11,14 +11,7 @@ import trustme
 
 from fixtures.ftp import Behaviour, Data, Order, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
-from protocols.contract import Limits, Options
-from protocols.errors import (
-    NotFound,
-    ProtocolError,
-    ResolveError,
-    TlsError,
-    Truncated,
-)
+from resolver import Limits, NotFound, Options, ProtocolError, ResolveError, TlsError, Truncated
 from tests.protocols.ftp.on_a_socket import retrieve
 
 SHORT = Limits(idle=0.2)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Options, Validators
-from protocols.errors import LimitExceeded, NotFound
 from protocols.ftp.reuse import SessionState
 from protocols.instant import in_utc
 from protocols.step import AwaitData, OpenData, Say
+from resolver import LimitExceeded, NotFound, Options, Validators
 from tests.protocols.ftp.script import Outcome, Retrieval, Script, play
 
 TRIED = [b"220 (vsFTPd 3.0.3)\r\n", b"220 ProFTPD Server\r\n", b"220-- Welcome to Pure-FTPd\r\n220 ok\r\n"]

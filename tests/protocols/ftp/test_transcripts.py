@@ -9,15 +9,12 @@ import trio
 
 from fixtures.ftp_urls import ASKED, ROWS
 from fixtures.transcript import transcripts
-from protocols.contract import Limits
 from protocols.ftp.dialogue import retrieve
-from protocols.ftp.url import FtpUrl
-from resolver.gate.network import Network
-from resolver.policy import Policy
-from resolver.testing.outcome import check, recite, resolve
+from resolver import FtpUrl, Limits, Policy, parse
+from resolver.gate import Network
+from resolver.testing import Transcript, check, recite
+from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
-from resolver.testing.transcript import Transcript
-from resolver.url import parse
 from tests.hang import HANG
 from tests.protocols.ftp.on_a_socket import ask
 from tests.protocols.opening import open_url

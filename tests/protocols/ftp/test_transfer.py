@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import (
+from protocols.step import CloseData, OpenData, Pass
+from resolver import (
     AccessDenied,
     Declined,
     Disconnected,
@@ -16,7 +17,6 @@ from protocols.errors import (
     Truncated,
     TryLater,
 )
-from protocols.step import CloseData, OpenData, Pass
 from tests.protocols.ftp.script import Outcome, Script, gone, play
 
 Replies = dict[bytes, "bytes | list[bytes]"]

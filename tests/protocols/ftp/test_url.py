@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.ftp.url import FtpUrl, build
-from resolver.url import parse
+from protocols.ftp.url import build
+from resolver import FtpUrl, parse
 from tests.protocols.url_rows import Good, check_good
 
 GOOD = [

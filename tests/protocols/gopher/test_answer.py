@@ -8,16 +8,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from protocols.contract import Limits, Stream
-from protocols.errors import Disconnected, LimitExceeded, NotFound, TimedOut, Truncated
+from protocols.contract import Stream
 from protocols.gopher.attributes import RECORD_LIMIT
 from protocols.gopher.periods import HOLD_LIMIT
 from protocols.gopher.request import encode_request
-from protocols.gopher.url import GopherUrl
-from resolver.testing.cutting import one_by_one, whole
+from resolver import Disconnected, GopherUrl, LimitExceeded, Limits, NotFound, TimedOut, Truncated, parse
+from resolver.testing import one_by_one, whole
 from resolver.testing.outcome import resolve
 from resolver.testing.transcript import Connection, End, Turn
-from resolver.url import parse
 from tests.protocols.in_memory import MemoryGate, MemorySink, MemoryStream, pour
 from tests.protocols.opening import open_url
 

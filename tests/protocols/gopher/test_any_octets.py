@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from protocols.contract import JsonValue
 from protocols.gopher.dialogue import default_view
 from protocols.gopher.request import encode_request
-from protocols.gopher.url import GopherUrl
-from resolver.testing.cutting import CUTTERS, Cutter, oddly
+from resolver import GopherUrl, parse
+from resolver.testing import CUTTERS, Cutter, Outcome, oddly
 from resolver.testing.outcome import resolve
-from resolver.testing.transcript import Connection, End, Outcome, Turn
-from resolver.url import parse
+from resolver.testing.transcript import Connection, End, Turn
 from tests.protocols.gopher.captures import ROWS, Row, octets
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url

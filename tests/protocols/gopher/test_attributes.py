@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.contract import Entry, Finding, Kind
-from protocols.errors import LimitExceeded
 from protocols.gopher.attributes import (
     Admin,
     Block,
@@ -21,8 +19,8 @@ from protocols.gopher.attributes import (
 from protocols.gopher.item import parse_item
 from protocols.gopher.lines import LINE_LIMIT
 from protocols.gopher.records import FormEntries, RecordEntries, record_json
-from protocols.gopher.url import GopherUrl
-from resolver.testing.cutting import CUTTERS, Cutter
+from resolver import Entry, Finding, GopherUrl, Kind, LimitExceeded
+from resolver.testing import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
 
 MENU = parse_as(GopherUrl, "gopher://h.dom/1")

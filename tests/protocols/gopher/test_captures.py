@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Truncated
 from protocols.gopher.request import encode_request
-from protocols.gopher.url import GopherUrl
-from resolver.testing.cutting import CUTTERS, Cutter
-from resolver.testing.outcome import check, resolve
-from resolver.testing.transcript import Connection, Outcome, Turn
-from resolver.url import parse
+from resolver import GopherUrl, Truncated, parse
+from resolver.testing import CUTTERS, Cutter, Outcome, check
+from resolver.testing.outcome import resolve
+from resolver.testing.transcript import Connection, Turn
 from tests.protocols.gopher.captures import FOLDER, ROWS, Row, octets
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Kind
-from protocols.errors import Refused
 from protocols.gopher.answer import RECORDS
 from protocols.gopher.dialogue import Pointer, converse, default_view, find_pointer
 from protocols.gopher.framing import Ending, Header
 from protocols.gopher.reading import shape_by_type
-from protocols.gopher.url import GopherUrl
 from protocols.rehearsal import rehearse
 from protocols.step import (
     Begin,
@@ -24,10 +21,8 @@ from protocols.step import (
     Say,
     Step,
 )
-from resolver.plan import explain
-from resolver.testing.player import Player
-from resolver.testing.scripts import Values
-from resolver.url import parse
+from resolver import GopherUrl, Kind, Refused, explain, parse
+from resolver.testing import Player, Values
 
 
 def url_of(text: str) -> GopherUrl:

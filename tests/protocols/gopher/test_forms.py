@@ -7,7 +7,6 @@ import json
 import pytest
 
 from fixtures import recordings
-from protocols.errors import Refused
 from protocols.gopher.attributes import parse_records
 from protocols.gopher.forms import (
     FORM_LIMIT,
@@ -21,8 +20,7 @@ from protocols.gopher.forms import (
 )
 from protocols.gopher.records import form_of
 from protocols.gopher.request import encode_request
-from protocols.gopher.url import GopherUrl
-from resolver.url import parse
+from resolver import GopherUrl, Refused, parse
 
 CAPTURES = recordings.FOLDER / "gopher"
 

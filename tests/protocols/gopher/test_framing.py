@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from protocols.errors import Disconnected, ProtocolError
 from protocols.gopher.framing import HEADER_LIMIT, Ending, Header, read_header, read_promised_header
 from protocols.wire import Buffer, run_reader
-from resolver.testing.cutting import one_by_one
+from resolver import Disconnected, ProtocolError
+from resolver.testing import one_by_one
 
 COUNT, PERIOD, CLOSE = Ending.COUNT, Ending.PERIOD, Ending.CLOSE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
-from resolver.testing.cutting import CUTTERS, Cutter
+from resolver.testing import CUTTERS, Cutter
 
 OCTETS = b"one\r\ntwo\n\r\n\n\rthree\r\r\nfour\r"
 LINES = [b"one", b"two", b"", b"", b"\rthree\r", b"four"]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Entry, Kind
 from protocols.gopher.item import MenuItem, display_text, parse_item
 from protocols.gopher.lines import LINE_LIMIT
 from protocols.gopher.menu import MenuReader
-from protocols.gopher.url import GopherUrl
-from resolver.testing.cutting import CUTTERS, Cutter, whole
-from resolver.url import parse
+from resolver import Entry, GopherUrl, Kind, parse
+from resolver.testing import CUTTERS, Cutter, whole
 
 MENU = parse("gopher://h.dom/1menu")
 assert isinstance(MENU, GopherUrl)

@@ -10,14 +10,11 @@ import pytest
 import trio
 
 from fixtures.transcript import transcripts
-from protocols.contract import Limits
-from protocols.gopher.url import GopherUrl
-from resolver.gate.network import Network
-from resolver.policy import Policy
-from resolver.testing.outcome import check, resolve
+from resolver import GopherUrl, Limits, Policy, parse
+from resolver.gate import Network
+from resolver.testing import Transcript, check
+from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
-from resolver.testing.transcript import Transcript
-from resolver.url import parse
 from tests.hang import HANG
 from tests.protocols.opening import open_url
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.gopher.periods import Periods, closing_period
-from resolver.testing.cutting import CUTTERS, Cutter
+from resolver.testing import CUTTERS, Cutter
 from tests.sampled import examples
 
 

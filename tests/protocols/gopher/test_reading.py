@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Kind
 from protocols.gopher.answer import Listing, Shape
 from protocols.gopher.framed import shape_of_framed
 from protocols.gopher.item_types import ITEM_TYPES, Reading, find_type, media_type_of
 from protocols.gopher.reading import shape_of_unframed
-from protocols.gopher.url import GopherUrl
-from resolver.url import parse
+from resolver import GopherUrl, Kind, parse
 
 MENU, PLUS = "application/gopher-menu", "application/gopher+-menu"
 RECORDS = Shape(Kind.DIRECTORY, PLUS, Listing.RECORDS, True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Declined, NotFound, TryLater
 from protocols.gopher.framed import parse_refusal
 from protocols.gopher.reading import WATCH_LIMIT, ErrorDetector, LineDetector, MenuDetector
-from protocols.gopher.url import GopherUrl
-from resolver.testing.cutting import CUTTERS, Cutter
+from resolver import Declined, GopherUrl, NotFound, TryLater
+from resolver.testing import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
 
 URL = parse_as(GopherUrl, "gopher://h.dom/0n%09%09+")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fixtures.transcript import transcripts
-from protocols.errors import Refused
 from protocols.gopher import GOPHER, GOPHERS
 from protocols.gopher.request import Command, Requested, command_in, encode_request, parse_command
-from protocols.gopher.url import GopherUrl, with_gopherplus, with_search, with_view
-from resolver.testing.transcript import Transcript
-from resolver.url import parse
+from protocols.gopher.url import with_gopherplus, with_search, with_view
+from resolver import GopherUrl, Refused, parse
+from resolver.testing import Transcript
 
 FORM = b"+\t1\r\n+-1\r\none\r\n\r\n.two\r\n.\r\n"
 

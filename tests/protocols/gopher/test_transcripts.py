@@ -5,13 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fixtures.transcript import transcripts
-from protocols.errors import Refused
 from protocols.gopher.dialogue import converse
-from protocols.gopher.url import GopherUrl
-from resolver.testing.cutting import CUTTERS, Cutter
-from resolver.testing.outcome import check, recite, resolve
-from resolver.testing.transcript import Transcript
-from resolver.url import parse
+from resolver import GopherUrl, Refused, parse
+from resolver.testing import CUTTERS, Cutter, Transcript, check, recite
+from resolver.testing.outcome import resolve
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as

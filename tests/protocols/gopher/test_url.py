@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import InvalidUrl
-from protocols.gopher.url import GopherUrl, build
-from resolver.url import parse
+from protocols.gopher.url import build
+from resolver import GopherUrl, InvalidUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 FORM = "+%091%0D%0A+-1%0D%0Aa%0D%0A.%0D%0A"

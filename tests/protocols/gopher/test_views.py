@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Kind
 from protocols.gopher.views import View, kind_of_view, parse_view
+from resolver import Kind
 
 PS = "application/postscript"
 MENU = "application/gopher+-menu"

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Limits, Options
-from protocols.errors import ResolveError
-from protocols.http.url import HttpUrl
-from resolver.testing.cutting import CUTTERS, Cutter
+from resolver import HttpUrl, Limits, Options, ResolveError
+from resolver.testing import CUTTERS, Cutter
 from resolver.testing.transcript import Connection, End, Turn
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import Declined
 from protocols.http.challenge import Challenge, parse_challenges
 from protocols.http.digest import choose
+from resolver import Declined
 
 READ: list[tuple[list[str], list[Challenge]]] = [
     ([], []),

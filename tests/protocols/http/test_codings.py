@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.http import BOMB
-from protocols.errors import LimitExceeded, ProtocolError, ResolveError, Truncated
 from protocols.http.codings import ALWAYS, PIECE, Decoding, choose
+from resolver import LimitExceeded, ProtocolError, ResolveError, Truncated
 from tests.protocols.filtered import Filtered, Pieces
 from tests.protocols.in_memory import MemorySink
 

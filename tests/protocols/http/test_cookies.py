@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from protocols.http.cookie_dates import parse_cookie_date
 from protocols.http.cookies import Jar
 from protocols.http.head import Head
-from protocols.http.url import HttpUrl
+from resolver import HttpUrl, parse
 from resolver.public_suffix import installed
-from resolver.url import parse
 
 DATE = ("date", "Sun, 22 Nov 2026 12:34:18 GMT")
 SET_AT = "http://a.example.co.uk/s/x"

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Credentials, Options
-from protocols.errors import Disconnected, NotFound
 from protocols.http.dialogue import retrieve
-from protocols.http.url import HttpUrl
 from protocols.rehearsal import rehearse
 from protocols.step import (
     Acquire,
@@ -20,10 +17,10 @@ from protocols.step import (
     Say,
     Step,
 )
-from resolver.testing.player import Player
-from resolver.testing.scripts import Values, leaving
+from resolver import Credentials, Disconnected, HttpUrl, NotFound, Options, parse
+from resolver.testing import Player, Values
+from resolver.testing.scripts import leaving
 from resolver.testing.transcript import Connection, End, Turn
-from resolver.url import parse
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from fixtures.recordings import FOLDER
-from protocols.errors import Refused
 from protocols.http.challenge import Challenge, parse_challenges
 from protocols.http.digest import Digest
-from protocols.options import Credentials
+from resolver import Credentials, Refused
 
 MUFASA = Credentials(b"Mufasa", b"Circle of Life")
 _EXAMPLE = {

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Limits
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused, ResolveError
 from protocols.http.exchange import Exchange
 from protocols.http.head import Framing, Head
 from protocols.http.request import prepare
 from protocols.wire import Buffer, run_reader
+from resolver import Disconnected, LimitExceeded, Limits, ProtocolError, Refused, ResolveError
 
 HOST = (b"Host", b"h")
 SMALL = Limits(line=40, lines=3)

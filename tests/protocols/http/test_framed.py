@@ -14,20 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.http.framed_server import frame
-from protocols.errors import (
-    Disconnected,
-    LimitExceeded,
-    ProtocolError,
-    Refused,
-    ResolveError,
-    Truncated,
-)
 from protocols.http.framed_exchange import FramedExchange, header_section
 from protocols.http.request import prepare
-from protocols.options import Limits
 from protocols.wire import Buffer
+from resolver import Disconnected, LimitExceeded, Limits, ProtocolError, Refused, ResolveError, Truncated
 from resolver.http2.framing import Framing
-from resolver.testing.cutting import CUTTERS, Cutter, whole
+from resolver.testing import CUTTERS, Cutter, whole
 from tests.sampled import examples
 
 HOST = (b"Host", b"h.example")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import ProtocolError
 from protocols.http.head import Framing, Head, framing_of
+from resolver import ProtocolError
 
 
 def head(*fields: tuple[str, str]) -> Head:

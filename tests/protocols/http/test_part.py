@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.contract import Options, Validators
-from protocols.errors import ProtocolError, ResolveError
 from protocols.http.head import Framing, Head
 from protocols.http.part import check_part, range_headers, strong_etag
-from protocols.http.url import HttpUrl
+from resolver import HttpUrl, Options, ProtocolError, ResolveError, Validators
 from resolver.testing.transcript import Connection, Turn
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url

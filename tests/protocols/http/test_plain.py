@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocols.contract import Limits
 from protocols.http.head import Framing, Head
 from protocols.http.plain import read_plain, write_plain
 from protocols.http.request import Request
 from protocols.wire import Buffer
+from resolver import Limits
 
 HOST = (b"Host", b"h.example:81")
 NAMES = st.sampled_from(

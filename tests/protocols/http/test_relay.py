@@ -8,14 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from protocols.contract import Limits, Options
 from protocols.conversation import hold
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 from protocols.http.relay import relay
 from protocols.http.request import Headers, Request
 from protocols.step import Acquire, Begin, Connect, Dialogue, Hear, Keep, Say, Step, Upload
-from resolver.testing.player import Player
-from resolver.testing.scripts import Values, leaving
+from resolver import Disconnected, LimitExceeded, Limits, Options, ProtocolError, Refused
+from resolver.testing import Player, Values
+from resolver.testing.scripts import leaving
 from resolver.testing.transcript import Connection, Turn
 from tests.protocols.in_memory import MemoryGate
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Credentials, Limits, Options
-from protocols.errors import NotConfigured, Refused
 from protocols.http.exchange import Exchange
 from protocols.http.request import compose, encode_basic, host_of, prepare, target_of
-from protocols.http.url import HttpUrl
-from resolver.url import parse
+from resolver import Credentials, HttpUrl, Limits, NotConfigured, Options, Refused, parse
 
 
 def url_of(text: str) -> HttpUrl:

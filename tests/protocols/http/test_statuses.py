@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from protocols.contract import Moved
-from protocols.errors import Declined, ProtocolError, TryLater
 from protocols.http.head import Head
 from protocols.http.statuses import check_status
+from resolver import Declined, ProtocolError, TryLater
 
 
 def head(status: int, *locations: str, reason: str = "Because") -> Head:

@@ -8,11 +8,9 @@ import pytest
 
 from fixtures.transcript import transcripts
 from protocols.http.dialogue import retrieve
-from protocols.http.url import HttpUrl
-from resolver.testing.cutting import CUTTERS, Cutter
-from resolver.testing.outcome import check, recite, resolve
-from resolver.testing.transcript import Transcript
-from resolver.url import parse
+from resolver import HttpUrl, parse
+from resolver.testing import CUTTERS, Cutter, Transcript, check, recite
+from resolver.testing.outcome import resolve
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as

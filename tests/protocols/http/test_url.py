@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import InvalidUrl
-from protocols.http.url import HttpUrl, build
+from protocols.http.url import build
+from resolver import HttpUrl, InvalidUrl
 from tests.protocols.url_rows import Good, check_good
 
 GOOD = [

@@ -7,10 +7,8 @@ import email.policy
 
 import pytest
 
-from protocols.errors import Refused
-from protocols.mailto import MailtoUrl, write_draft
-from resolver.plan import explain
-from resolver.url import parse
+from protocols.mailto import write_draft
+from resolver import MailtoUrl, Refused, explain, parse
 
 
 def mailto(text: str) -> MailtoUrl:

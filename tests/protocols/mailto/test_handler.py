@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import resolver
-from protocols.errors import Refused
+from resolver import Refused
 
 CHECKOUT = Path(__file__).parents[3]
 DRAFT = b"To: joe@h.example, ann@h.example\r\nSubject: Hello\r\n\r\nHi"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import InvalidUrl
-from protocols.mailto import MAILTO, MailtoUrl, build
-from resolver.url import parse
+from protocols.mailto import MAILTO, build
+from resolver import InvalidUrl, MailtoUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 GOOD = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from protocols.contract import Options
+from resolver import Options
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from fixtures import recordings
-from protocols.contract import Credentials, Limits, Line, Options, PipelineState
-from protocols.errors import Disconnected
+from protocols.contract import Line, PipelineState
 from protocols.news.block import read_block
 from protocols.news.response import Response, read_status
 from protocols.wire import Buffer, Reader
-from resolver.testing.cutting import Cutter, whole
+from resolver import Credentials, Disconnected, Limits, Options
+from resolver.testing import Cutter, whole
 from tests.protocols.in_memory import MemoryGate, MemoryStream
 from tests.protocols.news.memory import MemorySlot
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 
-from protocols.contract import Credentials, Limits, Options, Packing, PipelineState, Stream
-from protocols.news.url import NewsUrl, NntpUrl
-from resolver.testing.cutting import Cutter, whole
-from resolver.testing.transcript import Connection, Transcript
-from resolver.url import parse
+from protocols.contract import Packing, PipelineState, Stream
+from resolver import Credentials, Limits, NewsUrl, NntpUrl, Options, parse
+from resolver.testing import Cutter, Transcript, whole
+from resolver.testing.transcript import Connection
 from tests.protocols.in_memory import MemoryGate
 
 LOOPBACK = "127.0.0.1"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Limits
-from protocols.errors import LimitExceeded
 from protocols.news.article import HEAD_LIMIT, Field, Head, parse_head, read_head, strip_brackets
 from protocols.news.block import read_block
 from protocols.wire import Buffer, Reader, run_reader
+from resolver import LimitExceeded, Limits
 
 HEADS: list[tuple[bytes, list[tuple[str, bytes]]]] = [
     (b"", []),

@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import pytest
 
-from protocols.errors import Disconnected, LimitExceeded, Truncated
 from protocols.news.block import Block, Lines, give_block, read_block, skip_block
 from protocols.news.response import read_status
 from protocols.step import Dialogue, hear
 from protocols.wire import Buffer, Reader, run_reader
+from resolver import Disconnected, LimitExceeded, Truncated
 from tests.protocols.news.captures import said_by
 from tests.protocols.test_body_of_a_dialogue import LINE, WAYS, Pieces, PiecesGate, begun, take
 

@@ -8,10 +8,9 @@ import pytest
 
 from protocols.news.commands import Command, Verb
 from protocols.news.response import response_to
-from resolver.testing.cutting import Cutter, one_by_one, whole
-from resolver.testing.outcome import check, resolve
-from resolver.testing.transcript import Outcome
-from resolver.url import parse
+from resolver import parse
+from resolver.testing import Cutter, Outcome, check, one_by_one, whole
+from resolver.testing.outcome import resolve
 from tests.protocols.news.capture_rows import ROWS, Case, Row
 from tests.protocols.news.captures import FOLDER, RecordedGate, RecordedServer, exchanges
 from tests.protocols.opening import open_url

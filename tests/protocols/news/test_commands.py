@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Refused
 from protocols.news.commands import (
     COMMAND_LIMIT,
     Command,
@@ -14,6 +13,7 @@ from protocols.news.commands import (
     encode_range,
 )
 from protocols.wire import Secret
+from resolver import Refused
 
 SENT = [
     (Command(Verb.GROUP, b"comp.misc"), b"GROUP comp.misc\r\n"),

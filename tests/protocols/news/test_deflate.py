@@ -6,8 +6,8 @@ import zlib
 
 import pytest
 
-from protocols.errors import LimitExceeded, ProtocolError
 from protocols.news.deflate import Deflate
+from resolver import LimitExceeded, ProtocolError
 from tests.protocols.news.captures import COMPRESSED_BEHIND, load, said_by
 
 MIB = 1_048_576

@@ -7,12 +7,9 @@ from typing import Literal
 
 import pytest
 
-from protocols.contract import Kind, Limits, Options
-from protocols.errors import Declined, InvalidUrl, NotConfigured, Refused, ResolveError, Truncated
 from protocols.news.commands import Command, Verb
 from protocols.news.dialogue import converse
 from protocols.news.session import WINDOW, NntpState, is_loopback
-from protocols.news.url import NewsUrl, NntpUrl
 from protocols.rehearsal import rehearse
 from protocols.step import (
     Begin,
@@ -27,12 +24,24 @@ from protocols.step import (
     StartTls,
     Step,
 )
-from resolver.gate.network import Network
-from resolver.policy import Policy
-from resolver.testing.peer import Opening, Peer
-from resolver.testing.player import Player
-from resolver.testing.scripts import Speech, Values
-from resolver.url import parse
+from resolver import (
+    Declined,
+    InvalidUrl,
+    Kind,
+    Limits,
+    NewsUrl,
+    NntpUrl,
+    NotConfigured,
+    Options,
+    Policy,
+    Refused,
+    ResolveError,
+    Truncated,
+    parse,
+)
+from resolver.gate import Network
+from resolver.testing import Peer, Player, Speech, Values
+from resolver.testing.peer import Opening
 
 
 def news(text: str) -> NewsUrl | NntpUrl:

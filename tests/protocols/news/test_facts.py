@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.contract import JsonValue, Kind, Options
-from protocols.errors import LimitExceeded
-from protocols.options import Limits
-from resolver.testing.cutting import CUTTERS, Cutter
+from protocols.contract import JsonValue
+from resolver import Kind, LimitExceeded, Limits, Options
+from resolver.testing import CUTTERS, Cutter
 from resolver.testing.transcript import Connection, Turn
 from tests.protocols.news.memory import NewsGate, news_url
 from tests.protocols.opening import open_url

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from fixtures.transcript import transcripts
 from protocols import errors
-from protocols.contract import Credentials, Limits, Line, Options, PipelineState
-from protocols.errors import Disconnected, ResolveError
+from protocols.contract import Line, PipelineState
+from resolver import Credentials, Disconnected, Limits, Options, ResolveError, parse
 from resolver.testing.outcome import resolve
-from resolver.url import parse
 from tests.protocols.in_memory import MemoryGate, MemoryStream
 from tests.protocols.news.captures import FOLDER, said_by
 from tests.protocols.news.memory import MemorySlot

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Entry, Finding, Kind
-from protocols.errors import LimitExceeded, Truncated
 from protocols.news.groups import (
     ActiveLine,
     GroupReader,
@@ -19,6 +17,7 @@ from protocols.news.groups import (
     parse_description,
 )
 from protocols.wire import run_reader
+from resolver import Entry, Finding, Kind, LimitExceeded, Truncated
 
 ACTIVE = [
     (b"a.b 0000000022 0000000001 y", ActiveLine(b"a.b", 22, 1, b"y", b""), False),

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from protocols.contract import Credentials, Options
-from protocols.errors import ProtocolError, Refused
+from resolver import Credentials, Options, ProtocolError, Refused, parse
 from resolver.testing.outcome import resolve
 from resolver.testing.transcript import Connection, Turn
-from resolver.url import parse
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.news.memory import LOOPBACK, NewsGate, news_url
 from tests.protocols.opening import open_url

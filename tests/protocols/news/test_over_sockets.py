@@ -10,13 +10,12 @@ import pytest
 import trio
 
 from fixtures.transcript import transcripts
-from protocols.news.url import NewsUrl, NntpUrl
-from resolver.gate.network import Network
-from resolver.policy import Policy, Server
-from resolver.testing.outcome import check, resolve
+from resolver import NewsUrl, NntpUrl, Policy, parse
+from resolver.gate import Network
+from resolver.policy import Server
+from resolver.testing import Transcript, check
+from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
-from resolver.testing.transcript import Transcript
-from resolver.url import parse
 from tests.hang import HANG
 from tests.protocols.opening import open_url
 

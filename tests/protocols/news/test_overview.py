@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.contract import Entry, Finding, Kind
-from protocols.errors import LimitExceeded
 from protocols.news.article import parse_head
 from protocols.news.overview import OverviewReader, encode_overview
+from resolver import Entry, Finding, Kind, LimitExceeded
 from tests.protocols.news.captures import exchanges
 
 LINE = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.news.places import article_urls, group_urls
-from protocols.news.url import NewsUrl, NntpUrl
-from resolver.url import parse
+from resolver import NewsUrl, NntpUrl, parse
 
 ARTICLES = [
     ("nntp://h/a.b", "nntp://h/a.b/7"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated
 from protocols.news.commands import Command, Verb
 from protocols.news.response import (
     Response,
@@ -16,6 +15,7 @@ from protocols.news.response import (
     response_to,
 )
 from protocols.wire import Buffer, run_reader
+from resolver import Disconnected, LimitExceeded, ProtocolError, Truncated
 
 GOOD = [
     (b"200 ready\r\n", Response(200, b"ready")),

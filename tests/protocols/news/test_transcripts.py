@@ -8,13 +8,10 @@ from contextlib import suppress
 import pytest
 
 from fixtures.transcript import transcripts
-from protocols.contract import Limits, Options
-from protocols.errors import Truncated
 from protocols.news.dialogue import converse
-from resolver.testing.cutting import CUTTERS, Cutter
-from resolver.testing.outcome import check, recite, resolve
-from resolver.testing.transcript import Transcript
-from resolver.url import parse
+from resolver import Limits, Options, Truncated, parse
+from resolver.testing import CUTTERS, Cutter, Transcript, check, recite
+from resolver.testing.outcome import resolve
 from tests.protocols.in_memory import MemorySink
 from tests.protocols.news.memory import NewsGate, news_url
 from tests.protocols.opening import open_url

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import InvalidUrl
-from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp
-from resolver.url import parse
+from protocols.news.url import build_news, build_nntp
+from resolver import InvalidUrl, NewsUrl, NntpUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fixtures import recordings
-from protocols.connection import Action, Line, Redirected, SwitchAddress
-from protocols.contract import Limits
-from protocols.errors import ResolveError
+from protocols.connection import Action, Redirected, SwitchAddress
+from protocols.contract import Line
 from protocols.prospero.ardp import Exchange
 from protocols.prospero.entries import LinkReader
 from protocols.prospero.reply import Answer, join_packets, parse_reply
 from protocols.prospero.target import Target
 from protocols.prospero.union import Member
+from resolver import Limits, ResolveError
 
 FOLDER = recordings.FOLDER / "prospero"
 #: The server of the recordings; the address is made up.

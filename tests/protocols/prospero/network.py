@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from fixtures.prospero import DISTRIBUTED, Behaviour, Flavour, Service, Thing, Weather
-from protocols.connection import Datagram, Line
-from protocols.contract import HostUrl, Limits, Options, Timer
-from protocols.errors import Refused, Unreachable
-from resolver.url import parse
+from protocols.connection import Datagram
+from protocols.contract import Line, Timer
+from resolver import HostUrl, Limits, Options, Refused, Unreachable, parse
 
 T = TypeVar("T")
 

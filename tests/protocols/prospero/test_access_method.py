@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.location import Kind
 from protocols.prospero.access_method import AccessMethod, access_methods_of, first_url, kind_of
 from protocols.prospero.attribute import Attribute
 from protocols.prospero.contents import guess_media_type
 from protocols.prospero.link import Pointer, pointer_to
 from protocols.prospero.target import Target
-from resolver.url import parse
+from resolver import Kind, parse
 
 ASKED = Target("h.example", 15251, b"AFTP/pub/x")
 LINK = Pointer(b"INTERNET-D", b"ftp.example.org", b"ASCII", b"/pub/x")

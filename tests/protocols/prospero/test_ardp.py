@@ -13,9 +13,10 @@ from fixtures.prospero.transport import (
     version_packet,
     wait_packet,
 )
-from protocols.connection import Action, Line, Redirected
-from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
+from protocols.connection import Action, Redirected
+from protocols.contract import Line
 from protocols.prospero.ardp import MOST_REDIRECTS, PERSISTENT, Exchange, Timing
+from resolver import Declined, LimitExceeded, Refused, TimedOut
 
 PEER = "192.0.2.1"
 ID = 0x1234

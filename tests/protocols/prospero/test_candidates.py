@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.connection import Action, Line, Redirected, SwitchAddress
-from protocols.errors import TimedOut
+from protocols.connection import Action, Redirected, SwitchAddress
+from protocols.contract import Line
 from protocols.prospero.ardp import Exchange
+from resolver import TimedOut
 
 A, B, C = "2001:db8::1", "192.0.2.1", "192.0.2.2"
 REQUEST = b"\x09\x12\x34\0\1\0\1\0\0x"

@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from protocols.contract import Limits
-from protocols.errors import Declined, ResolveError, TimedOut
 from protocols.prospero.contents import join_contents
 from protocols.prospero.dialogue import converse
 from protocols.prospero.link import Pointer
 from protocols.prospero.question import ATTRIBUTES
 from protocols.prospero.reply import parse_reply
 from protocols.prospero.target import Target
-from protocols.prospero.url import ProsperoUrl
 from protocols.rehearsal import rehearse
 from protocols.step import Carry
-from resolver.url import parse
+from resolver import Declined, Limits, ProsperoUrl, ResolveError, TimedOut, parse
 from tests.protocols.prospero.captures import Replay, exchanges, names, reply_of, request_of, tell
 
 HERE = "prospero://localhost:15251/"

@@ -7,18 +7,14 @@ import re
 import pytest
 
 import resolver
-from protocols.errors import Declined
-from protocols.options import Limits, Options
 from protocols.prospero.ardp import Timing
 from protocols.prospero.dialogue import converse
 from protocols.prospero.question import Inquiry, request_links
 from protocols.prospero.target import Target
-from protocols.prospero.url import ProsperoUrl
 from protocols.rehearsal import rehearse
 from protocols.step import Carried, Carry, Note, OpenDatagrams, Opened, Step
-from resolver.testing.player import Player
-from resolver.testing.scripts import Values
-from resolver.url import parse
+from resolver import Declined, Limits, Options, ProsperoUrl, parse
+from resolver.testing import Player, Values
 
 
 def url(text: str) -> ProsperoUrl:

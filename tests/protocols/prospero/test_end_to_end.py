@@ -19,28 +19,29 @@ import fixtures.wais
 import resolver
 from fixtures.prospero import Behaviour, Moved, ProsperoServer, Thing, Weather, file, method, serve
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, Link, intrinsic
-from protocols.contract import Limits
 from protocols.conversation import hold
-from protocols.errors import (
+from protocols.prospero.ardp import Timing
+from protocols.prospero.dialogue import converse
+from resolver import (
     AccessDenied,
     Declined,
+    Event,
     LimitExceeded,
+    Limits,
     NotFound,
+    Patience,
+    Policy,
+    ProsperoUrl,
     Refused,
     ResolveError,
+    Sent,
     TimedOut,
     Truncated,
     Unreachable,
     UnsupportedScheme,
+    parse,
 )
-from protocols.prospero.ardp import Timing
-from protocols.prospero.dialogue import converse
-from protocols.prospero.url import ProsperoUrl
-from resolver.events import Event, Sent
 from resolver.gate import Network
-from resolver.policy import Policy
-from resolver.retrieval.retry import Patience
-from resolver.url import parse
 from tests.hang import HANG
 from tests.ipv6 import HAS_IPV6
 from tests.protocols.command import command

@@ -9,16 +9,7 @@ import os
 import random
 
 from fixtures.prospero.transport import Manner, Transport, redirect_packet, refusal_packet, wait_packet
-from protocols.connection import Line
-from protocols.contract import Limits
-from protocols.errors import (
-    Declined,
-    LimitExceeded,
-    ProtocolError,
-    Refused,
-    ResolveError,
-    TimedOut,
-)
+from protocols.contract import Line
 from protocols.prospero.access_method import access_methods_of
 from protocols.prospero.ardp import Exchange, Timing
 from protocols.prospero.contents import join_contents
@@ -30,9 +21,8 @@ from protocols.prospero.resolution import Directory, resolve
 from protocols.prospero.target import Target
 from protocols.prospero.union import Member, splice
 from protocols.step import Carried, Carry, Dialogue, OpenDatagrams, Opened, Step
-from resolver.testing.player import Player
-from resolver.testing.scripts import Values
-from resolver.url import parse
+from resolver import Declined, LimitExceeded, Limits, ProtocolError, Refused, ResolveError, TimedOut, parse
+from resolver.testing import Player, Values
 from tests.protocols.prospero.captures import exchanges, names, reply_of
 
 ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "800"))

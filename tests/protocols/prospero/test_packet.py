@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Refused
 from protocols.prospero.packet import (
     KnownVersions,
     Option,
@@ -17,6 +16,7 @@ from protocols.prospero.packet import (
     encode_piece,
 )
 from protocols.wire import encode_commands, encode_datagram, split_message
+from resolver import Refused
 
 #: A datagram in hex, and what it says: the shapes that occur (2.2), then fields that are cut off.
 DECODED: list[tuple[str, Packet]] = [

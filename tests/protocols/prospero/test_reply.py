@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.contract import Limits
-from protocols.errors import (
+from protocols.prospero.link import Pointer
+from protocols.prospero.reply import Answer, join_packets, parse_reply
+from resolver import (
     AccessDenied,
     Declined,
     LimitExceeded,
+    Limits,
     LoginRequired,
     NotFound,
     ProtocolError,
     ResolveError,
     TryLater,
 )
-from protocols.prospero.link import Pointer
-from protocols.prospero.reply import Answer, join_packets, parse_reply
 
 
 def parse(text: bytes, limits: Limits | None = None) -> Answer:

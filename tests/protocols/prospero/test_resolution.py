@@ -23,22 +23,27 @@ from fixtures.prospero import (
     method,
 )
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, attribute, intrinsic
-from protocols.contract import Entry, Kind, Limits, Options, Referrer, Reply
 from protocols.contract import Moved as MovedReply
+from protocols.contract import Reply
 from protocols.conversation import hold
-from protocols.errors import (
+from resolver import (
     AccessDenied,
     Declined,
+    Entry,
+    Kind,
     LimitExceeded,
+    Limits,
     NotFound,
+    Options,
+    ProsperoUrl,
     ProtocolError,
+    Referrer,
     Refused,
     ResolveError,
     TimedOut,
     Truncated,
+    parse,
 )
-from protocols.prospero.url import ProsperoUrl
-from resolver.url import parse
 from tests.protocols.in_memory import MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.prospero.network import Network, run

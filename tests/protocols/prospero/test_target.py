@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Declined, InvalidUrl, Refused
 from protocols.prospero.link import Pointer, parse_pointer, pointer_to
 from protocols.prospero.question import request_attributes, request_listing
 from protocols.prospero.target import Place, Target, parse_place, read_version, target_of
-from protocols.prospero.url import ProsperoUrl
-from resolver.url import parse
+from resolver import Declined, InvalidUrl, ProsperoUrl, Refused, parse
 
 
 def target(text: str) -> Target:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from protocols.errors import LimitExceeded, ProtocolError, Refused
 from protocols.prospero.token import MOST_TOKENS, quote, read_lines, read_text
+from resolver import LimitExceeded, ProtocolError, Refused
 
 #: A value and how it is written: the first five are in recordings of the reference server.
 WRITTEN: list[tuple[bytes, bytes]] = [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fixtures.prospero import file
-from protocols.connection import Line
+from protocols.contract import Line
 from protocols.conversation.datagrams import carry
-from protocols.errors import Unreachable
 from protocols.prospero.ardp import Exchange
 from protocols.prospero.reply import join_packets
+from resolver import Unreachable
 from tests.protocols.prospero.network import Datagrams, Network
 
 AWAY = ("2001:db8::1", "2001:db8::2")

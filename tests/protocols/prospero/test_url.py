@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.url import Field, ProsperoUrl, build
-from resolver.url import parse
+from protocols.prospero.url import Field, build
+from resolver import ProsperoUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 GOOD = [

@@ -4,8 +4,7 @@ import pytest
 import trio
 
 import resolver
-from protocols.contract import Kind
-from resolver import Refused
+from resolver import Kind, Refused
 
 
 async def test_a_service_is_announced_and_nothing_is_connected_to() -> None:

@@ -8,15 +8,10 @@ from typing import Literal
 import pytest
 
 import resolver
-from protocols.errors import Disconnected, TlsError
-from protocols.options import Options, Transcript
 from protocols.step import StartTls
 from protocols.telnet.dialogue import converse
-from protocols.telnet.url import TelnetUrl
-from resolver.prompts import prompt
-from resolver.testing.player import Player
-from resolver.testing.scripts import Speech
-from resolver.url import parse
+from resolver import Disconnected, Options, TelnetUrl, TlsError, Transcript, parse, prompt
+from resolver.testing import Player, Speech
 
 URL = parse("telnet://127.0.0.1/")
 WILL, DO, FOLLOWS = b"\xff\xfb\x2e", b"\xff\xfd\x2e", b"\xff\xfa\x2e\x01\xff\xf0"

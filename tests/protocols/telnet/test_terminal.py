@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures import recordings
-from protocols.errors import LimitExceeded
 from protocols.telnet.codes import Command, Option, Verb
 from protocols.telnet.octets import Data, Heard, Odd
 from protocols.telnet.terminal import MOST_IN_A_ROW, MOST_TYPES, Changed, Size, Terminal
+from resolver import LimitExceeded
 from tests.protocols.telnet.heard import octet_by_octet, tell
 
 RECORDED = sorted((recordings.FOLDER / "telnet").glob("*.json"))

@@ -8,17 +8,23 @@ from dataclasses import replace
 import pytest
 
 import resolver
-from protocols.errors import Disconnected, LimitExceeded, NotConfigured, TimedOut, Truncated
-from protocols.location import JsonValue
-from protocols.options import Limits, Options, Transcript
+from protocols.contract import JsonValue
 from protocols.step import Elapsed, Hear, RequestEnd, Say, StartTimer, Step
 from protocols.telnet.dialogue import converse
-from protocols.telnet.url import TelnetUrl
-from resolver.prompts import prompt
-from resolver.testing.peer import UNSCRIPTED, Spoken
-from resolver.testing.player import Player
-from resolver.testing.scripts import Speech
-from resolver.url import parse
+from resolver import (
+    Disconnected,
+    LimitExceeded,
+    Limits,
+    NotConfigured,
+    Options,
+    TelnetUrl,
+    TimedOut,
+    Transcript,
+    Truncated,
+    parse,
+    prompt,
+)
+from resolver.testing import UNSCRIPTED, Player, Speech, Spoken
 
 URL = parse("telnet://guest:secret@127.0.0.1/")
 ASKED = b"\xff\xfb\x01\xff\xfd\x18"

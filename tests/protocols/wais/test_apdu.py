@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from fixtures.wais.coding import write_element
-from protocols.errors import ProtocolError, Refused
 from protocols.wais.apdu import (
     InitResponse,
     Relevant,
@@ -16,6 +15,7 @@ from protocols.wais.apdu import (
     parse_init_response,
     parse_search_response,
 )
+from resolver import ProtocolError, Refused
 
 DOCUMENT_ID = b"\x02\x04demo\x03\x050 9 x"
 

@@ -15,9 +15,9 @@ from protocols.wais.entries import HitReader
 from protocols.wais.exchange import read_init_response, read_records
 from protocols.wais.message import LARGEST, read_message
 from protocols.wais.record import Records
-from protocols.wais.url import WaisUrl
 from protocols.wire import encode_message
-from resolver.testing.cutting import Cutter, oddly, one_by_one, whole
+from resolver import WaisUrl
+from resolver.testing import Cutter, oddly, one_by_one, whole
 from resolver.testing.outcome import resolve
 from resolver.testing.transcript import Connection, Turn
 from tests.protocols.in_memory import MemoryGate

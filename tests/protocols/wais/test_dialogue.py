@@ -9,14 +9,11 @@ import pytest
 from fixtures.wais import Init, Request, Search
 from fixtures.wais.request import read_request
 from fixtures.wais.strictness import violations_of, violations_of_head
-from protocols.errors import InvalidUrl, Refused
-from protocols.options import Options
 from protocols.rehearsal import rehearse
 from protocols.step import Begin, Connect, Give, Hear, Note, Say, Step
 from protocols.wais.dialogue import converse, count_of, document_of
 from protocols.wais.retrieval import Document
-from protocols.wais.url import WaisUrl
-from resolver.url import parse
+from resolver import InvalidUrl, Options, Refused, WaisUrl, parse
 
 
 def wais(text: str) -> WaisUrl:

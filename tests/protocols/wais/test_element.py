@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.errors import ProtocolError
 from protocols.wais.element import (
     contents,
     elements,
@@ -17,6 +16,7 @@ from protocols.wais.element import (
     take_compressed,
     take_element,
 )
+from resolver import ProtocolError
 
 COMPRESSED = [
     (0, "00"),

@@ -11,8 +11,7 @@ import trio
 
 import resolver
 from fixtures.wais import EXAMPLE, Behaviour, serve
-from protocols.errors import AccessDenied, LimitExceeded, NotFound, Refused
-from resolver.policy import Policy
+from resolver import AccessDenied, LimitExceeded, NotFound, Policy, Refused
 from tests.protocols.command import command
 from tests.protocols.wais.test_over_sockets import LOGBOOK, QUAY, path_of
 

@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from fixtures.wais.coding import write_element
-from protocols.contract import Entry, Kind
 from protocols.wais.entries import HitReader, hits_in, linked_url, parse_date, substitute_in
 from protocols.wais.record import parse_records
-from protocols.wais.url import WaisUrl
-from resolver.url import parse
+from resolver import Entry, Kind, WaisUrl, parse
 from tests.protocols.wais.captures import capture
 
 HOST = "wais://h.example:8210"

@@ -12,19 +12,25 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import cast
 
-from protocols.contract import Entry, Kind, Options
-from protocols.errors import InvalidUrl, LimitExceeded, NotFound, ProtocolError, ResolveError
 from protocols.step import Begin, Give, Say, Step
 from protocols.wais.dialogue import converse
 from protocols.wais.entries import HitReader
 from protocols.wais.message import LARGEST
 from protocols.wais.record import parse_records
 from protocols.wais.retrieval import LARGEST_CHUNK
-from protocols.wais.url import WaisUrl
-from resolver.testing.peer import Spoken
-from resolver.testing.player import Player
-from resolver.testing.scripts import Speech
-from resolver.url import parse
+from resolver import (
+    Entry,
+    InvalidUrl,
+    Kind,
+    LimitExceeded,
+    NotFound,
+    Options,
+    ProtocolError,
+    ResolveError,
+    WaisUrl,
+    parse,
+)
+from resolver.testing import Player, Speech, Spoken
 from tests.protocols.wais.captures import capture, names
 
 DIALOGUES = int(os.environ.get("WAIS_FUZZ", "1000"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import ProtocolError
 from protocols.wais.lists import Structure, Symbol, Value, as_json, parse_list
+from resolver import ProtocolError
 
 VALUES: list[tuple[str, Value]] = [
     ('"a \\"quoted\\" word, \\\\ and \\n"', 'a "quoted" word, \\ and \\n'),

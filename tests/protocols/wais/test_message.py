@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Disconnected, ProtocolError, Refused
 from protocols.wais.message import HEADER_LENGTH, LARGEST, read_message
 from protocols.wire import Buffer, encode_message
+from resolver import Disconnected, ProtocolError, Refused
 from tests.protocols.wais.pieces import SIZES, feed
 
 HEADER = b"0000000003z2wais        0"

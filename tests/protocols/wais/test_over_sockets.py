@@ -9,14 +9,11 @@ import trio
 
 from fixtures.wais import EXAMPLE, Behaviour, Database, Document, Search, WaisServer, World, serve
 from fixtures.wais.coding import write_element
-from protocols.contract import Limits, Options
-from protocols.errors import Disconnected, NotFound, ResolveError, Truncated
 from protocols.wais.document_id import write_opaque
-from protocols.wais.url import WaisUrl
-from resolver.gate.network import Network
-from resolver.policy import Policy
+from resolver import Disconnected, Limits, NotFound, Options, Policy, ResolveError, Truncated, WaisUrl
+from resolver.gate import Network
+from resolver.testing import Outcome
 from resolver.testing.outcome import resolve
-from resolver.testing.transcript import Outcome
 from tests.hang import HANG
 from tests.protocols.in_memory import MemorySink
 from tests.protocols.opening import open_url

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fixtures.wais.coding import write_diagnostic, write_element
-from protocols.errors import ProtocolError
 from protocols.wais.diagnostic import Diagnostic
 from protocols.wais.record import Header, Records, parse_records
+from resolver import ProtocolError
 
 ID = write_element(116, b"an id")
 DIAGNOSTIC = write_diagnostic(b"SF", b"Request out of range", surrogate=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.wais.refinement import with_search
-from protocols.wais.url import WaisUrl, build
-from resolver.url import parse
+from protocols.wais.url import build
+from resolver import WaisUrl, parse
 
 
 @pytest.mark.parametrize("text", ["wais://h/db", "wais://h/db?x", "wais://h/db/TEXT/x"])

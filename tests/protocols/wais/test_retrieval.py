@@ -9,17 +9,15 @@ import pytest
 
 from fixtures.wais import Search
 from fixtures.wais.request import read_request
-from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, ResolveError
-from protocols.location import Kind
+from protocols.contract import Reply
 from protocols.rehearsal import rehearse
-from protocols.reply import Reply
 from protocols.step import Begin, Dialogue, Give, Hear, Note, Say, Step
 from protocols.wais.diagnostic import Diagnostic
 from protocols.wais.message import LARGEST
 from protocols.wais.record import Records
 from protocols.wais.retrieval import Document, Ending, Ranges, chunk_size, give
-from resolver.testing.peer import UNSCRIPTED, Peer
-from resolver.testing.player import Player
+from resolver import AccessDenied, Declined, Kind, NotFound, ProtocolError, ResolveError
+from resolver.testing import UNSCRIPTED, Peer, Player
 
 DOCUMENT = Document(b"demo", b"an id", b"TEXT")
 BEYOND = Diagnostic("SF", "Request out of range", True)

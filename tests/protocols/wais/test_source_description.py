@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import ProtocolError
 from protocols.wais.source_description import SourceDescription, parse_source_description
+from resolver import ProtocolError
 from tests.protocols.wais.captures import capture
 
 WRITTEN = b"""

@@ -8,16 +8,12 @@ import pytest
 import trio
 
 from fixtures.transcript import transcripts
-from protocols.contract import Limits
 from protocols.wais.dialogue import converse
-from protocols.wais.url import WaisUrl
-from resolver.gate.network import Network
-from resolver.policy import Policy
-from resolver.testing.cutting import CUTTERS
-from resolver.testing.outcome import check, recite, resolve
+from resolver import Limits, Policy, WaisUrl, parse
+from resolver.gate import Network
+from resolver.testing import CUTTERS, Transcript, check, recite
+from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
-from resolver.testing.transcript import Transcript
-from resolver.url import parse
 from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import JsonValue
-from protocols.errors import InvalidUrl
-from protocols.wais.url import WaisUrl, build
-from resolver.url import parse
+from protocols.wais.url import build
+from resolver import InvalidUrl, WaisUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 

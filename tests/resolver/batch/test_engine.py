@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.errors import Declined
+from resolver import Declined
 from resolver.batch import Batch, Hosts, Result, Task, current
 from resolver.batch.hosts import SILENCE
 from tests.hang import HANG

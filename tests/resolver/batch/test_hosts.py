@@ -7,7 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.batch.hosts import SILENCE, Hosts, Waiting
+from resolver.batch import Hosts
+from resolver.batch.hosts import SILENCE, Waiting
 
 CAPS = {"ftp": 2, "http": 6, "file": None}
 MANY = 20

@@ -13,13 +13,8 @@ from trio.testing import MockClock
 from fixtures import ftp, http
 from fixtures.ftp.server import MockFtp
 from fixtures.http import Behaviour, Page
-from protocols.errors import NotFound, TryLater
+from resolver import Event, NotFound, Policy, Resolver, Retrying, RetryPolicy, Saved, TryLater
 from resolver.batch import Batch, GiveWay, Hosts, Result, Task, current
-from resolver.events import Event, Retrying
-from resolver.policy import Policy
-from resolver.retrieval.response import Saved
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
 from tests.hang import HANG
 
 BUSY = b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n"

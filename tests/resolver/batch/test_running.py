@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from protocols.errors import Declined
+from resolver import Declined
 from resolver.batch.running import Running
 from resolver.loops import running
 from tests.scheduled import run_scheduled

@@ -23,18 +23,28 @@ import resolver
 from fixtures.ftp import MockFtp
 from fixtures.gopher import GopherServer
 from fixtures.http import HttpServer
-from resolver import Credentials, Limits, NotFound, blocking, once
+from resolver import (
+    Connected,
+    Credentials,
+    Event,
+    Finished,
+    Host,
+    Limits,
+    NotFound,
+    Resolver,
+    RetryPolicy,
+    Settings,
+    Started,
+    blocking,
+    once,
+)
 from resolver.blocking.callbacks import crossing
 from resolver.disk.group_commit import Sync
-from resolver.events import Connected, Event, Finished, OnEvent, Started
+from resolver.events import OnEvent
 from resolver.gate import Family, Given
 from resolver.gate.credentials import Keeper
-from resolver.hosts import Host
 from resolver.loops import running
 from resolver.portal import portal
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
-from resolver.settings import Settings
 from resolver.warc.archive import Archive
 from resolver.warc.recorder import Recorder
 from tests.hang import NEVER

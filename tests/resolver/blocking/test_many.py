@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.http import HttpServer
-from resolver import blocking
-from resolver.events import Event
-from resolver.retrieval.retry import RetryPolicy
+from resolver import Event, RetryPolicy, blocking
 
 
 def test_an_iterator_of_outcomes(http: HttpServer, tmp_path: Path) -> None:

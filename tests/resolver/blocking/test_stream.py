@@ -16,10 +16,9 @@ import trio.testing
 
 from fixtures.gopher import Behaviour, GopherServer, Item, serve
 from fixtures.ports import listen as listen_at
-from resolver import Declined, Limits, Policy, Truncated, blocking
-from resolver.events import Event, Progress
-from resolver.portal import ask, portal
-from resolver.portal.ahead import MOST, Ahead
+from resolver import Declined, Event, Limits, Policy, Progress, Truncated, blocking
+from resolver.portal import MOST, ask, portal
+from resolver.portal.ahead import Ahead
 from tests.elsewhere import served
 from tests.hang import NEVER
 from tests.resolver.blocking.conftest import allowing

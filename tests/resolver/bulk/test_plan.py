@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import LocalError
+from resolver import LocalError
 from resolver.bulk.item import Item, Slice
 from resolver.bulk.plan import Pace, Plan, partition_of
 from resolver.bulk.turns import MOST, Turns

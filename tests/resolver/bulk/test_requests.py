@@ -7,9 +7,9 @@ import pickle
 import pytest
 
 import resolver
+from resolver import SaveRequest
 from resolver.bulk.requests import placed, request_of
 from resolver.retrieval.checksum import Checksum
-from resolver.retrieval.many import SaveRequest
 
 SHA1 = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import resolver.blocking
-from protocols.errors import LocalError, NotConfigured
-from resolver import Policy, SaveRequest
+from resolver import LocalError, NotConfigured, Policy, SaveRequest
 from resolver.bulk import Progress, run
 from resolver.bulk.item import Item, Report
 from resolver.bulk.plan import Plan

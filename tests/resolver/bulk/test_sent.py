@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resolver import Policy
+from resolver import Policy, Settings
 from resolver.bulk.item import Item, Slice
 from resolver.bulk.job import Job
 from resolver.bulk.sent import fetch_packed, packed
-from resolver.settings import Settings
 
 
 def test_what_is_sent_is_done_by_who_gets_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from warcio.archiveiterator import ArchiveIterator
 
-from resolver import Policy
+from resolver import Policy, Settings
 from resolver.bulk.archives import close_all
 from resolver.bulk.item import Slice
 from resolver.bulk.job import Job
@@ -21,7 +21,6 @@ from resolver.bulk.slice import fetch_slice, is_under_way
 from resolver.bulk.store import store_of
 from resolver.disk.ledger_file import LedgerFile
 from resolver.disk.shelf import Shelf
-from resolver.settings import Settings
 from tests.window.served import Sent, Site
 
 

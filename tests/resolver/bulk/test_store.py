@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from protocols.errors import LocalError
+from resolver import LocalError
 from resolver.bulk.store import Remote, store_of
 from resolver.disk.shelf import Shelf
 

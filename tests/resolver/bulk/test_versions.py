@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from protocols.errors import NotConfigured
+from resolver import NotConfigured, Settings
 from resolver.bulk import versions
 from resolver.bulk.item import Slice
 from resolver.bulk.job import Job
 from resolver.bulk.sent import fetch_packed, packed
-from resolver.settings import Settings
 from resolver.version import VERSION
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from protocols.contract import FileStatus, Kind
-from protocols.errors import AccessDenied, LocalError, NotFound, Refused, TimedOut
+from protocols.contract import FileStatus
+from resolver import AccessDenied, Kind, LocalError, NotFound, Refused, TimedOut
 from resolver.disk.file import READ_SIZE, LocalFile, open_local
 from resolver.disk.rooted import Root
 from tests.resolver.gate.transfers import file_sink

@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from protocols.contract import Validators
-from protocols.errors import LocalError
+from resolver import LocalError, Resolver, Validators
 from resolver.disk import durable, group_commit
 from resolver.disk.directory import Directory
 from resolver.disk.group_commit import GroupCommit, Sync
 from resolver.disk.partial_file import PartialFile
-from resolver.retrieval.session import Resolver
 from tests.resolver.disk.test_partial_file import WHEN
 
 SOURCE = "http://h.example/it"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import NotConfigured
+from resolver import NotConfigured
 from resolver.cli.config import load
 from resolver.cli.netrc import read_netrc
 from resolver.cli.values import UsageError

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Validators
-from protocols.errors import LocalError
+from resolver import LocalError, Validators
 from resolver.disk.directory import Directory
 from resolver.disk.part import Existing
 from resolver.disk.partial_file import PartialFile

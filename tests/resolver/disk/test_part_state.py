@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Validators
-from protocols.errors import LocalError
+from resolver import LocalError, Validators
 from resolver.disk.directory import Directory
 from resolver.disk.mark import Mark
 from resolver.disk.part_state import PartState, forget_state, read_state, write_state

@@ -17,7 +17,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.errors import LocalError
+from resolver import LocalError
 from resolver.disk.directory import Directory
 from resolver.disk.part import Existing
 from resolver.disk.partial_file import PartialFile

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import LocalError
+from resolver import LocalError
 from resolver.disk.report import check_place, write_report
 
 

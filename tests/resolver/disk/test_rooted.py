@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import NotConfigured, NotFound, Refused
+from resolver import NotConfigured, NotFound, Refused
 from resolver.disk.file import LocalFile, open_local
 from resolver.disk.rooted import MOST_LINKS, Root
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Validators
-from protocols.errors import LocalError
+from resolver import LocalError, Validators
 from resolver.disk.partial_file import PartialFile
 from resolver.disk.sidecar import FORMAT
 from tests.resolver.disk.test_part import SOURCE, snapshot

@@ -13,11 +13,8 @@ from typing import TypeAlias
 import trio
 import trustme
 
-from protocols.contract import Limits
-from resolver.events import Event
+from resolver import Event, Limits, Policy, parse
 from resolver.gate import Network, UrlGate
-from resolver.policy import Policy
-from resolver.url import parse
 
 Serve: TypeAlias = Callable[[trio.SocketStream], Awaitable[object]]
 ServeTls: TypeAlias = Callable[["trio.SSLStream[trio.SocketStream]"], Awaitable[None]]

@@ -16,7 +16,7 @@ import pytest
 import trio
 import trustme
 
-from protocols.errors import Disconnected, TimedOut
+from resolver import Disconnected, TimedOut
 from resolver.gate import stream as stream_module
 from resolver.gate.bulk import SPLICE_FROM, Pipe, spliceable
 from resolver.gate.stream import Stream

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.errors import Refused, TimedOut, Unreachable
+from resolver import Refused, TimedOut, Unreachable
 from resolver.gate import connecting
 from resolver.gate.connecting import Attempts, check_peer, interleave
 from tests.resolver.gate.peers import admit, closed_port, silent_listener

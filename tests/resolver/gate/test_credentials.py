@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from protocols.contract import Credentials
+from resolver import Credentials
 from resolver.gate.credentials import CAPACITY, Keeper
 from tests.hang import HANG
 

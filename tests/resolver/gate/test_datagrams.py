@@ -10,12 +10,9 @@ import trio
 import trio.testing
 
 from protocols.contract import Datagram
-from protocols.errors import Refused, Unreachable
 from protocols.wire import encode_line
-from resolver.events import Event, Received, Sent
+from resolver import Event, Policy, Received, Refused, Sent, Unreachable, parse
 from resolver.gate import Network, UrlGate
-from resolver.policy import Policy
-from resolver.url import parse
 from tests.hang import HANG
 from tests.ipv6 import needs_ipv6
 from tests.resolver.gate.peers import admit

@@ -8,15 +8,7 @@ import ssl
 
 import pytest
 
-from protocols.errors import (
-    AccessDenied,
-    Disconnected,
-    LocalError,
-    NotFound,
-    ResolveError,
-    TimedOut,
-    TlsError,
-)
+from resolver import AccessDenied, Disconnected, LocalError, NotFound, ResolveError, TimedOut, TlsError
 from resolver.disk.faults import object_fault, reason, writing_fault
 from resolver.gate.faults import connection_fault, is_cut, tls_fault
 from resolver.policy.verdict import refusal

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.errors import Unreachable
+from resolver import Unreachable
 from resolver.gate import lookup
 from resolver.gate.lookup import LookupCache, look_up
 

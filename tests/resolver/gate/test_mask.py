@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.gate.mask import Mask, Reported, Secrets
+from resolver.gate import Mask
+from resolver.gate.mask import Reported, Secrets
 
 SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
 

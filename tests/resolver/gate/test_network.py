@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import trio
 
-from protocols.contract import Limits
-from resolver.events import Event, Started
+from resolver import Event, Limits, Policy, Started, parse
 from resolver.gate import Network
-from resolver.policy import Policy
-from resolver.url import parse
 from tests.resolver.gate.peers import start
 
 

@@ -14,8 +14,8 @@ import trio
 import trio.testing
 import trustme
 
-from protocols.errors import LocalError, NotConfigured, TlsError
 from protocols.wire import encode_line
+from resolver import LocalError, NotConfigured, TlsError
 from resolver.gate.pins import Pins
 from tests.plugin import registered
 from tests.plugin.netstring import NETSTRING

@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 import trio
 
-from protocols.connection import Line
-from protocols.errors import Disconnected, NetworkError, TimedOut, TlsError, Unreachable
+from protocols.contract import Line
 from protocols.wire import Buffer
+from resolver import Disconnected, NetworkError, TimedOut, TlsError, Unreachable
 from resolver.gate.pipeline import Pipeline, Pipelines, Slot
 from resolver.gate.pool import Pool
 from resolver.gate.stream import Stream

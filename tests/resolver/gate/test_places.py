@@ -9,17 +9,26 @@ from pathlib import Path
 import pytest
 
 import fixtures
-from protocols.contract import Limits
-from protocols.errors import InvalidUrl, Refused, ResolveError
-from protocols.location import HostUrl, Origin, Referrer, Url
+from protocols.location import Origin
 from protocols.values import replace
+from resolver import (
+    Host,
+    HostUrl,
+    InvalidUrl,
+    Limits,
+    Policy,
+    Referrer,
+    Refused,
+    ResolveError,
+    Url,
+    Verdict,
+    parse,
+)
 from resolver import policy as policies
 from resolver.gate import Network
 from resolver.gate import admission as admissions
-from resolver.hosts import Host
-from resolver.policy import Policy, Verdict, literal_addresses
+from resolver.policy import literal_addresses
 from resolver.policy.subject import Subject
-from resolver.url import parse
 
 #: What other rules read than those on the place, at places of which nothing is to be said.
 ODD = (

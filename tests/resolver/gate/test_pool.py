@@ -8,14 +8,11 @@ import pytest
 import trio
 import trustme
 
-from protocols.connection import Line
-from protocols.contract import Referrer
-from protocols.errors import Refused
+from protocols.contract import Line
+from resolver import Policy, Referrer, Refused, parse
 from resolver.gate import Network, UrlGate
 from resolver.gate.pool import CAPACITY, LIFETIME, Pool
 from resolver.loops import running
-from resolver.policy import Policy
-from resolver.url import parse
 from tests.protocols.in_memory import MemorySink
 from tests.resolver.gate.peers import reset, start, start_tls
 

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from protocols.contract import Came
-from protocols.errors import Disconnected, NotFound
+from resolver import Disconnected, NotFound
 from resolver.gate.race import bare, first_of
 
 

@@ -12,12 +12,9 @@ import pytest
 import trio
 
 from fixtures.faulty import serve
-from protocols.contract import Limits
-from protocols.errors import NotConfigured
+from resolver import Limits, NotConfigured, Policy, Resolver
 from resolver.gate.rate import Bucket, Throttle
 from resolver.loops import Loop, on_trio
-from resolver.policy import Policy
-from resolver.retrieval.session import Resolver
 from tests.hang import HANG
 
 #: Octets, and a rate at which all but the first share and the last take 0.1 s.

@@ -11,11 +11,9 @@ import trio
 import trio.testing
 
 from protocols.contract import Came, Line
-from protocols.errors import Disconnected, Refused, TimedOut
 from protocols.wire import Secret, encode_line
-from resolver.events import Closed, Connected, Event, Received, Sent
+from resolver import Closed, Connected, Disconnected, Event, Policy, Received, Refused, Sent, TimedOut
 from resolver.gate.bulk import RECEIVE_SIZE, ROOM
-from resolver.policy import Policy
 from tests.hang import HANG
 from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
 from tests.resolver.gate.transfers import file_sink

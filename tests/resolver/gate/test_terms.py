@@ -11,14 +11,10 @@ from typing import TypeAlias
 import pytest
 import trio
 
-from protocols.contract import Limits, Line, Options, Stream, Url
-from protocols.errors import TimedOut
+from protocols.contract import Line, Stream
 from protocols.wire import Buffer
-from resolver.events import Event, Received, Sent
-from resolver.gate import Network, UrlGate
-from resolver.gate.admission import Admission
-from resolver.policy import Policy, Verdict
-from resolver.url import parse
+from resolver import Event, Limits, Options, Policy, Received, Sent, TimedOut, Url, Verdict, parse
+from resolver.gate import Admission, Network, UrlGate
 from tests.hang import HANG, NEVER
 from tests.protocols.in_memory import MemorySink
 from tests.resolver.gate.peers import start

@@ -13,15 +13,21 @@ import trio.testing
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from protocols.errors import Disconnected, NotConfigured, TimedOut, TlsError
-from protocols.location import Referrer
 from protocols.wire import encode_line
-from resolver.events import Connected, Event
-from resolver.gate import Network
+from resolver import (
+    Connected,
+    Disconnected,
+    Event,
+    NotConfigured,
+    Policy,
+    Referrer,
+    TimedOut,
+    TlsError,
+    parse,
+)
+from resolver.gate import Network, is_locked
 from resolver.gate.faults import tls_fault
-from resolver.gate.trust import Trust, is_locked
-from resolver.policy import Policy
-from resolver.url import parse
+from resolver.gate.trust import Trust
 from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
 
 TlsStream = trio.SSLStream[trio.SocketStream]

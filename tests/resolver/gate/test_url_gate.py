@@ -8,14 +8,23 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Came, Limits, Referrer
-from protocols.errors import InvalidUrl, Refused, TimedOut, Unreachable, UnsupportedScheme
+from protocols.contract import Came
 from protocols.wire import encode_line
-from resolver.events import Connected, Event
-from resolver.gate import Family, Network
-from resolver.gate.lookup import Lookup
-from resolver.policy import Policy, Server
-from resolver.url import parse
+from resolver import (
+    Connected,
+    Event,
+    InvalidUrl,
+    Limits,
+    Policy,
+    Referrer,
+    Refused,
+    TimedOut,
+    Unreachable,
+    UnsupportedScheme,
+    parse,
+)
+from resolver.gate import Family, Lookup, Network
+from resolver.policy import Server
 from tests.ipv6 import HAS_IPV6, needs_ipv6
 from tests.resolver.gate.peers import admit, closed_port, no_lookup, seen, silent_listener, start
 

@@ -9,8 +9,7 @@ import pytest
 import trio
 
 from fixtures.http import ABOUT, DATA, Behaviour, serve
-from protocols.contract import Limits
-from resolver import HttpxTransport
+from resolver import HttpxTransport, Limits
 from tests.hang import HANG
 from tests.resolver.gate.peers import closed_port, start, stay_silent
 

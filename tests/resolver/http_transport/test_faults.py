@@ -5,9 +5,10 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from protocols import errors
-from protocols.errors import ResolveError
-from resolver.http_transport.faults import RequestRefused, translated
+import resolver
+from resolver import ResolveError
+from resolver.http_transport import RequestRefused
+from resolver.http_transport.faults import translated
 
 
 def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:
@@ -15,11 +16,11 @@ def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveErr
 
 
 SPECIAL: dict[type[ResolveError], ResolveError] = {
-    errors.InvalidUrl: errors.InvalidUrl("bad-host", 7, "no host"),
-    errors.UnsupportedScheme: errors.UnsupportedScheme("x", "no handler"),
-    errors.Refused: errors.Refused("S04", "no port", flag="--allow-port 25", position=3, url="http://h/"),
-    errors.LimitExceeded: errors.LimitExceeded("body", "too much"),
-    errors.Truncated: errors.Truncated("too little", received=1),
+    resolver.InvalidUrl: resolver.InvalidUrl("bad-host", 7, "no host"),
+    resolver.UnsupportedScheme: resolver.UnsupportedScheme("x", "no handler"),
+    resolver.Refused: resolver.Refused("S04", "no port", flag="--allow-port 25", position=3, url="http://h/"),
+    resolver.LimitExceeded: resolver.LimitExceeded("body", "too much"),
+    resolver.Truncated: resolver.Truncated("too little", received=1),
 }
 
 
@@ -32,24 +33,24 @@ def test_every_error_is_one_of_httpx(ours: type[ResolveError]) -> None:
     error = SPECIAL.get(ours) or ours("some words")
     theirs = translated(error, httpx.ReadTimeout)
     assert isinstance(theirs, httpx.TransportError)
-    assert str(theirs) == (str(error) if ours is errors.Refused else error.message)
+    assert str(theirs) == (str(error) if ours is resolver.Refused else error.message)
 
 
 @pytest.mark.parametrize(
     ("error", "theirs"),
     [
-        (errors.TimedOut("x"), httpx.PoolTimeout),
-        (errors.Unreachable("x"), httpx.ConnectError),
-        (errors.TlsError("x"), httpx.ConnectError),
-        (errors.Disconnected("x"), httpx.ReadError),
-        (errors.ProtocolError("x"), httpx.RemoteProtocolError),
-        (errors.LimitExceeded("line", "x"), httpx.RemoteProtocolError),
-        (errors.Truncated("x", received=1), httpx.RemoteProtocolError),
-        (errors.InvalidUrl("empty", 0, "x"), httpx.UnsupportedProtocol),
-        (errors.UnsupportedScheme("x", "x"), httpx.UnsupportedProtocol),
-        (errors.NotConfigured("x"), httpx.LocalProtocolError),
-        (errors.Refused("S04", "x"), RequestRefused),
-        (errors.Declined("x"), httpx.TransportError),
+        (resolver.TimedOut("x"), httpx.PoolTimeout),
+        (resolver.Unreachable("x"), httpx.ConnectError),
+        (resolver.TlsError("x"), httpx.ConnectError),
+        (resolver.Disconnected("x"), httpx.ReadError),
+        (resolver.ProtocolError("x"), httpx.RemoteProtocolError),
+        (resolver.LimitExceeded("line", "x"), httpx.RemoteProtocolError),
+        (resolver.Truncated("x", received=1), httpx.RemoteProtocolError),
+        (resolver.InvalidUrl("empty", 0, "x"), httpx.UnsupportedProtocol),
+        (resolver.UnsupportedScheme("x", "x"), httpx.UnsupportedProtocol),
+        (resolver.NotConfigured("x"), httpx.LocalProtocolError),
+        (resolver.Refused("S04", "x"), RequestRefused),
+        (resolver.Declined("x"), httpx.TransportError),
     ],
 )
 def test_which_one(error: ResolveError, theirs: type[Exception]) -> None:
@@ -57,8 +58,8 @@ def test_which_one(error: ResolveError, theirs: type[Exception]) -> None:
 
 
 def test_a_refusal_is_both() -> None:
-    refused = RequestRefused(errors.Refused("S10", "S10: no", flag="f", position=3, url="http://h/"))
-    assert isinstance(refused, errors.Refused)
+    refused = RequestRefused(resolver.Refused("S10", "S10: no", flag="f", position=3, url="http://h/"))
+    assert isinstance(refused, resolver.Refused)
     assert isinstance(refused, httpx.TransportError)
     assert (refused.rule, refused.flag, refused.position, refused.url) == ("S10", "f", 3, "http://h/")
     assert (refused.exit_code, refused.message, str(refused)) == (15, "S10: no", "http://h/: S10: no")

@@ -16,8 +16,7 @@ from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, Spoilt, serve
 from fixtures.http.site import ABOUT, DATA
-from protocols.contract import Limits
-from resolver import HttpxTransport, http2
+from resolver import HttpxTransport, Limits, http2
 from tests.resolver.test_http2 import BIG, SITE, WRONG, Spoil, left
 
 

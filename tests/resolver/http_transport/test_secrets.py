@@ -7,8 +7,7 @@ import traceback
 import httpx
 import pytest
 
-from protocols.errors import ResolveError
-from resolver import HttpxTransport, Options, Resolver
+from resolver import HttpxTransport, Options, ResolveError, Resolver
 from tests.resolver.gate.peers import closed_port
 
 _SECRET = "s3cret"

@@ -12,9 +12,8 @@ import trio
 import resolver
 from fixtures.__main__ import server_tls
 from fixtures.http import ABOUT, moved, serve
-from protocols.contract import Limits, Origin
-from resolver import HttpxTransport
-from resolver.policy import Policy
+from protocols.contract import Origin
+from resolver import HttpxTransport, Limits, Policy
 from tests.resolver.gate.peers import no_lookup, seen, silent_listener
 
 UNTRUSTED = Policy.untrusted()

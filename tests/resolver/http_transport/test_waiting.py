@@ -12,8 +12,7 @@ import trio
 
 import fixtures.http
 from fixtures.http import ABOUT, HttpServer, Page, moved
-from resolver import HttpxTransport, Policy
-from resolver.events import Closed, Event
+from resolver import Closed, Event, HttpxTransport, Policy
 from resolver.http_transport import RequestRefused
 from resolver.portal import portal
 from tests.elsewhere import served

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Validators
-from protocols.errors import NotFound
+from resolver import NotFound, Validators
 from resolver.ledger import LedgerFault, LedgerHeld, Whole, database
 from resolver.ledger.book import Asked, Entry, Ledger
 from resolver.ledger.report import became, read

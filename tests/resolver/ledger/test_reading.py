@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import ResolveError
+from resolver import ResolveError
 from resolver.ledger import LedgerFault
 from resolver.ledger.book import Asked, Ledger
 from resolver.ledger.database import TABLES, connect

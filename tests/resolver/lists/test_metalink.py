@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.location import Finding
+from resolver import Finding
 from resolver.lists.listed import BadItem, Listed
 from resolver.lists.metalink import BrokenList, Item, MetalinkReader, is_metalink
 from resolver.retrieval.checksum import Checksum

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import InvalidUrl
+from resolver import InvalidUrl, parse
 from resolver.lists.listed import BadItem
 from resolver.lists.names import parts_of, safe_path
 from resolver.lists.sums import Sum, parse_sum
 from resolver.retrieval.checksum import Checksum
-from resolver.url import parse
 
 LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 SHA256 = new("sha256", b"octets").hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from protocols.contract import Action, Origin
-from resolver.policy import Policy, check
+from resolver import Policy, check
 
 PUBLIC = "93.184.216.34"
 PAGE = ("http://page.example/", PUBLIC)

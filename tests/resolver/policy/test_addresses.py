@@ -8,18 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Origin, Referrer
-from protocols.errors import Refused
-from resolver.policy import (
-    Policy,
-    Reach,
-    check,
-    classify,
-    judge_addresses,
-    judge_credentials,
-    literal_addresses,
-)
-from resolver.url import parse
+from protocols.contract import Origin
+from resolver import Policy, Referrer, Refused, check, parse
+from resolver.policy import Reach, classify, judge_addresses, judge_credentials, literal_addresses
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PUBLIC, UNTRUSTED, Row
 
 ADDRESSES: dict[Reach, tuple[str, ...]] = {

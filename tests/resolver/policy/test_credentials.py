@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Refused
-from resolver.policy import Policy, check, judge_credentials, may_carry_credentials
-from resolver.url import parse
+from resolver import Policy, Refused, check, parse
+from resolver.policy import judge_credentials, may_carry_credentials
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, PUBLIC, UNTRUSTED, Row
 
 ALLOWED = Policy(allow_password=True)

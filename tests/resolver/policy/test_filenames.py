@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import Refused
+from resolver import Refused
 from resolver.policy import is_kept_beside, listing_name_ok, local_name, local_path, numbered
 
 

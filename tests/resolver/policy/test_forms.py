@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Refused
-from resolver.policy import Policy, check
+from resolver import Policy, Refused, check
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, Row
 
 HEAD = "gopher://h.example/0form%09%09"

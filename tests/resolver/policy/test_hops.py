@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Refused
-from resolver.policy import Policy, check, check_chain
+from resolver import Policy, Refused, check
+from resolver.policy import check_chain
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, PUBLIC, SECURE, UNTRUSTED, Row
 
 URLS = {

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 import resolver.policy
 from protocols.contract import Origin
-from protocols.errors import InvalidUrl, UnsupportedScheme
-from resolver.policy import Server, check, judge, judgement, subject_of
+from resolver import InvalidUrl, UnsupportedScheme, check, parse
+from resolver.policy import Server, judge, judgement, subject_of
 from resolver.policy.credentials import judge_user_information
 from resolver.policy.hops import judge_hop, judge_session
 from resolver.policy.names import judge_name
 from resolver.policy.octets import judge_octets
 from resolver.policy.ports import judge_port
-from resolver.url import parse
 from tests.fresh import environment
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PAGE, PUBLIC, UNTRUSTED, Row
 from tests.sampled import examples

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from protocols.errors import InvalidUrl
-from resolver import registry
-from resolver.policy import Policy, Verdict, check
-from resolver.url import LONGEST, parse
+from resolver import InvalidUrl, Policy, Verdict, check, parse, registry
+from resolver.url import LONGEST
 from tests.sampled import FULL
 
 #: What a hostile URL may consist of, again and again: for each rule and each grammar something that it

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from protocols.errors import Refused
-from resolver.policy import Policy, check
+from resolver import Policy, Refused, check
 from resolver.policy.names import objection_to
 from tests.resolver.policy.rows import CAUTIOUS, PAGE, UNTRUSTED, Row
 

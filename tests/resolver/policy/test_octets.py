@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from protocols.errors import Refused
-from resolver.policy import Policy, check, judge
-from resolver.url import parse
+from resolver import Policy, Refused, check, parse
+from resolver.policy import judge
 from tests.resolver.policy.rows import CAUTIOUS, MENU, Row
 
 #: URLs with a hole for an octet, the component it lands in, and the octets refused and warned there.

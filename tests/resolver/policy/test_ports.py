@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import Refused
-from resolver.policy import Policy, check, check_data_port
+from resolver import Policy, Refused, check
+from resolver.policy import check_data_port
 from resolver.policy.ports import FETCH, SERVICE
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, Row
 

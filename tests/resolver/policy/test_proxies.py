@@ -8,10 +8,9 @@ import re
 import pytest
 
 from protocols.location import Origin
-from resolver.plan import Plan, explain
-from resolver.policy import Policy, check, proxy_variables
+from resolver import Plan, Policy, check, explain
+from resolver.policy import Endpoint, proxy_variables
 from resolver.policy.proxies import is_exempt, variable_for
-from resolver.policy.subject import Endpoint
 
 P = "http://proxy.example:3128"
 

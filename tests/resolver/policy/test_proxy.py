@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import NotConfigured
-from resolver.plan import explain
+from resolver import NotConfigured, explain
 from resolver.policy.proxy import parse_proxy
 
 #: A value; scheme, host and port; user and password.

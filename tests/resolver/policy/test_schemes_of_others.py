@@ -8,15 +8,24 @@ from typing import Any
 
 import pytest
 
-from protocols.contract import Options, Origin
-from protocols.errors import InvalidUrl, NotConfigured, Refused
-from resolver import explain, registry
-from resolver.policy import Policy, check, judge
+from protocols.contract import Origin
+from resolver import (
+    InvalidUrl,
+    NotConfigured,
+    Options,
+    Policy,
+    Refused,
+    Resolver,
+    Verdict,
+    check,
+    explain,
+    parse,
+    registry,
+)
+from resolver.policy import judge
 from resolver.policy.schemes import RULES
-from resolver.policy.verdict import Verdict
-from resolver.retrieval.session import Resolver
 from resolver.testing.contract.setting import Listening
-from resolver.url import parse, redact
+from resolver.url import redact
 from tests.contract.cases import CASES
 from tests.plugin import installed
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, UNTRUSTED

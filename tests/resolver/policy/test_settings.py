@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from resolver.policy import Policy
+from resolver import Policy
 
 
 def test_named_policies() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import Action
-from protocols.errors import InvalidUrl, Refused, UnsupportedScheme
 from protocols.location import Origin
-from resolver.policy import Decision, Policy, check, strictest
+from resolver import InvalidUrl, Policy, Refused, UnsupportedScheme, check, parse
+from resolver.policy import Decision, strictest
 from resolver.policy.verdict import escalated
-from resolver.url import parse
 
 
 def decision(action: Action, rule: str = "S04", flag: str | None = None) -> Decision:

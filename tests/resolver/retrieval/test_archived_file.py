@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from resolver import JsonValue
 from resolver.retrieval.archived_file import status_from
 
 
@@ -13,5 +14,5 @@ from resolver.retrieval.archived_file import status_from
 def test_status_from_end_of_a_fetch_has_size(
     announced: int | None, is_directory: bool, expected: int | None
 ) -> None:
-    end = {} if announced is None else {"announced": announced}
+    end: dict[str, JsonValue] = {} if announced is None else {"announced": announced}
     assert status_from(end, 5, is_directory=is_directory).size == expected

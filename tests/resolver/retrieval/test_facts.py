@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from protocols.gopher import GopherUrl
-from protocols.location import Kind
-from protocols.options import Limits, Options
-from protocols.reply import Facts, Reply, facts_of
+from protocols.contract import Reply
+from protocols.reply import Facts, facts_of
 from protocols.step import Begin, Dialogue, Give
-from resolver.retrieval.response import Response, Saved
-from resolver.retrieval.session import Resolver
-from resolver.retrieval.streaming import StreamingResponse
+from resolver import GopherUrl, Kind, Limits, Options, Resolver, Response, Saved, StreamingResponse
 from tests.resolver.test_ways import answer_with
 
 #: Says something of everything that there is to say.

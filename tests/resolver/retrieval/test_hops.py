@@ -8,12 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Credentials, Moved, Options
-from protocols.errors import ProtocolError, Refused
-from protocols.location import Referrer, Url
-from resolver.policy import Policy
+from protocols.contract import Moved
+from resolver import Credentials, Options, Policy, ProtocolError, Referrer, Refused, Url, parse
 from resolver.retrieval.hops import Request, next_request
-from resolver.url import parse
 
 DEFAULT = Policy.default()
 SECRETS = ((b"Authorization", b"Bearer t"), (b"Cookie", b"c"), (b"X-Key", b"k"))

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.contract import Entry, JsonValue, Kind
+from protocols.contract import JsonValue
+from resolver import Entry, Kind
 from resolver.retrieval.listing import listing_line, listing_octets, long_line
 
 

@@ -15,15 +15,21 @@ import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, serve
 from fixtures.http.request import Request
-from protocols.errors import InvalidUrl, LocalError, NotFound
-from resolver import Outcome, Policy, SaveRequest
+from resolver import (
+    InvalidUrl,
+    LocalError,
+    NotFound,
+    Outcome,
+    Policy,
+    Resolver,
+    RetryPolicy,
+    Saved,
+    SaveRequest,
+)
 from resolver.cli.outcome import done
 from resolver.ledger import report
 from resolver.retrieval import many
 from resolver.retrieval.outcome import outcome_of
-from resolver.retrieval.response import Saved
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
 from tests.hang import HANG
 
 SITE = {f"/{number}.txt": Page(str(number).encode()) for number in range(9)}

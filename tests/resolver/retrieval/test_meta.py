@@ -14,11 +14,8 @@ import trio
 
 from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Page, moved, serve
-from protocols.errors import ChecksumMismatch
-from protocols.location import Kind
+from resolver import ChecksumMismatch, Kind, Resolver, Saved
 from resolver.retrieval.meta import meta_octets
-from resolver.retrieval.response import Saved
-from resolver.retrieval.session import Resolver
 from resolver.version import VERSION
 
 HOUSE = Path(__file__).parents[3] / "docs/house.md"

@@ -11,15 +11,11 @@ import pytest
 import trio
 
 from fixtures.faulty import Fault, FaultyServer, Manner, serve
-from protocols.contract import Validators
-from protocols.errors import NotConfigured, Refused, Truncated
+from resolver import NotConfigured, Policy, Refused, Resolver, RetryPolicy, Truncated, Validators, parse
 from resolver.disk.directory import Directory
 from resolver.disk.part_state import PartState, read_state
-from resolver.policy import Policy
 from resolver.retrieval.mirrored import Prefixes
-from resolver.retrieval.retry import OVERLAP, RetryPolicy
-from resolver.retrieval.session import Resolver
-from resolver.url import parse
+from resolver.retrieval.retry import OVERLAP
 
 SAID: Mapping[str, tuple[str, ...]] = {
     "http://h/": ("http://all",),

@@ -16,10 +16,7 @@ from fixtures.gopher import FLAVOURS as GOPHER_FLAVOURS
 from fixtures.gopher import Flavour, Item
 from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Behaviour, HttpServer, Page, moved, serve
-from protocols.errors import ChecksumMismatch
-from resolver.retrieval.response import Saved
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
+from resolver import ChecksumMismatch, Resolver, RetryPolicy, Saved
 
 OBJECT = bytes(range(250)) * 100
 WRONG = OBJECT[::-1]

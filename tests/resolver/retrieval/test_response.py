@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Entry, Finding, Kind, Referrer
-from resolver.plan import Plan, PlanStep, explain
-from resolver.retrieval.response import Response, Saved, decode_text, is_textual, looks_like_text
+from resolver import Entry, Finding, Kind, Plan, Referrer, Response, Saved, explain
+from resolver.plan import PlanStep
+from resolver.retrieval.response import decode_text, is_textual, looks_like_text
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from protocols.errors import Disconnected, TryLater
-from resolver.retrieval.retry import RetryPolicy
+from resolver import Disconnected, RetryPolicy, TryLater
 
 PATIENCE = RetryPolicy(tries=5, delay=2.0)
 

@@ -15,14 +15,22 @@ import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, Request, serve
 from fixtures.http.server import encode
-from protocols.contract import Validators
-from protocols.errors import ChecksumMismatch, Disconnected, LocalError, NotFound, ResolveError, Truncated
+from resolver import (
+    ChecksumMismatch,
+    Disconnected,
+    LocalError,
+    NotFound,
+    ResolveError,
+    Resolver,
+    Retrying,
+    RetryPolicy,
+    Saved,
+    Truncated,
+    Validators,
+)
 from resolver.disk.partial_file import PartialFile
-from resolver.events import Retrying
-from resolver.retrieval.response import Saved
-from resolver.retrieval.retry import OVERLAP, RetryPolicy
+from resolver.retrieval.retry import OVERLAP
 from resolver.retrieval.saving import Exists
-from resolver.retrieval.session import Resolver
 
 OBJECT = bytes(range(250)) * 100
 HALF = len(OBJECT) // 2

@@ -23,17 +23,28 @@ from fixtures import faulty
 from fixtures.faulty import Fault, FaultyServer, Manner
 from fixtures.faulty.wire import Wire
 from fixtures.http import HttpServer, Page, Request, serve
-from protocols.contract import Limits
-from protocols.errors import LimitExceeded, LocalError, NotFound, ResolveError, Truncated, TryLater
+from resolver import (
+    Event,
+    Finished,
+    LimitExceeded,
+    Limits,
+    LocalError,
+    NotFound,
+    Policy,
+    Progress,
+    ResolveError,
+    Resolver,
+    RetryPolicy,
+    Saved,
+    Started,
+    Truncated,
+    TryLater,
+    Warned,
+)
 from resolver.disk import part_state
 from resolver.disk.directory import Directory
 from resolver.disk.part_state import PartState, read_state
 from resolver.disk.partial_file import PartialFile
-from resolver.events import Event, Finished, Progress, Started, Warned
-from resolver.policy import Policy
-from resolver.retrieval.response import Saved
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
 from tests.elsewhere import Elsewhere
 from tests.faults.command import until
 

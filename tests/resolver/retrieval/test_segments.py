@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Validators
+from resolver import Validators
 from resolver.disk.ranges import Ranges, joined, missing, octets_of, parse_ranges, prefix_of, within
 from resolver.retrieval.segments import LEAST, Pieces, is_same, tells
 

@@ -11,8 +11,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from protocols.contract import BuiltUrl, Entry, Kind, Referrer, Sink
-from protocols.errors import LimitExceeded, TimedOut
+from protocols.contract import BuiltUrl, Sink
+from resolver import Entry, Kind, LimitExceeded, Referrer, TimedOut
 from resolver.clock import Clock
 from resolver.retrieval.streaming import ENTRIES_AT_ONCE, OCTETS_AT_ONCE, EntryStream, LineStream, settle
 

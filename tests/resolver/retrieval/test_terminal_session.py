@@ -20,18 +20,20 @@ from fixtures.__main__ import server_tls
 from fixtures.telnet.board import FIRST_PAGE
 from resolver import (
     Disconnected,
+    Event,
     LimitExceeded,
     Limits,
     NotConfigured,
     Options,
     Policy,
     Refused,
+    Sent,
+    TerminalSession,
     TimedOut,
     TlsError,
     Truncated,
+    Warned,
 )
-from resolver.events import Event, Sent, Warned
-from resolver.retrieval.terminal_session import TerminalSession
 from tests.hang import HANG
 
 ASKED = b"\xff\xfb\x01\xff\xfd\x1f\xff\xfd\x18"

@@ -11,14 +11,12 @@ import pytest
 
 import resolver.testing
 from fixtures.transcript import transcripts
-from protocols.contract import Kind, Limits, Options, Reply
+from protocols.contract import Reply
 from protocols.gopher import GOPHER
-from protocols.gopher.url import GopherUrl
 from protocols.step import Begin, Connect, Dialogue, Pass, Say, hear
 from protocols.wire import encode_line, read_line
-from resolver import registry
-from resolver.testing import CUTTERS, Cutter, chunkings, cut_at, cutting, parse_transcript, recite
-from resolver.testing.transcript import Transcript
+from resolver import GopherUrl, Kind, Limits, Options, registry
+from resolver.testing import CUTTERS, Cutter, Transcript, chunkings, cut_at, cutting, parse_transcript, recite
 from tests.fresh import run_alone
 from tests.protocols.typed_url import parse_as
 

@@ -8,18 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from protocols.contract import Finding
-from protocols.errors import ResolveError
+from resolver import Finding, ResolveError, Resolver, Saved, parse
 from resolver.batch import Batch, Hosts, Result
-from resolver.retrieval.response import Saved
 from resolver.retrieval.saving import Exists
-from resolver.retrieval.session import Resolver
 from resolver.tree.listing import Listed
 from resolver.tree.mirror import Inventory
 from resolver.tree.robots import Robots
 from resolver.tree.selection import Selection
 from resolver.tree.walk import Directory, File, Top, Walk
-from resolver.url import parse
 
 
 @dataclass

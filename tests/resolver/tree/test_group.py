@@ -13,13 +13,9 @@ import pytest
 import trio
 
 from fixtures.nntp import Article, Behaviour, Group, NewsServer, Spool, serve
-from protocols.contract import Options
-from protocols.errors import Declined, LocalError, ResolveError
+from resolver import Declined, LocalError, Options, ResolveError, Resolver, Saved, parse
 from resolver.disk.mailbox import Maildir, Mbox
-from resolver.retrieval.response import Saved
-from resolver.retrieval.session import Resolver
 from resolver.tree.group import Gathering, source_of
-from resolver.url import parse
 
 HEAD = b"Message-ID: <%d@h>\r\nFrom: a@h\r\nDate: Sun, 09 Sep 2001 01:46:40 GMT\r\nSubject: %d\r\n\r\n"
 BODIES = {

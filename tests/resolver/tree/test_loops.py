@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocols.entry import Entry
+from resolver import Entry
 from resolver.tree.loops import Likeness
 
 

@@ -12,9 +12,8 @@ import trio
 from fixtures.ftp import serve as serve_ftp
 from fixtures.http import Page, moved
 from fixtures.http import serve as serve_http
-from resolver import Outcome, Resolver
+from resolver import Outcome, Resolver, RetryPolicy
 from resolver.ledger.report import read
-from resolver.retrieval.retry import RetryPolicy
 from tests.hang import HANG
 from tests.resolver.tree.mirrors import contents, plant
 from tests.resolver.tree.test_walk import index

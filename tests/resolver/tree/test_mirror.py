@@ -15,9 +15,7 @@ from fixtures.ftp import Behaviour
 from fixtures.ftp import serve as serve_ftp
 from fixtures.http import Page
 from fixtures.http import serve as serve_http
-from protocols.errors import LocalError
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
+from resolver import LocalError, Resolver, RetryPolicy
 from resolver.tree.mirror import Inventory, Pruner, Surplus
 from resolver.tree.selection import Selection
 from tests.resolver.tree.mirrors import Mirrored, contents, mirror, plant

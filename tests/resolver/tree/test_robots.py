@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, serve
-from protocols.errors import TryLater
+from resolver import TryLater
 from resolver.batch import Hosts
 from resolver.tree.robots import LONGEST_DELAY, MOST, Rules
 from tests.resolver.tree.mirrors import contents, mirror

@@ -17,10 +17,10 @@ from fixtures.ftp import serve as serve_ftp
 from fixtures.ftp.tree import File, Folder
 from fixtures.http import Page, moved
 from fixtures.http import serve as serve_http
+from resolver import parse
 from resolver.batch import GiveWay
 from resolver.tree.walk import Directory, Top, Walk
 from resolver.tree.walk import File as Item
-from resolver.url import parse
 from tests.resolver.tree.mirrors import contents, mirror, plant
 
 TREE: dict[str, bytes | None] = {

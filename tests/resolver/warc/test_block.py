@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import ProtocolError
+from resolver import ProtocolError
 from resolver.warc.block import Seat, open_block
 from tests.resolver.warc.archives import Octets, record
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import LocalError
+from resolver import LocalError
 from resolver.warc.cdx import MOST_LINE, Hint, read_hints
 from resolver.warc.earlier import Earlier
 from resolver.warc.group import Object, resource_of

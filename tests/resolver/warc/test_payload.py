@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.headers import Headers
+from resolver import Headers
 from resolver.warc.head import Head
 from resolver.warc.payload import Payload
 

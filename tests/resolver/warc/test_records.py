@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocols.errors import LocalError
+from resolver import LocalError
 from resolver.warc.records import Damage, Record, read_records
 from resolver.warc.stretch import AT_ONCE
 from tests.resolver.warc.archives import WARC, Kept, Octets, packed, record, source_of

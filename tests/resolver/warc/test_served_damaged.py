@@ -14,9 +14,7 @@ from typing import TypeAlias
 import pytest
 import trio
 
-from protocols.errors import LocalError, ResolveError
-from resolver.policy import Policy
-from resolver.retrieval.session import Resolver
+from resolver import LocalError, Policy, ResolveError, Resolver
 from resolver.warc.archive import Archive
 from tests.hang import HANG
 from tests.resolver.warc.archives import WARC

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 import h11
 import trio
 
-from resolver.settings import Settings
+from resolver import Settings
 from resolver.window.listening import LOOPBACK
 from resolver.window.serve import Server, Wishes, serving
 from tests.hang import HANG

@@ -12,7 +12,7 @@ import pytest
 import trio
 from starlette.routing import Router
 
-from resolver.retrieval.session import Resolver
+from resolver import Resolver
 from resolver.window.answers import Answers
 from resolver.window.entrance import MOST_REQUESTS
 from resolver.window.events import MOST, Events, _row

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import trio
 
-from resolver import Policy
+from resolver import Policy, Settings
 from resolver.gate.connector import Connector
-from resolver.settings import Settings
 from resolver.warc.archive import Archive
 from tests.hang import HANG
 from tests.resolver.warc.archives import WARC

@@ -11,8 +11,7 @@ import pytest
 import trio
 import trustme
 
-from protocols.errors import LocalError, NotConfigured
-from resolver.settings import Settings
+from resolver import LocalError, NotConfigured, Settings
 from resolver.window import entrance
 from resolver.window.entrance import site
 from resolver.window.listening import Certificate, check_certificate, place_of

@@ -14,8 +14,7 @@ from fixtures.ftp.server import serve as serve_ftp
 from fixtures.http.digest import Guard
 from fixtures.http.server import serve as serve_http
 from fixtures.http.site import Page
-from resolver.policy import Policy
-from resolver.settings import Settings
+from resolver import Policy, Settings
 from resolver.window.listening import LOOPBACK
 from tests.resolver.window.client import Answer, Browser, running
 from tests.resolver.window.peers import serving

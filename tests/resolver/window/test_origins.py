@@ -9,9 +9,7 @@ from urllib.parse import quote, unquote
 import pytest
 import trio
 
-from protocols.location import Referrer
-from resolver.policy import Policy
-from resolver.settings import Settings
+from resolver import Policy, Referrer, Settings
 from resolver.window import addresses
 from resolver.window.listening import LOOPBACK
 from resolver.window.session import Mark

@@ -9,8 +9,7 @@ from urllib.parse import quote, urlencode
 import trio
 
 from fixtures.gopher.server import GopherServer, serve
-from resolver import Policy
-from resolver.settings import Settings
+from resolver import Policy, Settings
 from tests.resolver.window.client import Answer, Browser, running
 
 SAID = {

@@ -13,9 +13,7 @@ import trio
 from fixtures.nntp.server import serve
 from fixtures.wais.request import Search
 from fixtures.wais.server import serve as serve_wais
-from protocols.location import Referrer
-from resolver import Entry, Options, Policy, Resolver
-from resolver.settings import Settings
+from resolver import Entry, Options, Policy, Referrer, Resolver, Settings
 from resolver.window.reading import Reading
 from resolver.window.session import Way
 from tests.hang import HANG

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from protocols.errors import LocalError, NotConfigured
+from resolver import LocalError, NotConfigured
 from resolver.window import running as windows
 from resolver.window.entrance import MOST_START, program
 from resolver.window.listening import LOOPBACK, is_listened_to_by_this_user

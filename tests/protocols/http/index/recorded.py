@@ -7,17 +7,13 @@ from functools import cache
 from typing import Any
 
 from fixtures import recordings
-from protocols.entry import Entry, EntryReader
-from protocols.errors import Declined, Disconnected
+from protocols.contract import EntryReader
 from protocols.http.exchange import Exchange
 from protocols.http.head import Head
 from protocols.http.index import index_reader
 from protocols.http.request import Request
-from protocols.http.url import HttpUrl
-from protocols.location import Finding
-from protocols.options import Limits
 from protocols.wire import Buffer
-from resolver.url import parse
+from resolver import Declined, Disconnected, Entry, Finding, HttpUrl, Limits, parse
 
 FOLDER = recordings.FOLDER / "listings"
 

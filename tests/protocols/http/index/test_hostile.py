@@ -8,15 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.entry import Entry, EntryReader
-from protocols.errors import Declined, LimitExceeded, ProtocolError
+from protocols.contract import EntryReader
 from protocols.http.head import Head
 from protocols.http.index import index_reader
 from protocols.http.index.markup import LONGEST, MarkupReader
-from protocols.http.url import HttpUrl
-from protocols.location import Finding
-from protocols.options import Limits
-from resolver.url import parse
+from resolver import Declined, Entry, Finding, HttpUrl, LimitExceeded, Limits, ProtocolError, parse
 
 PLACE = parse("http://h/d/")
 assert isinstance(PLACE, HttpUrl)

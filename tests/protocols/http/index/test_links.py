@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.http.index.links import Directory, Role
-from protocols.http.url import HttpUrl
-from resolver.url import parse
+from resolver import HttpUrl, parse
 
 ENTRIES = (
     ("x", "x", b"x", False),

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from protocols.contract import Entry
-from protocols.location import Finding
-from resolver.url import parse
+from resolver import Entry, Finding, parse
 from tests.protocols.http.index.recorded import answer_of, expected, read, reader_of
 
 PAGES = sorted(expected())

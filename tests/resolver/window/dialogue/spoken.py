@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from resolver.events import Event
+from resolver import Event
 from resolver.window.dialogue.exchange import Exchange
 from resolver.window.dialogue.recording import Recording
 

@@ -11,14 +11,14 @@ import pytest
 from lxml import etree
 
 import resolver
-from protocols.errors import NotFound
-from protocols.location import Finding
-from resolver.events import (
+from resolver import (
     Closed,
     Connected,
     Event,
+    Finding,
     Finished,
     LookedUp,
+    NotFound,
     Received,
     Sent,
     Started,

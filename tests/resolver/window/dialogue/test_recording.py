@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.errors import NotFound, Unreachable
-from protocols.location import Finding
-from resolver.events import (
+from resolver import (
     Closed,
     Connected,
     Event,
+    Finding,
     Finished,
     Kept,
     LookedUp,
+    NotFound,
     Progress,
     Received,
     Retrying,
     Sent,
     Started,
     TlsBegun,
+    Unreachable,
     Warned,
 )
 from resolver.window.dialogue.ends import HALF

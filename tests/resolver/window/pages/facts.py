@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from protocols.location import JsonValue
+from protocols.contract import JsonValue
 from resolver import (
     Declined,
     Entry,
@@ -17,11 +17,12 @@ from resolver import (
     Refused,
     Response,
     TryLater,
+    Verdict,
     check,
     explain,
     parse,
 )
-from resolver.policy.verdict import Decision, Verdict
+from resolver.policy import Decision
 from resolver.retrieval.form import Form, FormLine, Question
 from resolver.window.pages.article import article_page
 from resolver.window.pages.attributes import attributes_page

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from protocols.location import JsonValue
+from protocols.contract import JsonValue
 from resolver import Entry, Kind, Response, Url, check, parse
 from resolver.retrieval.form import Form, FormLine, Question
 from resolver.window.pages.choice import page_of
