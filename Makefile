@@ -1,28 +1,27 @@
 # Every target does its own set-up, in a virtual environment that any Python from 3.11 on makes.
 #
-#   make demo       resolve one URL of every scheme against the bundled servers, and show what was sent
-#   make check      format, lint, types and the tests of the protocols: under 40 s from the second time on
-#   make test       the gate: format, lint, types, and the tests that decide whether a change lands
-#   make test-full  all tests, all their rows, fuzz at length, with a seed of its own (SEED=N: that one again)
-#   make test-all   the gate with every Python from 3.11 on that is on this machine, then with LOWEST=1
-#   make coverage   lines and branches that some test runs; what it leaves tells make mutants which tests run a line
-#   make mutants    what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
-#   make bench      measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
-#   make bench-long what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
-#   make speed      measure all that docs/speed.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
-#   make plots      the same of the figures that are in docs/speed
-#   make servers    unpack Debian's real servers for the tests into .servers (installs nothing)
-#   make docs       the reference of the Python API, made of its docstrings, into build/reference
-#   make sdist      the source distribution, into dist
-#   make clean      remove what these targets made
+#   make installed   the set-up of make test alone, for machines that have no network afterwards
+#   make demo        resolve one URL of every scheme against the bundled servers, and show what was sent
+#   make check       format, lint, types and the tests of the protocols: under 40 s from the second time on
+#   make test        the gate: format, lint, types, and the tests that decide whether a change lands
+#   make test-full   all tests, all their rows, fuzz at length, with a seed of its own (SEED=N: that one again)
+#   make test-all    the gate with every Python from 3.11 on that is on this machine, then with LOWEST=1
+#   make coverage    lines and branches that some test runs; what it leaves tells make mutants which tests run a line
+#   make mutants     what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
+#   make bench       measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
+#   make bench-long  what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
+#   make speed       measure all that docs/speed.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
+#   make plots       the same of the figures that are in docs/speed
+#   make servers     unpack Debian's real servers for the tests into .servers (installs nothing)
+#   make docs        the reference of the Python API, made of its docstrings, into build/reference
+#   make sdist       the source distribution, into dist
+#   make clean       remove what these targets made
 #
 # PYTHON=/path/to/python chooses the interpreter that makes the environment; LOWEST=1 installs the lowest
 # dependencies that pyproject.toml allows, in an environment beside the other one.
 
 .SUFFIXES:
-# `installed` is the set-up of make test alone, for machines that have no network afterwards.
-.PHONY: installed
-.PHONY: demo check test test-full test-all coverage mutants bench bench-long speed plots servers docs sdist clean
+.PHONY: installed demo check test test-full test-all coverage mutants bench bench-long speed plots servers docs sdist clean
 
 PYTHON ?=
 LOWEST =
@@ -67,7 +66,7 @@ test-full: $(VENV)/.full
 # A test that fails is told and does not keep the figures back. What is measured runs at half the speed.
 coverage: $(VENV)/.full
 	$(RUN) -m coverage erase
-	-$(RUN) -m coverage run -m pytest -q -n $(WORKERS) --dist worksteal
+	-$(RUN) -m coverage run $(PYTEST)
 	$(RUN) -m coverage combine -q
 	@$(RUN) -m coverage report
 

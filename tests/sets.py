@@ -43,10 +43,9 @@ FULL: Mapping[str, str] = {
     """,
     "clusters": """
         tests/bulk
-        tests/resolver/bulk/test_forecast.py
-        tests/resolver/bulk/test_outcomes.py
-        tests/resolver/bulk/test_run.py
-        tests/cli/test_bulk.py::test_a_scheduler_that_is_not_there
+        tests/cli/test_bulk.py
+        tests/cli/test_interrupts.py::test_the_command_ends_and_so_does_all_that_it_started
+        tests/resolver/bulk
     """,
     "kills, cancels and full disks at every step": """
         tests/faults
@@ -65,7 +64,6 @@ FULL: Mapping[str, str] = {
     "work and memory in proportion to the input: long inputs and bombs": """
         tests/contract/test_many_entries.py
         tests/protocols/gopher/test_answer.py::test_memory_does_not_grow_with_the_body
-        tests/protocols/gopher/test_any_octets.py::test_no_reply_takes_long
         tests/protocols/http/test_codings.py::test_an_honest_start_buys_a_bomb_no_memory
         tests/protocols/http/test_codings.py::test_it_comes_out_in_small_pieces_however_it_comes_in
         tests/protocols/http/test_cookies.py::test_the_bounds
@@ -74,7 +72,7 @@ FULL: Mapping[str, str] = {
         tests/resolver/gate/test_bulk.py::test_64_mib_need_less_than_two
         tests/resolver/policy/test_long_urls.py::test_it_is_judged_in_proportion_to_its_length
         tests/resolver/retrieval/test_streaming.py::test_others_have_their_turn_every_few_entries
-        tests/resolver/test_caches.py::test_nothing_grows
+        tests/resolver/test_caches.py
         tests/resolver/test_codings.py::test_a_bomb_goes_off_in_small_pieces
         tests/resolver/test_codings_of_nothing.py
         tests/resolver/test_url.py::test_long_texts_are_read_in_linear_time
@@ -90,7 +88,7 @@ FULL: Mapping[str, str] = {
         tests/cli/test_any_input.py
         tests/contract/test_peers.py
         tests/protocols/ftp/test_fuzz.py
-        tests/protocols/gopher/test_any_octets.py::test_pieces_of_replies_in_any_order
+        tests/protocols/gopher/test_any_octets.py
         tests/protocols/http/test_dates.py::test_any_text_is_a_date_or_none
         tests/protocols/news/test_fuzz.py
         tests/protocols/prospero/test_fuzz.py
@@ -100,18 +98,37 @@ FULL: Mapping[str, str] = {
     """,
     "said in the gate of the machine or the library; here again of a socket, a loop, the command": """
         tests/cli/test_plain_words.py
-        tests/cli/test_same_name.py::test_each_has_a_name_of_its_own
+        tests/cli/test_browsing.py
+        tests/cli/test_certificate.py
+        tests/cli/test_directories.py
+        tests/cli/test_garbage.py
+        tests/cli/test_names_of_ours.py
+        tests/cli/test_progress.py
+        tests/cli/test_same_name.py
+        tests/cli/test_warc_runs.py
         tests/contract/test_agreement.py
         tests/contract/test_through_proxies.py
         tests/loops/test_contract.py
         tests/loops/test_fastapi.py
         tests/loops/test_jupyter.py
         tests/loops/test_matrix.py
+        tests/protocols/ftp/test_over_sockets.py
         tests/protocols/gopher/test_over_sockets.py
+        tests/protocols/http/test_over_sockets.py
         tests/protocols/news/test_over_sockets.py
+        tests/protocols/test_errors.py
+        tests/protocols/wais/test_over_sockets.py
         tests/resolver/gate/test_bulk.py::test_all_octets_until_the_end
         tests/resolver/gate/test_bulk.py::test_so_many_octets_and_not_one_more
+        tests/resolver/http_transport/test_http2.py
+        tests/resolver/test_built_urls.py
         tests/resolver/test_early_answers.py
+        tests/resolver/test_news_compressed.py
+        tests/resolver/test_tracebacks.py
+        tests/resolver/window/test_recorded.py
+    """,
+    "the mock servers, which the tests of the gate use": """
+        tests/fixtures
     """,
     "libraries of the group full": """
         tests/resolver/adapters/fsspec/test_filesystems.py::test_a_table_by_ftp
@@ -124,19 +141,21 @@ FULL: Mapping[str, str] = {
         tests/cli/test_plugin.py
         tests/cli/test_register.py
         tests/cli/test_warc_elsewhere.py
-        tests/fixtures/test_demo.py
         tests/manual/test_files.py
-        tests/protocols/test_errors.py::test_nobody_tries_to
         tests/test_architecture.py::test_contract_with_a_planted_import_is_broken
         tests/test_distribution.py
+        tests/test_begun.py
+        tests/test_own_scheme.py
         tests/test_plugins.py
         tests/test_recipes.py
         tests/test_scheduled.py
     """,
-    "benchmarks, their page, and calls that are counted": """
+    "benchmarks and tools, their pages, and calls that are counted": """
         tests/test_benchmarks.py
         tests/test_calls.py
         tests/test_speed.py
+        tests/test_strangers.py
+        tests/tools
         tests/cli/test_calls_of_get.py
     """,
 }

@@ -41,11 +41,24 @@ def test_gate_leaves_out_tests_of_the_table_with_all_their_cases() -> None:
     assert not sets.is_test_left_out("tests/resolver/gate/test_bulk.py::test_a_full_disk_is_a_local_error[1]")
 
 
-@pytest.mark.parametrize(("option", "collected"), [("--gate", False), ("--strict-markers", True)])
+@pytest.mark.parametrize(
+    ("option", "collected"),
+    [("--gate", False), pytest.param("--strict-markers", True, marks=pytest.mark.slow)],
+)
 def test_gate_collects_no_file_and_no_test_of_the_table(option: str, collected: bool) -> None:
     """Of a folder, so that pytest decides which files to collect."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:xdist", option, "tests/loops"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--collect-only",
+            "-p",
+            "no:xdist",
+            option,
+            "tests/protocols/gopher",
+        ],
         cwd=CHECKOUT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -53,6 +66,6 @@ def test_gate_collects_no_file_and_no_test_of_the_table(option: str, collected: 
         timeout=HANG,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ("tests/loops/test_cancels.py" in done.stdout) is collected
-    assert ("test_blocking.py::test_ctrl_c_at_every_step" in done.stdout) is collected
-    assert "tests/loops/test_threads.py" in done.stdout
+    assert ("gopher/test_over_sockets.py" in done.stdout) is collected
+    assert ("test_answer.py::test_memory_does_not_grow_with_the_body" in done.stdout) is collected
+    assert "gopher/test_lines.py" in done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resolver import JsonValue
+from protocols.contract import JsonValue
 from resolver.retrieval.archived_file import status_from
 
 
