@@ -7,7 +7,7 @@
 #   make test-full   all tests, all their rows, fuzz at length, with a seed of its own (SEED=N: that one again)
 #   make test-all    the gate with every Python from 3.11 on that is on this machine, then with LOWEST=1
 #   make coverage    lines and branches that some test runs; what it leaves tells make mutants which tests run a line
-#   make mutants     what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N), and what got through
+#   make mutants     what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N, GATE=1: of the gate alone), and what got through
 #   make bench       measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
 #   make bench-long  what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
 #   make speed       measure all that docs/speed.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
@@ -74,7 +74,7 @@ coverage: $(VENV)/.full
 MUTANTS = 300
 mutants: $(VENV)/.full
 	[ -f .coverage ] || $(MAKE) coverage
-	@$(RUN) -m tools.mutation --changes $(MUTANTS) $(if $(SEED),--seed $(SEED))
+	@$(RUN) -m tools.mutation --changes $(MUTANTS) $(if $(GATE),--gate) $(if $(SEED),--seed $(SEED))
 
 # An idle machine, please; under ten minutes with two processors.
 ROWS =

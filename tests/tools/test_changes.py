@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.sampled import sampled
-from tools.mutation.__main__ import sample, selected
+from tools.mutation.__main__ import in_gate, sample
 from tools.mutation.changes import changes_in
 from tools.mutation.trial import CHECKOUT, _in_turns
 
@@ -92,18 +92,7 @@ def test_few_tests_are_asked_first() -> None:
 TESTS = ["tests/cli/test_get.py::test_a", "tests/cli/test_set.py::test_b", "tests/gate/test_c.py::test_c"]
 
 
-@pytest.mark.parametrize(
-    ("only", "ignored", "asked"),
-    [
-        (None, None, TESTS),
-        (["tests/cli/"], None, TESTS[:2]),
-        (["tests/cli/test_get.py::test_a", "tests/gate"], None, [TESTS[0], TESTS[2]]),
-        ([], None, []),
-        (None, ["tests/cli/"], TESTS[2:]),
-        (None, [], TESTS),
-    ],
-)
-def test_selected_with_a_list_keeps_the_tests_that_may_be_asked(
-    only: list[str] | None, ignored: list[str] | None, asked: list[str]
-) -> None:
-    assert selected(TESTS, only, ignored) == asked
+def test_in_gate_leaves_out_what_the_table_names() -> None:
+    gate = ["tests/cli", "tests/resolver/test_url.py::test_a_url", "tests/faults_of_another_kind.py::test_it"]
+    full = ["tests/faults/test_cuts.py::test_it", "tests/resolver/test_caches.py::test_nothing_grows"]
+    assert in_gate([*gate, *full]) == gate

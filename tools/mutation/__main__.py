@@ -19,9 +19,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeAlias
 
+from tests.attempts import NAME
+from tests.sets import is_left_out, is_test_left_out
 from tools.mutation.changes import Change, changes_in
 from tools.mutation.covering import Covering
 from tools.mutation.trial import CHECKOUT, Copy, Outcome, copied
+
+#: What pytest is told of the gate, whose second attempts a changed source does not get.
+GATE = ("--gate", "-p", f"no:{NAME}")
 
 Sample: TypeAlias = "list[tuple[Path, Change]]"
 
@@ -37,11 +42,10 @@ def main(words: Sequence[str]) -> int:
         print(f"{name} is newer than what make coverage told: its lines may have moved", file=sys.stderr)
     chosen = sample(modules, wanted.changes, random.Random(wanted.seed))
     covering = Covering(data)
-    tests = [
-        selected(covering.tests_of(module, change.line), wanted.only, wanted.ignore)
-        for module, change in chosen
-    ]
-    results = list(_try_all(chosen, tests, wanted.jobs))
+    tests = [covering.tests_of(module, change.line) for module, change in chosen]
+    if wanted.gate:
+        tests = list(map(in_gate, tests))
+    results = list(_try_all(chosen, tests, wanted.jobs, GATE if wanted.gate else ()))
     if wanted.json is not None:
         records = [_record(*each, *result) for each, result in zip(chosen, results, strict=True)]
         wanted.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
@@ -54,28 +58,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--changes", type=int, default=300)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--only", type=_listed, metavar="FILE", help="ask only tests that FILE lists")
-    chosen.add_argument("--ignore", type=_listed, metavar="FILE", help="ask no test that FILE lists")
+    parser.add_argument("--gate", action="store_true", help="ask only the tests of make test")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write a record of each change")
     parser.add_argument("modules", nargs="*", help="resolver/retrieval/retry.py …; all without")
     return parser
 
 
-def _listed(name: str) -> tuple[str, ...]:
-    """Return the lines of a file: a folder, a file or a test each, as pytest names them."""
-    try:
-        lines = Path(name).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return tuple(line.strip() for line in lines if line.strip())
-
-
-def selected(tests: list[str], only: Sequence[str] | None, ignored: Sequence[str] | None) -> list[str]:
-    """Return the tests that begin with a line of `only`, or with no line of `ignored`."""
-    if only is not None:
-        return [test for test in tests if test.startswith(tuple(only))]
-    return [test for test in tests if not test.startswith(tuple(ignored or ()))]
+def in_gate(tests: Iterable[str]) -> list[str]:
+    """Return the tests that the gate does not leave out, by its table."""
+    return [test for test in tests if not is_left_out(test.partition("::")[0]) and not is_test_left_out(test)]
 
 
 def _modules() -> Iterator[Path]:
@@ -98,12 +89,14 @@ def sample(modules: Iterable[Path], count: int, chance: random.Random) -> Sample
     return [(place[0], chance.choice(places[place])) for place in drawn]
 
 
-def _try_all(chosen: Sample, tests: Sequence[list[str]], jobs: int) -> Iterator[tuple[Outcome, str]]:
+def _try_all(
+    chosen: Sample, tests: Sequence[list[str]], jobs: int, options: Sequence[str]
+) -> Iterator[tuple[Outcome, str]]:
     """Each told as soon as it is known, unless it was noticed."""
     with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
         free: SimpleQueue[Copy] = SimpleQueue()
         for _ in range(jobs):
-            free.put(stack.enter_context(copied()))
+            free.put(stack.enter_context(copied(options)))
 
         def try_one(number: int) -> tuple[Outcome, str]:
             copy = free.get()

@@ -19,6 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
+from pytest import ExitCode
+
 from tools.mutation.changes import Change
 
 CHECKOUT = Path(__file__).parents[2]
@@ -44,7 +46,8 @@ class Outcome(Enum):
 class Copy:
     """A copy of the checkout to change things in."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
+        self._options = options
         self.folder = folder / "checkout"
         self._home = folder / "home"
         self._home.mkdir()
@@ -93,7 +96,7 @@ class Copy:
         with self._log.open("wb") as log:
             process = self._start(command, tests, log)
         try:
-            return process.wait(seconds) == 0
+            return process.wait(seconds) in (ExitCode.OK, ExitCode.NO_TESTS_COLLECTED)
         except subprocess.TimeoutExpired:
             return None
         finally:
@@ -103,7 +106,16 @@ class Copy:
 
     def _start(self, command: Sequence[str], tests: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            ["sh", "-c", f'ulimit -v {_MEMORY}; exec "$@"', "sh", *command, "--hypothesis-seed=0", *tests],
+            [
+                "sh",
+                "-c",
+                f'ulimit -v {_MEMORY}; exec "$@"',
+                "sh",
+                *command,
+                *self._options,
+                "--hypothesis-seed=0",
+                *tests,
+            ],
             cwd=self.folder,
             env={
                 **os.environ,
@@ -127,6 +139,6 @@ def _in_turns(tests: Sequence[str]) -> Iterator[tuple[Sequence[str], float]]:
 
 
 @contextmanager
-def copied() -> Iterator[Copy]:
+def copied(options: Sequence[str] = ()) -> Iterator[Copy]:
     with TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as folder:
-        yield Copy(Path(folder))
+        yield Copy(Path(folder), options)
