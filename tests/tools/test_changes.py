@@ -89,9 +89,6 @@ def test_few_tests_are_asked_first() -> None:
     assert [name for asked in turns for name in asked] == [str(number) for number in range(100)]
 
 
-TESTS = ["tests/cli/test_get.py::test_a", "tests/cli/test_set.py::test_b", "tests/gate/test_c.py::test_c"]
-
-
 def test_in_gate_leaves_out_what_the_table_names() -> None:
     gate = ["tests/cli", "tests/resolver/test_url.py::test_a_url", "tests/faults_of_another_kind.py::test_it"]
     full = ["tests/faults/test_cuts.py::test_it", "tests/resolver/test_caches.py::test_nothing_grows"]

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from pytest import ExitCode
+import pytest
 
 from tools.mutation.changes import Change
 
@@ -96,7 +96,7 @@ class Copy:
         with self._log.open("wb") as log:
             process = self._start(command, tests, log)
         try:
-            return process.wait(seconds) in (ExitCode.OK, ExitCode.NO_TESTS_COLLECTED)
+            return process.wait(seconds) in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         except subprocess.TimeoutExpired:
             return None
         finally:
