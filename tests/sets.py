@@ -45,7 +45,12 @@ FULL: Mapping[str, str] = {
         tests/bulk
         tests/cli/test_bulk.py
         tests/cli/test_interrupts.py::test_the_command_ends_and_so_does_all_that_it_started
-        tests/resolver/bulk
+        tests/resolver/bulk/test_forecast.py
+        tests/resolver/bulk/test_outcomes.py
+        tests/resolver/bulk/test_run.py
+        tests/resolver/bulk/test_sent.py
+        tests/resolver/bulk/test_slice.py
+        tests/resolver/bulk/test_versions.py
     """,
     "kills, cancels and full disks at every step": """
         tests/faults
@@ -96,13 +101,9 @@ FULL: Mapping[str, str] = {
         tests/protocols/wais/test_fuzz.py
         tests/resolver/warc/test_served_damaged.py
     """,
-    "said in the gate of the machine or the library; here again of a socket, a loop, the command": """
+    "said in the gate of the machine or the library; here again of a loop, the command": """
         tests/cli/test_plain_words.py
         tests/cli/test_browsing.py
-        tests/cli/test_certificate.py
-        tests/cli/test_directories.py
-        tests/cli/test_garbage.py
-        tests/cli/test_names_of_ours.py
         tests/cli/test_progress.py
         tests/cli/test_same_name.py
         tests/cli/test_warc_runs.py
@@ -112,20 +113,13 @@ FULL: Mapping[str, str] = {
         tests/loops/test_fastapi.py
         tests/loops/test_jupyter.py
         tests/loops/test_matrix.py
-        tests/protocols/ftp/test_over_sockets.py
-        tests/protocols/gopher/test_over_sockets.py
-        tests/protocols/http/test_over_sockets.py
-        tests/protocols/news/test_over_sockets.py
-        tests/protocols/test_errors.py
-        tests/protocols/wais/test_over_sockets.py
+        tests/protocols/test_errors.py::test_nobody_tries_to
+        tests/protocols/test_errors.py::test_there_are_no_other_classes
         tests/resolver/gate/test_bulk.py::test_all_octets_until_the_end
         tests/resolver/gate/test_bulk.py::test_so_many_octets_and_not_one_more
         tests/resolver/http_transport/test_http2.py
-        tests/resolver/test_built_urls.py
         tests/resolver/test_early_answers.py
         tests/resolver/test_news_compressed.py
-        tests/resolver/test_tracebacks.py
-        tests/resolver/window/test_recorded.py
     """,
     "the mock servers, which the tests of the gate use": """
         tests/fixtures

@@ -66,6 +66,6 @@ def test_gate_collects_no_file_and_no_test_of_the_table(option: str, collected: 
         timeout=HANG,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ("gopher/test_over_sockets.py" in done.stdout) is collected
+    assert ("gopher/test_any_octets.py" in done.stdout) is collected
     assert ("test_answer.py::test_memory_does_not_grow_with_the_body" in done.stdout) is collected
     assert "gopher/test_lines.py" in done.stdout
