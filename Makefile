@@ -31,6 +31,7 @@ PIP = -m pip install -q --disable-pip-version-check
 SOURCES = protocols resolver manual fixtures bench tests tools
 # One more than there are processors: many tests wait for a server.
 WORKERS = $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
+LINT = $(RUN) -m ruff format --check -q $(SOURCES) && $(RUN) -m ruff check -q $(SOURCES)
 PYTEST = -m pytest -q -n $(WORKERS) --dist worksteal
 
 demo: .demo/.installed
@@ -39,8 +40,7 @@ demo: .demo/.installed
 check: $(VENV)/.installed
 	@began=$$(date +%s); set -e; \
 	echo "check: format and lint"; \
-	$(RUN) -m ruff format --check -q $(SOURCES); \
-	$(RUN) -m ruff check -q $(SOURCES); \
+	$(LINT); \
 	echo "check: types (the first time a minute, then what changed)"; \
 	$(RUN) -m mypy; \
 	echo "check: tests/protocols"; \
@@ -49,8 +49,7 @@ check: $(VENV)/.installed
 
 # The types are looked at beside the tests. With the lowest dependencies there are none: their stubs are older.
 test: $(VENV)/.installed
-	$(RUN) -m ruff format --check -q $(SOURCES)
-	$(RUN) -m ruff check -q $(SOURCES)
+	$(LINT)
 	@mkdir -p build; typed=0; \
 	$(if $(LOWEST),,$(RUN) -m mypy >build/types.txt 2>&1 & types=$$!;) \
 	$(RUN) $(PYTEST) --gate; tested=$$?; \

@@ -1,4 +1,4 @@
-"""The pictures of `docs/speed.md`, drawn from `docs/speed/sweeps.json` by matplotlib (the extra `plots`).
+"""The pictures of `docs/speed.md`, drawn from `docs/speed/sweeps.json` by matplotlib (the group `plots`).
 
 `python -m bench.plots [FOLDER]` writes them. The same figures make the same octets: no dates, no
 chance. Each says near its head what it was drawn from, so that a test can tell without drawing it again. Text

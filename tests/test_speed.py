@@ -39,7 +39,7 @@ def test_a_picture_was_drawn_from_the_figures_that_ship(name: str) -> None:
 
 def test_drawing_again_gives_the_same_octets(tmp_path: Path) -> None:
     if importlib.util.find_spec("matplotlib") is None:
-        pytest.skip("matplotlib is not installed: the extra `plots`")
+        pytest.skip("matplotlib is not installed: the group `plots`")
     drawn: list[dict[str, bytes]] = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()

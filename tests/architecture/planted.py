@@ -23,7 +23,6 @@ class Planted(NamedTuple):
     words: str
 
 
-PLACES: Mapping[str, Planted] = {"a module without a place": Planted("resolver.novelty", "", "no place")}
 ADAPTERS: Mapping[str, Planted] = {
     "an inner name": Planted(
         "resolver.adapters.mcp.tools", "from resolver.policy import judge", "has public names alone"
