@@ -172,7 +172,7 @@ def measure(client: Client, case: Case, server: Server) -> str:
     url = case.url.format(port=server.port, wrapped=server.port + 65_536)
     try:
         content = client(url)
-    except Exception as error:  # whatever it is that a client says
+    except Exception as error:  # noqa: BLE001 - whatever it is that a client says
         content, rule = b"", _rule(error)
     else:
         rule = "no"

@@ -60,7 +60,7 @@ class GroupCommit:
                 await self._take(step)
                 await ready(step.inode)
                 await self._take(_Step(landing, completes=False, settles=True))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised where the file is waited for
                 ended.append(error)
             else:
                 ended.append(None)
@@ -131,13 +131,13 @@ class _Step:
             self.fd = self._landing.complete()
             if not self.settles:
                 self.inode = os.fstat(self.fd).st_ino
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised where the file is waited for
             self.error = error
 
     def settle(self, *, durable: bool) -> None:
         try:
             self._landing.settle(durable=durable)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised where the file is waited for
             self.error = error
 
 

@@ -141,7 +141,7 @@ def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
         given, problem = None, None
         try:
             given = function()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised where the thread is waited for
             problem = error
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(tell, given, problem)

@@ -236,7 +236,7 @@ class Call(Generic[T]):
             raise
         except ResolveError as error:
             self._error = outermost(error)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for the operation
             self._error = error
 
     def cancel(self) -> None:

@@ -93,7 +93,7 @@ def _start(folder: str, role: str, *words: str) -> tuple[int, str]:
             with os.fdopen(writing, "w") as said:
                 ROLES[role](said, folder, *words)
             status = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - shown, and the status tells
             sys.excepthook(*sys.exc_info())
         finally:
             sys.stderr.flush()
