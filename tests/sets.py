@@ -119,7 +119,6 @@ FULL: Mapping[str, str] = {
         tests/resolver/gate/test_bulk.py::test_so_many_octets_and_not_one_more
         tests/resolver/http_transport/test_http2.py
         tests/resolver/test_early_answers.py
-        tests/resolver/test_news_compressed.py
     """,
     "the mock servers, which the tests of the gate use": """
         tests/fixtures
@@ -136,7 +135,6 @@ FULL: Mapping[str, str] = {
         tests/cli/test_register.py
         tests/cli/test_warc_elsewhere.py
         tests/manual/test_files.py
-        tests/test_architecture.py::test_contract_with_a_planted_import_is_broken
         tests/test_distribution.py
         tests/test_begun.py
         tests/test_own_scheme.py

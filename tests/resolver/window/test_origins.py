@@ -160,6 +160,10 @@ def test_a_url_is_the_same_in_an_address(url: str) -> None:
     assert addresses.asked(path.encode()) == addresses.Asked(url, False)
 
 
+def test_asked_with_a_raw_colon_keeps_what_is_encoded() -> None:
+    assert addresses.asked(b"/u/mailto:a%2Cb@h") == addresses.Asked("mailto:a%2Cb@h", True)
+
+
 def test_the_webs_name_of_a_scheme_of_ours_is_taken_off() -> None:
     assert addresses.asked(b"/u/web%2Bgopher%3A%2F%2Fh%2F1").text == "gopher://h/1"
     assert addresses.asked(b"/u/web%2Bnothing%3Ax").text == "web+nothing:x"

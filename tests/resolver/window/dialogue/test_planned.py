@@ -39,6 +39,11 @@ def test_what_is_refused_is_the_whole_plan() -> None:
     assert "S02" in exchange.messages[0].lines[0]
 
 
+def test_planned_message_is_secured_once_tls_begins() -> None:
+    for url, expected in (("gopher://h.example/1", {False}), ("gophers://h.example/1", {False, True})):
+        assert {message.secured for message in planned(resolver.explain(url)).messages} == expected
+
+
 def test_datagrams_are_no_connection_for_data() -> None:
     exchange = planned(resolver.explain("prospero://h.example//a"))
     assert [lane.place for lane in exchange.lanes] == ["client", "server"]
