@@ -7,8 +7,7 @@ told, and the listing stands. Who wrote a link goes with it, for it is judged by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from operator import attrgetter
+from collections.abc import Generator
 
 from protocols.errors import Declined, LimitExceeded, ResolveError
 from protocols.prospero.link import Link
@@ -26,8 +25,6 @@ MOST_LEVELS = 8
 MOST_UNIONS = 32
 #: Links that are looked at without a rest.
 _AT_ONCE = 500
-
-_is_union = attrgetter("is_union")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +49,26 @@ class Members:
     _names: set[bytes] = field(default_factory=set)
     _expanded: set[tuple[str, int, bytes]] = field(default_factory=set)
 
-    def add(self, answer: Answer, found_at: Target) -> Iterator[Rest]:
-        """The links of one directory, union links left out. Its own names do not hide each other."""
+    def add(self, answer: Answer, found_at: Target) -> Generator[Rest, None, list[Link]]:
+        """Add the links of one directory, and return its union links, which are not added.
+
+        Its own names do not hide each other."""
         self.answers.append(answer)
         self.places.append(found_at)
         names: set[bytes] = set()
+        unions: list[Link] = []
         for number, link in enumerate(answer.links, 1):
             self.filtered |= link.has_filter
-            if not link.is_union:
+            if link.is_union:
+                unions.append(link)
+            else:
                 names.add(link.name)
                 if link.name not in self._names and not link.is_hidden:
                     self.members.append(Member(link, found_at))
             if number % _AT_ONCE == 0:
                 yield REST
         self._names |= names - {b""}
+        return unions
 
     def begin(self, target: Target, level: int) -> bool:
         """Is the target to be listed? Each is once."""
@@ -90,8 +93,8 @@ def splice(inquiry: Inquiry, directory: Directory) -> Dialogue[Members]:
 def _expand(
     inquiry: Inquiry, members: Members, answer: Answer, found_at: Target, level: int
 ) -> Dialogue[None]:
-    yield from members.add(answer, found_at)
-    for link in filter(_is_union, answer.links):
+    unions = yield from members.add(answer, found_at)
+    for link in unions:
         yield from _expand_union(inquiry, members, link, found_at, level)
 
 

@@ -275,7 +275,7 @@ MANY: tuple[Many, ...] = (
     Many(name="overviews", telling=1_000, start=_overview),
     Many(name="heads", telling=200, start=_heads, most=10_000),
     Many(name="groups", telling=1_000, start=_groups, held=600),
-    Many(name="wais", telling=500, start=_wais, most=19_000, held=2_000),
+    Many(name="wais", telling=500, start=_wais, most=16_000, held=2_000),
     Many(name="prospero", telling=500, start=_prospero, most=20_000, held=3_000),
     Many(name="file", start=_file, held=200),
     Many(
