@@ -87,7 +87,11 @@ FULL: Mapping[str, str] = {
         tests/resolver/window/pages/test_kinds.py::test_markup_without_end_is_read_once
         tests/resolver/window/test_listings.py::test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it
         tests/resolver/window/test_reading.py::test_a_link_is_judged_alike_whatever_was_judged_before
-        tests/resolver/window/test_slow.py
+        tests/resolver/window/test_slow.py::test_of_a_long_listing_a_page_is_shown_and_the_rest_is_kept_here
+        tests/resolver/window/test_slow.py::test_what_has_no_end_is_a_page_like_others
+        tests/resolver/window/test_slow.py::test_who_drips_a_head_is_let_go
+        tests/resolver/window/test_slow.py::test_who_says_nothing_is_let_go
+        tests/resolver/window/test_slow.py::test_who_stops_reading_holds_nothing_up
     """,
     "any input: rounds of a fuzzer": """
         tests/cli/test_any_input.py

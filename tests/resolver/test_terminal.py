@@ -25,7 +25,7 @@ TITLE = "\x1b]0;rm -rf\x07"
         ("\x00\x08\x0b\x0c\x7f", "\\x00\\x08\\x0b\\x0c\\x7f"),
         ("\x80\x9b31m\x9f\xa0", "\\x80\\x9b31m\\x9f\xa0"),
         ("a\u202etxt", "a\\u202etxt"),
-        ("\udc80\udcff\udc7f\ud800", "\\x80\\xff\\udc7f\\ud800"),
+        ("\udc80\udcff\udc7f\ud800\udd00", "\\x80\\xff\\udc7f\\ud800\\udd00"),
         ("naïve 日本 🙂 \u200b\u200d", "naïve 日本 🙂 \u200b\u200d"),
         ("\\x1b", "\\x1b"),
     ],
