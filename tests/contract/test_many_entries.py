@@ -2,8 +2,8 @@
 turn every few milliseconds, and no more is held than the protocol asks for.
 
 Work is counted and not timed: calls of functions between two turns of the loop. `RESOLVE_TESTS=full` lists a
-million entries of each, where its protocol has room for so many; else there are as many as show what is done
-with all of them at once, for they take more than one turn may.
+hundred thousand entries of each, where its protocol has room for so many; else there are as many as show what
+is done with all of them at once, for they take more than one turn may.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from resolver import Limits, Policy, Resolver
 from tests.contract.many import MANY, Many
 from tests.sampled import FULL, sampled
 
-COUNT = 1_000_000 if FULL else 2_000
+COUNT = 100_000 if FULL else 2_000
 
 #: Calls and returns of functions that a few milliseconds have room for.
 MOST_STEPS = 25_000
