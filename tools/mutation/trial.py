@@ -49,6 +49,7 @@ class Copy:
 
     def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
         self._options = options
+        self._null_mode = os.stat(os.devnull).st_mode  # before any copy tries a change
         self.folder = folder / "checkout"
         self._home = folder / "home"
         self._home.mkdir()
@@ -67,14 +68,13 @@ class Copy:
         path = self.folder / module
         source = path.read_text(encoding="utf-8")
         path.write_text(change.apply(source), encoding="utf-8")
-        null = os.stat(os.devnull)
         try:
             return self._ask(path, source, tests)
         finally:
             path.write_text(source, encoding="utf-8")
             # Run by root, a changed source that saves a file to /dev/null takes it from all other users.
-            if os.stat(os.devnull).st_mode != null.st_mode:
-                os.chmod(os.devnull, stat.S_IMODE(null.st_mode))
+            if os.stat(os.devnull).st_mode != self._null_mode:
+                os.chmod(os.devnull, stat.S_IMODE(self._null_mode))
 
     def _ask(self, path: Path, source: str, tests: Sequence[str]) -> tuple[Outcome, str]:
         for asked, seconds in _in_turns(tests):
