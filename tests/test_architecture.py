@@ -171,7 +171,7 @@ def _cycle(sources: list[Module]) -> list[str]:
 
 def _imported(module: Module, names: set[str]) -> Iterator[str]:
     """The modules that are imported to run: not those that a type checker alone looks at."""
-    for name, _ in module.run_imports:
+    for name, _ in module.imports:
         known = name if name in names else name.rpartition(".")[0]
         if known in names and not module.name.startswith(f"{known}."):  # its own package is there first
             yield known

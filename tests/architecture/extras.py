@@ -51,7 +51,7 @@ def lacking(
     for name, module in modules.items():
         extra = next((extra for extra, places in rooms.items() if _is_in(name, places)), None)
         brought = always if extra is None else always | _brought_by(extras[extra])
-        taken = house[name] if extra is None else {imported for imported, _ in module.run_imports}
+        taken = house[name] if extra is None else {imported for imported, _ in module.imports}
         if more := set(_libraries(_reached({name, *taken}, house))) - brought:
             found.append(f"{name} takes {' '.join(sorted(more))}")
     return found
@@ -76,7 +76,7 @@ def _imported_first(module: Module) -> Iterator[str]:
         for part in ast.walk(node)
         if isinstance(part, ast.stmt)
     }
-    return (name for name, line in module.run_imports if line not in late)
+    return (name for name, line in module.imports if line not in late)
 
 
 def _reached(names: Iterable[str], house: Mapping[str, set[str]]) -> set[str]:

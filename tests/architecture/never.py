@@ -64,7 +64,7 @@ def uses_nothing_forbidden(module: Module) -> list[str]:
     ]
     return [
         f"{module.name}:{line} uses {name}, which nobody may"
-        for name, line in {*module.run_imports, *module.uses}
+        for name, line in {*module.imports, *module.uses}
         if name.endswith(".*") or any(_matches(name, each) for each in never)
     ]
 

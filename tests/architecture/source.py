@@ -73,17 +73,12 @@ class Module:
 
     @cached_property
     def imports(self) -> list[tuple[str, int]]:
-        """Dotted names that are imported anywhere in the module, and the line.
+        """Dotted names that are imported anywhere in the module, and the line; not for a type checker alone.
 
         `from a import b` counts as `a.b`: whether b is a module is for the caller to know.
         """
-        return list(_imports(self))
-
-    @cached_property
-    def run_imports(self) -> list[tuple[str, int]]:
-        """As `imports`, without those that only a type checker sees."""
-        types_only = type_lines(self)
-        return [found for found in self.imports if found[1] not in types_only]
+        types_only = _type_lines(self)
+        return [found for found in _imports(self) if found[1] not in types_only]
 
     def forget(self) -> None:
         """What was made of the source, which can be made again."""
@@ -127,7 +122,7 @@ def _imports(module: Module) -> Iterator[tuple[str, int]]:
             yield named
 
 
-def type_lines(module: Module) -> set[int]:
+def _type_lines(module: Module) -> set[int]:
     """Lines of imports that only a type checker sees."""
     return {
         node.lineno
