@@ -10,13 +10,14 @@ Nothing is lost, and the line is as wide as the machine lets it be.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, suppress
 from typing import TypeAlias
 
 import trio
+
+from bench.served import listening
 
 _LOOPBACK = "127.0.0.1"
 _PASSIVE = re.compile(rb"(?m)^(227 .*?\(?\d+,\d+,\d+,\d+),(\d+),(\d+)|^(229 .*?\|\|\|)(\d+)(?=\|)")
@@ -105,16 +106,9 @@ async def serve(server: int, round_trip: float) -> None:
         print(await Relay(round_trip / 2, nursery).serve(server), flush=True)
 
 
-@contextmanager
-def far_away(server: int, round_trip: float) -> Iterator[int]:
+def far_away(server: int, round_trip: float) -> AbstractContextManager[int]:
     """In a process of its own, so that it takes no turn of who measures."""
-    words = [sys.executable, "-m", "bench.distance", str(server), str(round_trip)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as relay:
-        assert relay.stdout is not None
-        try:
-            yield int(relay.stdout.readline())
-        finally:
-            relay.kill()
+    return listening("bench.distance", server, round_trip)
 
 
 def not_so_far_away(server: int, round_trip: float) -> AbstractContextManager[int]:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 
@@ -94,15 +94,20 @@ def _send(connection: socket.socket, path: Path) -> None:
 
 
 @contextmanager
-def served(*words: object) -> Iterator[int]:
-    """The port of such a server."""
-    command = [sys.executable, "-m", "bench.served", *map(str, words)]
+def listening(module: str, *words: object) -> Iterator[int]:
+    """Run a module in a process of its own, and yield the port that it prints."""
+    command = [sys.executable, "-m", module, *map(str, words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
             yield int(server.stdout.readline())
         finally:
             server.kill()
+
+
+def served(*words: object) -> AbstractContextManager[int]:
+    """The port of such a server."""
+    return listening("bench.served", *words)
 
 
 if __name__ == "__main__":
