@@ -118,10 +118,14 @@ def test_gate_passes_with_flaky_tests_and_with_nothing_else(name: str, tmp_path:
 
 
 @pytest.mark.slow
-def test_gate_with_workers_names_a_test_of_any_name(tmp_path: Path) -> None:
-    done = gate(tmp_path, {"it": PARAMETRIZED + PASSES}, "-p", "xdist", "-n", "2")
+@pytest.mark.parametrize(
+    ("text", "flaky"), [(PARAMETRIZED, "test_odd_name"), (DIES, "test_it.py::test_dies")]
+)
+def test_gate_with_workers_names_a_flaky_test(text: str, flaky: str, tmp_path: Path) -> None:
+    """Whatever its name, and where its worker died of it."""
+    done = gate(tmp_path, {"it": text + PASSES}, "-p", "xdist", "-n", "2")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "test_odd_name" in (tmp_path / REPORT).read_text()
+    assert flaky in (tmp_path / REPORT).read_text()
 
 
 @pytest.mark.slow
@@ -130,13 +134,6 @@ def test_gate_with_workers_refuses_a_real_failure(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("gate refused")
     assert "test_it.py::test_fails" in done.stdout.splitlines()[-1]
-
-
-@pytest.mark.slow
-def test_gate_runs_again_what_a_dead_worker_ran(tmp_path: Path) -> None:
-    done = gate(tmp_path, {"it": DIES + PASSES}, "-p", "xdist", "-n", "2")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "test_it.py::test_dies" in (tmp_path / REPORT).read_text()
 
 
 @pytest.mark.slow
