@@ -16,7 +16,7 @@ from resolver.policy import Policy
 from resolver.retrieval.session import Resolver
 from resolver.testing.contract.check import Check, anything, kept, listing
 from resolver.testing.contract.checkpoints import cancelled_at, spread
-from resolver.testing.contract.setting import WAYS, Setting, check_nothing_left, settled
+from resolver.testing.contract.setting import FULL, WAYS, Setting, check_nothing_left, settled
 
 
 async def stream_unread(session: Resolver, url: str, path: Path) -> None:
@@ -75,7 +75,7 @@ async def check_what_was_opened_is_closed(setting: Setting, folder: Path) -> Non
 
 
 #: Checkpoints and events of one operation that are tried; all of them with `RESOLVE_TESTS=full`.
-MOST = 1_000_000 if os.environ.get("RESOLVE_TESTS") == "full" else 6
+MOST = 1_000_000 if FULL else 6
 
 #: An operation, and which URL of a row it is asked for.
 ASKED = {"fetch": "document", "save": "document", "entries": "listing"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from dataclasses import replace
 from functools import partial
@@ -29,7 +28,15 @@ from resolver.retrieval.retry import RetryPolicy
 from resolver.testing.contract import peers
 from resolver.testing.contract.case import Case
 from resolver.testing.contract.check import Check, served
-from resolver.testing.contract.setting import PATIENT, WAYS, Setting, Somebody, check_nothing_left, settled
+from resolver.testing.contract.setting import (
+    FULL,
+    PATIENT,
+    WAYS,
+    Setting,
+    Somebody,
+    check_nothing_left,
+    settled,
+)
 
 #: Octets of a body: one that has no end is cut there.
 BODY = 100_000
@@ -39,7 +46,7 @@ SHORT = replace(CALM, idle=0.3, connect=2.0)
 ONCE = RetryPolicy(tries=1)
 
 #: Seeds of what is random; more with `RESOLVE_TESTS=full`.
-SEEDS = range(100 if os.environ.get("RESOLVE_TESTS") == "full" else 3)
+SEEDS = range(100 if FULL else 3)
 
 #: What may come of octets that mean nothing; where some are taken for a body, nothing.
 MEANINGLESS = (Declined, Disconnected, IntegrityError, ProtocolError, TimedOut, TlsError)

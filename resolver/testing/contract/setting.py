@@ -29,6 +29,9 @@ from resolver.testing.contract.case import Case, Server
 #: Seconds after which a test gives up. Nothing here comes near it, however busy the machine.
 PATIENT = 30.0
 
+#: The long form of each check: all moments of a cancel, more seeds.
+FULL = os.environ.get("RESOLVE_TESTS") == "full"
+
 
 @dataclass
 class Somebody:
