@@ -53,7 +53,7 @@ def test_contracts_of_the_tree_are_kept() -> None:
     assert done.returncode == 0, done.stdout
 
 
-#: Imports that each break a contract: the module, the line, and what the contract's finding says.
+#: Imports that each break a contract: the module, the line, and a part of the finding.
 PLANTED_IMPORTS = (
     ("protocols/wire.py", "import protocols.conversation", "protocols.wire -> protocols.conversation"),
     ("protocols/ftp/planted.py", "import protocols.gopher", "protocols.ftp.planted -> protocols.gopher"),

@@ -122,7 +122,7 @@ def test_gate_passes_with_flaky_tests_and_with_nothing_else(name: str, tmp_path:
     ("text", "flaky"), [(PARAMETRIZED, "test_odd_name"), (DIES, "test_it.py::test_dies")]
 )
 def test_gate_with_workers_names_a_flaky_test(text: str, flaky: str, tmp_path: Path) -> None:
-    """Whatever its name, and where its worker died of it."""
+    """A test of any name, and a test that kills its worker."""
     done = gate(tmp_path, {"it": text + PASSES}, "-p", "xdist", "-n", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert flaky in (tmp_path / REPORT).read_text()

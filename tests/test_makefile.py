@@ -15,7 +15,7 @@ from tests.hang import HANG
 CHECKOUT = Path(__file__).parents[1]
 STEPS = ("ruff format", "ruff check", "mypy", "pytest")
 
-#: In place of Python: counts one processor, writes down what it is told, and fails in the step of the file.
+#: A stand-in for Python: counts two workers, writes its arguments to `told`, fails in the step in `broken`.
 PYTHON = """#!/bin/sh
 [ "$1" != -c ] || { echo 2; exit 0; }
 echo "$*" >>told

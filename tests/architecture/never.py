@@ -1,4 +1,4 @@
-"""Uses that no module may have, whatever it imports.
+"""Uses that no module may have, with any imports.
 
 The contracts in pyproject.toml say which module imports what. They see neither an attribute of an imported
 module (`os.system`, `trio.open_tcp_stream`) nor a builtin (`eval`), nor a name that a text looks up.

@@ -1,7 +1,7 @@
 """Modules that break the house, and modules that do not: a line each, in which ¶ ends a line of the source.
 
-What is new among the first was let pass at some time, or nearly: a rule that looks at how a thing is written
-and not at what it means finds the first spelling only.
+Each row of the first table passed a rule at some time, or nearly: a rule that compares spellings, and not the
+names behind them, finds the first spelling only.
 """
 
 from __future__ import annotations
