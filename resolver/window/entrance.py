@@ -18,7 +18,7 @@ import trio
 from protocols.values import NamedTuple
 from resolver.window import addresses, headers
 from resolver.window.keys import Keys
-from resolver.window.listening import is_of_this_user
+from resolver.window.listening import Endpoints, is_of_this_user
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -71,7 +71,7 @@ class Visit(NamedTuple):
     query: bytes
     version: str
     headers: Mapping[bytes, tuple[bytes, ...]]
-    client: tuple[str, int] | None
+    ends: Endpoints | None
 
     @property
     def is_entry(self) -> bool:
@@ -117,7 +117,7 @@ Check: TypeAlias = Callable[[Visit, House], Refusal | None]
 
 def peer(visit: Visit, house: House) -> Refusal | None:
     """Another user of this machine sees addresses in its list of processes."""
-    if house.public or visit.client is None or is_of_this_user(visit.client[1], house.port):
+    if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
     return Refusal(403, "from another user of this machine")
 
@@ -295,14 +295,14 @@ def visit_of(scope: Scope) -> Visit:
     for name, value in scope["headers"]:
         key = bytes(name).lower()
         found[key] = (*found.get(key, ()), bytes(value).strip())
-    client = scope["client"]
+    client, server = scope["client"], scope["server"]
     return Visit(
         scope["method"],
         bytes(scope["raw_path"]),
         bytes(scope["query_string"]),
         scope["http_version"],
         found,
-        None if client is None else (client[0], client[1]),
+        Endpoints(client, server) if client and server else None,
     )
 
 

@@ -10,6 +10,8 @@ import os
 import socket
 import ssl
 import struct
+import sys
+from ipaddress import ip_address
 
 from protocols.errors import LocalError, NotConfigured
 from protocols.values import NamedTuple
@@ -23,10 +25,15 @@ _UNREAD = 4_000
 
 _OWN_PORTS = {"http": 80, "https": 443}
 
+#: Linux knows the user of each socket, macOS and the BSDs do not tell.
+_KNOWS_USERS = sys.platform == "linux"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-_LOCAL, _REMOTE, _STATE, _UID = 1, 2, 3, 7  # columns
+_LOCAL, _REMOTE, _STATE, _UID, _INODE = 1, 2, 3, 7, 9  # columns
 _LISTENS = b"0A"  # a state
 _MOST_TABLE = 16_777_216
+
+#: A socket of IPv6 has an address of IPv4 behind this prefix (RFC 4291 2.5.5.2).
+_MAPPED = bytes(10) + b"\xff\xff"
 
 #: What Linux is asked for one connection, and what it answers (sock_diag(7)): the head of a message, the
 #: question, the ports in the order of the network, the rest of the places, any interface and any cookie.
@@ -34,7 +41,7 @@ _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
 _HEAD = struct.Struct("=IHHII")
 _QUESTION = struct.Struct("=BBBxI")
 _PORTS = struct.Struct(">HH")
-_USER = struct.Struct("=I")
+_USER_AND_INODE = struct.Struct("=II")
 _ANY = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)
 _ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # where they begin in an answer, and how long that is
 
@@ -85,29 +92,42 @@ def port_of(listener: socket.socket) -> int:
     return port
 
 
-def is_of_this_user(peer_port: int, own_port: int) -> bool:
-    """Is the other end of a connection on this machine a process of our user? Where the system has no table
-    that says so, everybody is."""
-    if (known := _user_of(peer_port, own_port)) is not None:
+class Endpoints(NamedTuple):
+    """Both ends of a connection that was accepted: the numeric address and the port of each."""
+
+    peer: tuple[str, int]
+    own: tuple[str, int]
+
+
+def is_of_this_user(ends: Endpoints) -> bool:
+    """Is the other end of a connection on this machine a process of our user? Where the system does not tell
+    users, every peer on loopback is. A connection is both addresses and both ports: the port of a peer at
+    127.0.0.2 is also that of somebody else's socket at 127.0.0.1."""
+    if not ip_address(ends.peer[0]).is_loopback:
+        return False
+    if not _KNOWS_USERS:
+        return True
+    if (known := _user_of(ends)) is not None:
         return known == os.geteuid()
-    uids = {uid for table in _TABLES for uid in _uids(table, peer_port, own_port)}
-    return uids == {os.geteuid()} or not any(map(os.path.exists, _TABLES))
+    return {uid for table in _TABLES for uid in _uids(table, ends)} == {os.geteuid()}
 
 
 def is_listened_to_by_this_user(port: int) -> bool:
     """Is whoever listens at that port of this machine, at whichever address, a process of our user? Where the
-    system has no table that says so, it is."""
+    system does not tell users, it is."""
     uids = {int(row[_UID]) for table in _TABLES for row in _rows(table, port) if row[_STATE] == _LISTENS}
-    return uids == {os.geteuid()} or not any(map(os.path.exists, _TABLES))
+    return uids == {os.geteuid()} or not _KNOWS_USERS
 
 
-def _user_of(peer_port: int, own_port: int) -> int | None:
+def _user_of(ends: Endpoints) -> int | None:
     """Who is at the other end of that connection, by a question for it alone: to read the table of all takes
-    longer than a page, where thousands have just ended. None where that is not known so, as of a peer that
-    came from another address of this machine: the table tells."""
-    address = socket.inet_aton(LOOPBACK).ljust(16, b"\0")
-    places = _PORTS.pack(peer_port, own_port) + address + address
-    question = _QUESTION.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0xFFFF_FFFF) + places + _ANY
+    longer than a page, where thousands have just ended. None where that is not known so.
+
+    A socket that its process has closed has the user 0 and the inode 0 there: nobody's, and not root's."""
+    packed = _packed(ends)
+    family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
+    places = _PORTS.pack(ends.peer[1], ends.own[1]) + b"".join(each.ljust(16, b"\0") for each in packed)
+    question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0xFFFF_FFFF) + places + _ANY
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as system:
             system.send(_HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
@@ -116,15 +136,32 @@ def _user_of(peer_port: int, own_port: int) -> int | None:
         return None
     if len(answer) < _ANSWER or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
         return None
-    if _PORTS.unpack_from(answer, _ANSWERED_PORTS) != (peer_port, own_port):
+    if _PORTS.unpack_from(answer, _ANSWERED_PORTS) != (ends.peer[1], ends.own[1]):
         return None
-    (user,) = _USER.unpack_from(answer, _ANSWERED_USER)
-    return int(user)
+    user, inode = _USER_AND_INODE.unpack_from(answer, _ANSWERED_USER)
+    return int(user) if inode else None
 
 
-def _uids(table: str, peer_port: int, own_port: int) -> list[int]:
-    """Of the rows whose local end is the peer's, and whose remote one is ours."""
-    return [int(row[_UID]) for row in _rows(table, peer_port) if _port(row[_REMOTE]) == own_port]
+def _uids(table: str, ends: Endpoints) -> list[int]:
+    """Of the rows whose local end is the peer, and whose remote one is ours; none of what is closed."""
+    packed = _packed(ends)
+    prefixes = (b"", _MAPPED) if len(packed[0]) == 4 else (b"",)
+    wanted = [
+        [_column(prefix + packed[0], ends.peer[1]), _column(prefix + packed[1], ends.own[1])]
+        for prefix in prefixes
+    ]
+    rows = _rows(table, ends.peer[1])
+    return [int(row[_UID]) for row in rows if [row[_LOCAL], row[_REMOTE]] in wanted and row[_INODE] != b"0"]
+
+
+def _packed(ends: Endpoints) -> tuple[bytes, bytes]:
+    return ip_address(ends.peer[0]).packed, ip_address(ends.own[0]).packed
+
+
+def _column(address: bytes, port: int) -> bytes:
+    """One end as the table has it: words of 32 bits as the machine reads them, in hexadecimal digits."""
+    words = struct.unpack(f"={len(address) // 4}I", address)
+    return b"%b:%04X" % (b"".join(b"%08X" % word for word in words), port)
 
 
 def _rows(table: str, port: int) -> list[list[bytes]]:
@@ -135,7 +172,7 @@ def _rows(table: str, port: int) -> list[list[bytes]]:
     except OSError:
         return []
     rows = [line.split() for line in lines if b":%04X " % port in line]
-    return [row for row in rows if len(row) > _UID and _port(row[_LOCAL]) == port]
+    return [row for row in rows if len(row) > _INODE and _port(row[_LOCAL]) == port]
 
 
 def _port(place: bytes) -> int:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from shutil import which
 
 import pytest
@@ -12,9 +15,21 @@ from h2.connection import H2Connection
 from h2.events import ResponseReceived
 
 from resolver.window import listening, serve
-from resolver.window.entrance import CHECKS, MOST_FORM, cookie, host, method, origin, peer, site, version
-from resolver.window.listening import LOOPBACK, is_of_this_user
+from resolver.window.entrance import (
+    CHECKS,
+    MOST_FORM,
+    cookie,
+    host,
+    method,
+    origin,
+    peer,
+    site,
+    version,
+    visit_of,
+)
+from resolver.window.listening import LOOPBACK, Endpoints, is_of_this_user
 from tests.hang import HANG
+from tests.ipv6 import needs_ipv6
 from tests.resolver.window.client import Browser, exchange, running
 from tests.resolver.window.test_recorded import but
 
@@ -286,20 +301,87 @@ async def test_a_service_worker_of_another_program_is_taken_out() -> None:
         assert "unregister()" in answer.text
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the system has no table of connections")
-@pytest.mark.parametrize("table", [False, True])
-def test_a_connection_is_known_by_the_user_at_its_other_end(
-    table: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the table of all where the system cannot be asked for the one."""
-    if table:
-        monkeypatch.setattr(listening, "_SOCK_DIAG", 31)  # nothing that there is
-    with socket.create_server((LOOPBACK, 0)) as server, socket.create_connection(server.getsockname()) as own:
-        accepted, place = server.accept()
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell users")
+BARE = {"method": "GET", "raw_path": b"/", "query_string": b"", "http_version": "1.1", "headers": []}
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="nobody can become another user")
+
+
+@contextmanager
+def connected(
+    family: socket.AddressFamily = socket.AF_INET, listens_at: str = LOOPBACK, connects_to: str = LOOPBACK
+) -> Iterator[tuple[socket.socket, Endpoints]]:
+    """A client, and the two ends as the one who accepted it knows them."""
+    listening_family = socket.AF_INET6 if ":" in listens_at else socket.AF_INET
+    with (
+        socket.create_server((listens_at, 0), family=listening_family) as server,
+        socket.socket(family) as client,
+    ):
+        client.connect((connects_to, server.getsockname()[1]))
+        accepted, _ = server.accept()
         with accepted:
-            assert is_of_this_user(place[1], server.getsockname()[1])
-            assert (listening._user_of(place[1], server.getsockname()[1]) is None) == table
-            assert not is_of_this_user(place[1], own.getsockname()[1])  # there is none such
+            yield client, Endpoints(accepted.getpeername()[:2], accepted.getsockname()[:2])
+
+
+@pytest.fixture
+def by_table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Linux cannot be asked for one connection, and its table of all is read."""
+    if request.param:
+        monkeypatch.setattr(listening, "_SOCK_DIAG", 31)  # nothing that there is
+    return bool(request.param)
+
+
+@ON_LINUX
+@pytest.mark.parametrize("by_table", [False, True], indirect=True)
+def test_is_of_this_user_for_own_connection_returns_true(by_table: bool) -> None:
+    with connected() as (_, ends):
+        assert is_of_this_user(ends)
+        assert (listening._user_of(ends) is None) == by_table
+    with connected(socket.AF_INET6, LOOPBACK, f"::ffff:{LOOPBACK}") as (_, ends):
+        assert is_of_this_user(ends), "a browser whose socket is of IPv6"
+
+
+@ON_LINUX
+@needs_ipv6
+@pytest.mark.parametrize("by_table", [False, True], indirect=True)
+def test_is_of_this_user_over_ipv6_returns_true(by_table: bool) -> None:
+    with connected(socket.AF_INET6, "::1", "::1") as (_, ends):
+        assert is_of_this_user(ends)
+        assert (listening._user_of(ends) is None) == by_table
+        assert not is_of_this_user(ends._replace(own=("::2", ends.own[1])))
+
+
+@ON_LINUX
+@pytest.mark.parametrize("by_table", [False, True], indirect=True)
+@pytest.mark.usefixtures("by_table")
+def test_is_of_this_user_when_one_part_of_the_ends_differs_returns_false() -> None:
+    with connected() as (client, ends), connected() as (_, others):
+        for strange in (
+            ends._replace(peer=("127.0.0.2", ends.peer[1])),
+            ends._replace(own=("127.0.0.2", ends.own[1])),
+            ends._replace(peer=others.peer),
+            ends._replace(own=others.own),
+            Endpoints(ends.own, others.own),
+            ends._replace(peer=("192.0.2.1", ends.peer[1])),
+        ):
+            assert not is_of_this_user(strange), strange
+        assert client.getsockname() == ends.peer
+
+
+@ON_LINUX
+@AS_ROOT
+@pytest.mark.parametrize("by_table", [False, True], indirect=True)
+@pytest.mark.usefixtures("by_table")
+def test_is_of_this_user_for_a_closed_peer_returns_false() -> None:
+    """Linux calls who has closed the socket user 0, which is us here."""
+    with connected() as (client, ends):
+        client.close()
+        assert not is_of_this_user(ends)
+
+
+def test_is_of_this_user_without_a_table_believes_loopback_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "_KNOWS_USERS", False)
+    for address, is_believed in ((LOOPBACK, True), ("::1", True), ("192.0.2.1", False)):
+        assert is_of_this_user(Endpoints((address, 1), (LOOPBACK, 2))) is is_believed
 
 
 #: By a shell: our Python may be where only root can reach it.
@@ -321,6 +403,38 @@ async def test_another_user_of_the_machine_is_not_let_in() -> None:
                     [*other, str(port), asked], capture_stdout=True, capture_stderr=True
                 )
             assert done.stdout.decode() == said
+
+
+@ON_LINUX
+@AS_ROOT
+async def test_peer_with_the_port_of_the_users_own_socket_at_another_address_is_refused() -> None:
+    """From 127.0.0.2 every port is free that the person's browser holds at 127.0.0.1."""
+    async with running() as (browser, told):
+        place = LOOPBACK, browser.server.house.port
+        with socket.create_connection(place) as own, socket_of_another_user() as other:
+            other.bind(("127.0.0.2", own.getsockname()[1]))
+            other.settimeout(HANG)
+            other.connect(place)
+            head = f"GET / HTTP/1.1\r\nHost: {LOOPBACK}:{place[1]}\r\nCookie: {browser.cookie}\r\n\r\n"
+            other.sendall(head.encode())
+            answer = await trio.to_thread.run_sync(other.recv, 12)
+        assert answer == b"HTTP/1.1 403"
+        assert told == ["refused GET /: from another user of this machine"]
+
+
+def socket_of_another_user() -> socket.socket:
+    os.seteuid(65_534)
+    try:
+        return socket.socket()
+    finally:
+        os.seteuid(0)
+
+
+@ON_LINUX
+async def test_peer_without_known_ends_is_refused() -> None:
+    """As at a socket of another kind."""
+    async with running() as (browser, _):
+        assert peer(visit_of({**BARE, "client": None, "server": None}), browser.server.house) is not None
 
 
 async def test_without_the_rule_of_places_a_page_elsewhere_is_ours() -> None:

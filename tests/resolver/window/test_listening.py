@@ -72,7 +72,7 @@ async def test_in_the_clear_forms_still_prove_where_they_are_from() -> None:
 
 
 async def test_users_of_other_machines_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entrance, "is_of_this_user", lambda peer, own: False)
+    monkeypatch.setattr(entrance, "is_of_this_user", lambda ends: False)
     async with running(public=True) as (browser, _):
         assert (await browser.ask("/")).status == 200
     async with running() as (browser, told):
