@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from protocols.errors import LocalError, NotConfigured
 from protocols.values import NamedTuple
@@ -86,6 +86,27 @@ def make_folder_of(path: str, what: str) -> None:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     except OSError as error:
         raise LocalError(f"cannot make a directory for the {what} {path}: {error.strerror}") from error
+
+
+def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: float) -> str:
+    """Write a new file for a program that its owner is about to start, and return its path.
+
+    Only the owner may read the file. Files of an earlier call that are more than `lasts` seconds older are
+    removed. Raises `LocalError` where it cannot be written.
+    """
+    path = os.path.join(folder, f"{os.urandom(8).hex()}{suffix}")
+    make_folder_of(path, what)
+    try:
+        replace(path, octets, 0o600)
+        oldest = os.stat(path).st_mtime - lasts
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process removes the same files
+                    if entry.name.endswith(suffix) and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                        os.unlink(entry)
+    except OSError as error:
+        raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
+    return path
 
 
 def update_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]) -> None:

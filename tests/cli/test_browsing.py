@@ -7,8 +7,10 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from select import select
+from urllib.parse import unquote
 from urllib.request import Request, urlopen
 
 import pytest
@@ -58,22 +60,74 @@ def leads_to(address: str) -> str:
     return text
 
 
-def test_what_is_opened_goes_to_the_window_that_runs(own: dict[str, str], tmp_path: Path) -> None:
+class ShownBrowser:
+    """A browser that tells its command line and ends; `words` are for `BROWSER`."""
+
+    def __init__(self, folder: Path) -> None:
+        os.mkfifo(folder / "shown")
+        self._told = os.open(folder / "shown", os.O_RDWR)
+        script = folder / "browser"
+        script.write_text(f"#!/bin/sh\necho \"$@\" > '{folder}/shown'\n")
+        script.chmod(0o755)
+        self.words = f"{script} %s"
+
+    def address(self) -> str:
+        """Where the page leads that it was started with, which its owner alone may read."""
+        assert select([self._told], [], [], HANG)[0]
+        said = os.read(self._told, 65_536).decode().strip()
+        assert (said[:8], "/enter" in said) == ("file:///", False)
+        page = Path(unquote(said.removeprefix("file://")))
+        assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        found = ENTRY.search(page.read_text())
+        assert found is not None
+        return found[0]
+
+    def close(self) -> None:
+        os.close(self._told)
+
+
+@pytest.fixture(name="shown")
+def _shown(tmp_path: Path) -> Iterator[ShownBrowser]:
+    with closing(ShownBrowser(tmp_path)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("words", [("serve", "--open"), ("open", URL)])
+def test_browser_of_a_new_window_gets_no_token_on_its_command_line(
+    words: tuple[str, ...], own: dict[str, str], shown: ShownBrowser
+) -> None:
+    with program({**own, "BROWSER": shown.words}, *words) as window:
+        assert 'content="0;url=/' in leads_to(shown.address())
+        os.kill(window.pid, signal.SIGTERM)
+        assert window.ended()[0] == 143
+
+
+def test_browser_without_a_folder_for_its_page_is_not_started(
+    own: dict[str, str], shown: ShownBrowser, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    own = {**own, "XDG_RUNTIME_DIR": str(tmp_path / "file"), "BROWSER": shown.words}
+    with program(own, "open", URL) as window:
+        assert "/look?url=gopher" in leads_to(entry_of(window)[0])
+        os.kill(window.pid, signal.SIGTERM)
+        assert "page that leads a browser in" in window.ended()[2]
+
+
+def test_what_is_opened_goes_to_the_window_that_runs(
+    own: dict[str, str], shown: ShownBrowser, tmp_path: Path
+) -> None:
     """The browser is told a way in and not the URL, which whoever sees processes would read."""
-    script = tmp_path / "browser"
-    script.write_text(f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/shown'\n")
-    script.chmod(0o755)
     with program(own, "serve") as window:
         first = entry_of(window)
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
         assert (place["port"], place["process"]) == (int(first[1]), window.pid)
-        with program({**own, "BROWSER": f"{script} %s"}, "open", URL) as opened:
+        with program({**own, "BROWSER": shown.words}, "open", URL) as opened:
             status, out, err = opened.ended()
         assert (status, out) == (0, "")
         assert (err.count("\n"), f"process {window.pid}" in err) == (1, True)
-        shown = (tmp_path / "shown").read_text().strip()
-        assert (ENTRY.fullmatch(shown) or [""] * 2)[1] == first[1]
-        assert "/look?url=gopher%3A%2F%2Fme%3Asecret%40127.0.0.1%2F1%2Fa%2520b" in leads_to(shown)
+        address = shown.address()
+        assert (ENTRY.fullmatch(address) or [""] * 2)[1] == first[1]
+        assert "/look?url=gopher%3A%2F%2Fme%3Asecret%40127.0.0.1%2F1%2Fa%2520b" in leads_to(address)
         with program(own, "open", "-q", URL) as told:
             assert entry_of(told)[1] == first[1]
             assert told.ended() == (0, "", "")

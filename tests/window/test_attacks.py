@@ -4,14 +4,18 @@ came of it: nothing was fetched, and what was refused is in the log."""
 from __future__ import annotations
 
 import ssl
+import webbrowser
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
+import trio
 import trustme
 from playwright.sync_api import Error, Page, Response, expect
 
 from resolver import Policy, Settings
+from resolver.cli.browser import lead
 from resolver.window import headers
 from resolver.window.entrance import CHECKS, site
 from tests.sampled import sampled
@@ -293,6 +297,24 @@ def test_without_the_headers_a_frame_would_have_us(
     with served(checks=checks) as bare:
         page = entered(viewer, bare)
         assert in_a_frame(page, stranger.origin, stranger, f"{bare.origin}/") == f"{bare.origin}/"
+
+
+def test_lead_gives_the_browser_a_page_on_the_disk_that_lets_it_in(
+    viewer: Viewer, window: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "a #%3F"))
+
+    def start(address: str) -> bool:
+        started.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", start)
+    trio.run(lead, window.entry())
+    page = viewer.page()
+    page.goto(started[0])
+    page.wait_for_url(f"{window.origin}/")
+    expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
 
 
 def test_a_cookie_that_another_port_has_set_lets_nobody_in(

@@ -66,8 +66,15 @@ THREATS: Mapping[int, Threat] = {
     ),
     8: Threat(
         "the way in is read from a history, a log, another page, a list of processes",
-        (f"{ENTRANCE}:test_a_token_lets_in_once", f"{ENTRANCE}:test_a_look_ahead_uses_no_token_up"),
-        (f"{ATTACKS}:test_the_way_in_is_good_once_and_nowhere_to_be_found",),
+        (
+            f"{ENTRANCE}:test_a_token_lets_in_once",
+            f"{ENTRANCE}:test_a_look_ahead_uses_no_token_up",
+            "cli.test_browsing:test_browser_of_a_new_window_gets_no_token_on_its_command_line",
+        ),
+        (
+            f"{ATTACKS}:test_the_way_in_is_good_once_and_nowhere_to_be_found",
+            f"{ATTACKS}:test_lead_gives_the_browser_a_page_on_the_disk_that_lets_it_in",
+        ),
     ),
     9: Threat(
         "the web learns which page led there",
@@ -151,7 +158,9 @@ THREATS: Mapping[int, Threat] = {
         "another user of this machine",
         (
             f"{ENTRANCE}:test_another_user_of_the_machine_is_not_let_in",
-            f"{ENTRANCE}:test_a_connection_is_known_by_the_user_at_its_other_end",
+            f"{ENTRANCE}:test_peer_with_the_port_of_the_users_own_socket_at_another_address_is_refused",
+            f"{ENTRANCE}:test_is_of_this_user_when_one_part_of_the_ends_differs_returns_false",
+            f"{ENTRANCE}:test_is_of_this_user_for_a_closed_peer_returns_false",
             f"{RUNNING}:test_it_is_told_for_its_owner_alone_as_long_as_it_runs",
         ),
     ),

@@ -11,7 +11,7 @@ from resolver import NotConfigured
 from resolver.cli.config import load
 from resolver.cli.netrc import read_netrc
 from resolver.cli.values import UsageError
-from resolver.disk.own_file import MISSING, open_own
+from resolver.disk.own_file import MISSING, open_own, write_passing
 
 
 def read(path: Path, *, secret: bool, most: int = 10) -> tuple[bytes, bool]:
@@ -71,3 +71,18 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     for reader in (load, read_netrc):
         with pytest.raises(UsageError, match="regular file"):
             reader(str(tmp_path / "pipe"))
+
+
+def test_write_passing_removes_what_an_earlier_call_left(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    old, young = (write_passing(str(folder), ".x", "test file", b"1", 60.0) for _ in range(2))
+    for path, age in ((old, 100), (young, 50)):
+        moment = os.stat(path).st_mtime - age
+        os.utime(path, (moment, moment))
+    (folder / "other").touch()
+    os.utime(folder / "other", (1, 1))
+    new = write_passing(str(folder), ".x", "test file", b"2", 60.0)
+    left = {str(folder / "other"), young, new}
+    assert {str(each) for each in folder.iterdir()} == left
+    assert (Path(new).read_bytes(), os.stat(new).st_mode & 0o777) == (b"2", 0o600)
+    assert os.stat(folder).st_mode & 0o777 == 0o700
