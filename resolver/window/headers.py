@@ -100,6 +100,17 @@ def of_content(pages: str) -> Mapping[str, str]:
     }
 
 
+def of_gateway(media_type: str) -> Mapping[str, str]:
+    """What an answer to another client says, which a browser at the origin of our pages may get, too: it is
+    saved and not shown, whatever its type, for no list of the types that browsers run is complete."""
+    return {
+        **said("content-type", media_type),
+        "content-security-policy": of_content("'none'")["content-security-policy"],
+        "content-disposition": "attachment",
+        **NO_REFERRER,
+    }
+
+
 def file_name(name: str | bytes, otherwise: str = "document") -> str:
     """One that is safe to save under (S14), whatever a stranger called it."""
     octets = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")

@@ -13,6 +13,7 @@ ENTRANCE, RECORDED, ORIGINS = (f"resolver.window.test_{name}" for name in ("entr
 HEADERS, SLOW, TYPES, RUNNING = (
     f"resolver.window.test_{name}" for name in ("headers", "slow", "types", "running")
 )
+GATEWAY = "resolver.window.test_gateway"
 ESCAPING, LOOK = "resolver.window.pages.test_escaping", "resolver.window.pages.test_look"
 ATTACKS, DOCUMENTS, WORDS = (f"window.test_{name}" for name in ("attacks", "documents", "words"))
 
@@ -101,7 +102,11 @@ THREATS: Mapping[int, Threat] = {
     ),
     13: Threat(
         "a document reads, moves or tells of our pages",
-        (f"{HEADERS}:test_a_document_says_that_it_does_nothing",),
+        (
+            f"{HEADERS}:test_a_document_says_that_it_does_nothing",
+            f"{GATEWAY}:test_gateway_for_a_browser_without_sec_fetch_answers_in_a_sandbox",
+            f"{GATEWAY}:test_gateway_asked_with_the_cookie_of_the_window_sends_nothing",
+        ),
         (
             f"{DOCUMENTS}:test_a_document_runs_nothing_asks_nobody_and_stays",
             f"{DOCUMENTS}:test_opened_alone_it_does_no_more",
