@@ -15,7 +15,9 @@ HEADERS, SLOW, TYPES, RUNNING = (
 )
 GATEWAY = "resolver.window.test_gateway"
 ESCAPING, LOOK = "resolver.window.pages.test_escaping", "resolver.window.pages.test_look"
-ATTACKS, DOCUMENTS, WORDS = (f"window.test_{name}" for name in ("attacks", "documents", "words"))
+ATTACKS, DOCUMENTS, WORDS, CONNECTIONS = (
+    f"window.test_{name}" for name in ("attacks", "documents", "words", "connections")
+)
 
 
 class Threat(NamedTuple):
@@ -104,12 +106,14 @@ THREATS: Mapping[int, Threat] = {
         "a document reads, moves or tells of our pages",
         (
             f"{HEADERS}:test_a_document_says_that_it_does_nothing",
+            "resolver.window.pages.test_allowed:test_allowed_markup_has_only_what_the_lists_have",
             f"{GATEWAY}:test_gateway_for_a_browser_without_sec_fetch_answers_in_a_sandbox",
             f"{GATEWAY}:test_gateway_asked_with_the_cookie_of_the_window_sends_nothing",
         ),
         (
             f"{DOCUMENTS}:test_a_document_runs_nothing_asks_nobody_and_stays",
             f"{DOCUMENTS}:test_opened_alone_it_does_no_more",
+            f"{CONNECTIONS}:test_document_as_a_page_connects_nowhere_and_looks_up_no_name",
         ),
     ),
     14: Threat(
@@ -238,6 +242,7 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
         f"{DOCUMENTS}:test_without_the_sandbox_one_document_would_read_another",
     ),
     "frame-src": (f"{DOCUMENTS}:test_without_the_policy_of_its_frame_a_link_would_leave_it",),
+    "markup written anew": (f"{CONNECTIONS}:test_document_that_is_not_written_anew_connects",),
     "policy of documents": (f"{DOCUMENTS}:test_without_the_policy_of_the_document_it_would_ask_elsewhere",),
     "frame-ancestors": (f"{ATTACKS}:test_without_the_headers_a_frame_would_have_us",),
     "autoescape": (f"{WORDS}:test_without_the_escaping_every_one_would",),

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from resolver.retrieval.response import Response, decode_text, is_textual, looks_like_text
+from resolver.window import headers
+from resolver.window.pages.allowed import allowed_markup
 from resolver.window.pages.markup import text_of_markup
 from resolver.window.pages.page import Page, Place, Query, shortened
 from resolver.window.pages.signatures import media_type_of
@@ -45,14 +47,14 @@ def shape_of(response: Response) -> str:
 
 def content_of(response: Response) -> tuple[bytes, str]:
     """The octets as the content port shows them, and the media type that it says: one of ours. Markup is
-    written in UTF-8, whatever it came in, for a browser would guess."""
+    written anew, of what names nothing elsewhere, and in UTF-8, for a browser would guess."""
     found = media_type_of(response.content[:64])
     if found is not None:
         return response.content, found
     essence = (response.media_type or "").partition(";")[0].strip().lower()
-    media_type = essence if essence in _MARKUP else "text/html"
     text = decode_text(response.content, response.charset)
-    return text.encode("utf-8", "replace"), f"{media_type}; charset=utf-8"
+    is_xml = essence != "text/html" if essence else text.lstrip().startswith(("<?xml", "<svg"))
+    return allowed_markup(text, is_xml=is_xml).encode("utf-8", "replace"), headers.HTML
 
 
 def document_page(

@@ -103,14 +103,14 @@ class _Words:
             if not self.found or self.found[-1].endswith(("\n", " ")):
                 text = text.removeprefix(" ")
         if text:
-            self.found.append(_plain(text))
+            self.found.append(plain(text))
 
 
 def _attribute(name: str, said: str) -> str:
     """The value of an attribute of a tag; empty where it has none."""
     found = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", said, re.IGNORECASE)
-    return "" if found is None else _plain(next(filter(None, found.groups()), ""))
+    return "" if found is None else plain(next(filter(None, found.groups()), ""))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     return _REFERENCE.sub(lambda found: unescape(found[0]), text)

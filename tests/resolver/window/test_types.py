@@ -25,7 +25,7 @@ PARTS = b"--B\r\n" + LETTER + b"\r\n--B--\r\n"
 PNG = b"\x89PNG\r\n\x1a\n" + RUNS
 
 SAVED = headers.OCTETS
-HTML, SVG = "text/html; charset=utf-8", "image/svg+xml; charset=utf-8"
+HTML = "text/html; charset=utf-8"
 
 
 class Row(NamedTuple):
@@ -60,9 +60,9 @@ ROWS: Mapping[str, Row] = {
     "PDF called text": Row("text/plain", b"%PDF-1.4" + RUNS, False, "application/pdf"),
     "page": Row("text/html", RUNS, True, HTML),
     "page in a charset that hides": Row("text/html; charset=utf-7", RUNS, True, HTML),
-    "XHTML": Row("application/xhtml+xml", RUNS, True, "application/xhtml+xml; charset=utf-8"),
-    "drawing": Row("image/svg+xml", RUNS, True, SVG),
-    "XML": Row("text/xml", RUNS, True, "text/xml; charset=utf-8"),
+    "XHTML": Row("application/xhtml+xml", RUNS, True, HTML),
+    "drawing": Row("image/svg+xml", RUNS, True, HTML),
+    "XML": Row("text/xml", RUNS, True, HTML),
     "a line of its own": Row("text/html;\tx=\xe9☃", RUNS, True, HTML),
 }
 
@@ -116,6 +116,8 @@ async def test_each_is_called_by_a_name_of_ours() -> None:
                 shown = set() if row.shown is None else {(row.shown, "inline")}
                 assert (name, said) == (name, {(SAVED, "attachment"), *shown})
                 assert all(map(guarded, found)), name
+                shown_octets = [each.body for each in found if each.header("content-type") == HTML]
+                assert b"<script" not in b"".join(shown_octets), name
                 assert b"<script" not in page.body.replace(b'<script src="/static/window.js"', b""), name
             assert told == []
         nursery.cancel_scope.cancel()
