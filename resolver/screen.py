@@ -11,6 +11,8 @@ import codecs
 import enum
 import re
 
+from resolver.terminal import BIDI, UNSEEN, escape_of
+
 #: Characters of a sequence that is let through: the longest that programs send sets some twenty colours.
 LONGEST_SEQUENCE = 64
 
@@ -18,13 +20,12 @@ LONGEST_SEQUENCE = 64
 LONGEST_STRING = 65_536
 
 _ESC, _BEL, _CAN, _SUB, _ST = "\x1b", "\x07", "\x18", "\x1a", "\x9c"
-_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _REPLACEMENT = "\ufffd"
 
 #: Text and what moves the cursor by itself: BEL BS TAB LF VT FF CR SO SI.
-_SHOWN = re.compile(f"[^\x00-\x06\x10-\x1f\x7f-\x9f{_BIDI}]+")
+_SHOWN = re.compile(f"[^\x00-\x06\x10-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
 #: Text and BS TAB LF CR.
-_PLAIN = re.compile(f"[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f{_BIDI}]+")
+_PLAIN = re.compile(f"[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
 _END_OF_STRING = re.compile(f"[{_BEL}{_ESC}{_CAN}{_SUB}{_ST}]")
 
 #: What an ESC and one character may do: keep and put back the cursor, the keypad, lines and tab stops.
@@ -168,8 +169,7 @@ class PlainScreen(Screen):
     _run = _PLAIN
 
     def _lone(self, character: str) -> str:
-        code = ord(character)
-        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+        return escape_of(ord(character))
 
     def _permitted(self, sequence: str) -> str:
         return ""

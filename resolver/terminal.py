@@ -1,8 +1,8 @@
 r"""Text from strangers on a terminal (S15): what would drive it is shown instead of sent.
 
 Every C0 control but line feed and tab, DEL, every C1 control and the bidi controls come out as
-`\x1b`, `\u202e`; so do surrogates, which no terminal takes: those that stand for an octet as that octet.
-CR LF is a line end.
+`\x1b`, `\u202e`; so do characters that nobody sees, and surrogates, which no terminal takes: those that stand
+for an octet as that octet. CR LF is a line end.
 """
 
 from __future__ import annotations
@@ -12,8 +12,13 @@ import re
 
 from protocols.charset import codec_of
 
+#: What turns the direction of a line (CVE-2021-42574).
+BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+#: What has no width, or ends a line in some programs: two names look like one, and tag characters spell words
+#: that models read and nobody sees. Joiners (U+200C, U+200D) stay: Persian, Hindi and many emoji need them.
+UNSEEN = "\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 #: Compiled, which takes as long as fifty modules do, by the first text that may have one of these.
-_DRIVING = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+_DRIVING = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad{BIDI}{UNSEEN}\ud800-\udfff]"
 #: Octets that were no UTF-8, as the decoder left them, and the ISO 8859-1 characters they are read as.
 _LATIN = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
 
@@ -50,7 +55,12 @@ def _shown(match: re.Match[str]) -> str:
     code = ord(match.group())
     if 0xDC80 <= code <= 0xDCFF:
         code -= 0xDC00  # an octet that was no UTF-8
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return escape_of(code)
+
+
+def escape_of(code: int) -> str:
+    """Return a character as the source of a program writes it."""
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 class TerminalText:

@@ -173,7 +173,7 @@ RULES = (
     ),
     Rule(
         "S15",
-        "control characters are shown, not sent, on terminals and always on standard error",
+        "control and invisible characters are shown, not sent, on terminals and always on standard error",
         ("--allow-raw",),
     ),
     Rule(

@@ -19,11 +19,11 @@ from starlette.responses import Response as Answer
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from resolver.terminal import escape_controls
 from resolver.window import headers
 from resolver.window.answers import Answers, query_of
 from resolver.window.pages.own import Transfer, transfer_shown
 from resolver.window.pages.page import Place
-from resolver.window.pages.render import seen
 from resolver.window.reading import while_wanted
 from resolver.window.transfers import Transfers
 
@@ -124,13 +124,13 @@ def _row(one: Transfer, place: Place) -> dict[str, object]:
     shown = transfer_shown(one, place)
     return {
         "number": shown.number,
-        "name": seen(shown.name),
+        "name": escape_controls(shown.name),
         "state": shown.state,
         "amount": shown.amount,
         "percent": shown.percent,
         "rate": shown.rate,
-        "proofs": seen(shown.proofs),
-        "error": seen(shown.error),
+        "proofs": escape_controls(shown.proofs),
+        "error": escape_controls(shown.error),
         "buttons": shown.buttons,
     }
 

@@ -84,6 +84,7 @@ MADE_OF = [
     (f"a{ESC}[\r1\x05mb", f"a\r{ESC}[1mb"),
     (f"a{ESC}\u00e9b", "a\u00e9b"),
     ("a\u202eb\u200f", "a\ufffdb\ufffd"),
+    ("a\u200bb\ufeff\U000e0041\u200d", "a\ufffdb\ufffd\ufffd\u200d"),
     (f"a{ESC}]{LONGEST_STRING * 'x'}b", "ab"),
     (f"a{ESC}]{(LONGEST_STRING - 1) * 'x'}{ESC}\\b", "ab"),
     (f"a{ESC}]never ended", "a"),
@@ -126,8 +127,11 @@ def test_plain_text_has_no_sequences(text: str) -> None:
 
 
 def test_plain_text_shows_what_would_drive_the_terminal() -> None:
-    came = "a\x07\x05\x08\t\r\n\x0b\x0e\x7f\u009b31m\u202e\u00e9".encode()
-    assert PlainScreen().feed(came) == "a\\x07\\x05\x08\t\r\n\\x0b\\x0e\\x7f\\x9b\\u202e\u00e9".encode()
+    came = "a\x07\x05\x08\t\r\n\x0b\x0e\x7f\u009b31m\u202e\U000e0041\u00e9".encode()
+    assert (
+        PlainScreen().feed(came)
+        == "a\\x07\\x05\x08\t\r\n\\x0b\\x0e\\x7f\\x9b\\u202e\\U000e0041\u00e9".encode()
+    )
 
 
 def test_raw_is_untouched_and_known() -> None:

@@ -26,7 +26,9 @@ TITLE = "\x1b]0;rm -rf\x07"
         ("\x80\x9b31m\x9f\xa0", "\\x80\\x9b31m\\x9f\xa0"),
         ("a\u202etxt", "a\\u202etxt"),
         ("\udc80\udcff\udc7f\ud800\udd00", "\\x80\\xff\\udc7f\\ud800\\udd00"),
-        ("naïve 日本 🙂 \u200b\u200d", "naïve 日本 🙂 \u200b\u200d"),
+        ("naïve 日本 🙂 \u200c\u200d", "naïve 日本 🙂 \u200c\u200d"),
+        ("pay\u200bpal\ufeff \u2060\xad", "pay\\u200bpal\\ufeff \\u2060\\xad"),
+        ("a\U000e0001\U000e0041\U000e007f", "a\\U000e0001\\U000e0041\\U000e007f"),
         ("\\x1b", "\\x1b"),
     ],
 )
@@ -36,8 +38,10 @@ def test_escape(text: str, shown: str) -> None:
 
 def test_every_character_that_drives_a_terminal_and_no_other() -> None:
     driving = {chr(c) for c in (*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))} | set(BIDI)
-    for code in range(0x3000):
-        kept = chr(code) not in driving - {"\n", "\t"}
+    unseen = {*range(0x2060, 0x2065), *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080)}
+    unseen |= {0xAD, 0x180E, 0x200B, 0x2028, 0x2029, 0xFEFF}
+    for code in (*range(0x3000), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0200)):
+        kept = chr(code) not in driving - {"\n", "\t"} and code not in unseen
         assert (escape(chr(code)) == chr(code)) is kept, hex(code)
 
 
@@ -61,6 +65,7 @@ def through(octets: bytes, charset: str | None, size: int) -> str:
         (b"a\x9bb\xc2\x9bc", None, "a\\x9bb\\x9bc"),  # CSI, as an octet and in UTF-8
         (b"cut \xe6\x97", None, "cut æ\\x97"),  # ended inside a character
         ("\u202e".encode(), "utf-8", "\\u202e"),
+        ("\ufeffa\u200b\U000e0041".encode(), None, "\\ufeffa\\u200b\\U000e0041"),
         (b"caf\xe9\x85", "iso-8859-1", "café\\x85"),
         (b"caf\xe9", "utf-8", "caf\ufffd"),
         ("日本\r\n".encode("utf-16"), "utf-16", "日本\n"),

@@ -36,10 +36,8 @@ _SAID = re.compile(
 )
 _TOKEN = re.compile(rb"(?i)\b((?:access_|id_|refresh_)?token|api_?key|secret|password)=[^&;\s\"'#]+")
 
-#: Besides what a terminal is driven by: what has no width or ends a line, and what no XML may hold.
-_UNSEEN = re.compile(
-    "[\u00ad\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
-)
+#: What no XML may hold.
+_NO_XML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
 
 
 def masked(octets: bytes) -> bytes:
@@ -73,7 +71,7 @@ def note(text: str) -> str:
 
 def escaped(text: str) -> str:
     line = escape_controls(text.replace("\r\n", "\\x0d\\x0a")).replace("\n", "\\x0a").replace("\t", " → ")
-    return _UNSEEN.sub(_named, line)
+    return _NO_XML.sub(_named, line)
 
 
 def readable(octets: bytes) -> bool:
@@ -159,5 +157,4 @@ def counted(number: int, what: str = "octet") -> str:
 
 
 def _named(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\u{ord(match[0]):04x}"

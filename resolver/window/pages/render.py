@@ -7,7 +7,6 @@ The one thing that is markup already is the dialogue's panel, which is made of e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -17,9 +16,6 @@ from markupsafe import Markup
 from resolver.terminal import escape_controls
 from resolver.window.pages.page import Frame, Page, shortened
 
-#: Besides what S15 shows on a terminal: what has no width, or ends a line of a script, in a browser. Joiners
-#: (U+200C, U+200D) stay: Persian, Hindi and many emoji are written with them.
-_UNSEEN = re.compile("[\u00ad\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
 #: Octets of a piece of a page that is sent as it is made.
 _PIECE = 16_384
 
@@ -76,20 +72,8 @@ def static_file(name: str) -> str:
     return f"{text}\n{environment().get_template('exchange.css').render()}"
 
 
-def seen(text: str) -> str:
-    """A stranger's text as people see all of it: what would move or hide is written as an escape."""
-    if text.isascii() and text.isprintable():
-        return text  # as most is
-    return _UNSEEN.sub(_named, escape_controls(text))
-
-
 def _shown(value: object) -> object:
     """A value as a page has it: what is not text is a number, or markup of ours."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return seen(value)
+        return escape_controls(value)
     return "" if value is None else value
-
-
-def _named(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
