@@ -178,7 +178,7 @@ class Found:
         """What came on which connection."""
         return ways_of(self.events)
 
-    @property
+    @cached_property
     def exchanges(self) -> list[Way]:
         """Those of them in datagrams."""
         return [way for way in self.ways if way.transport == "udp" and way.heard]

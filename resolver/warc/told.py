@@ -89,14 +89,15 @@ class Way:
 
 def ways_of(events: list[Json]) -> list[Way]:
     """The connections, in the order of their numbers."""
-    numbers = {
-        c for each in events if isinstance(c := each.get("c"), int) and not isinstance(c, bool) and c > 0
-    }
-    return [_way(events, number) for number in sorted(numbers)]
+    by_number: dict[int, list[Json]] = {}
+    for each in events:
+        number = each.get("c")
+        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            by_number.setdefault(number, []).append(each)
+    return [_way(by_number[number]) for number in sorted(by_number)]
 
 
-def _way(events: list[Json], number: int) -> Way:
-    own = [each for each in events if each.get("c") == number]
+def _way(own: list[Json]) -> Way:
     body: Json = next((each for each in own if each["event"] == "body"), {})
     opened: Json = next((each for each in own if each["event"] == "connect"), {})
     return Way(

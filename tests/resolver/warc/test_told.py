@@ -1,0 +1,39 @@
+"""What is made of the dialogue that an archive tells."""
+
+from __future__ import annotations
+
+from protocols.location import JsonValue
+from resolver.warc.told import Json, ways_of
+
+
+class Counted(dict[str, JsonValue]):
+    """An event that counts how often something of it is asked for."""
+
+    asked = 0
+
+    def __getitem__(self, name: str) -> JsonValue:
+        Counted.asked += 1
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: JsonValue = None) -> JsonValue:  # type: ignore[override]
+        Counted.asked += 1
+        return super().get(name, default)
+
+
+def _events(count: int) -> list[Json]:
+    return [Counted(event="send", c=number, octets="a") for number in range(1, count + 1)]
+
+
+def test_ways_of_many_connections_looks_at_each_event_a_few_times() -> None:
+    Counted.asked = 0
+    ways = ways_of(_events(500))
+    assert [way.sent for way in ways] == [[b"a"]] * 500
+    assert Counted.asked <= 10 * 500
+
+
+def test_ways_of_numbers_that_are_none_are_passed_over() -> None:
+    numbers: list[JsonValue] = [2, True, 0, -1, "1", [1], {}, None, 1.0, 1, 2]
+    events: list[Json] = [
+        {"event": "receive", "c": number, "octets": str(at)} for at, number in enumerate(numbers)
+    ]
+    assert [way.heard for way in ways_of(events)] == [[b"9"], [b"0", b"10"]]
