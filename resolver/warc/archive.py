@@ -13,15 +13,19 @@ from types import TracebackType
 from protocols.errors import LocalError, NotFound
 from protocols.location import Url
 from resolver.disk.archive_file import open_archive
-from resolver.warc.block import open_block
+from resolver.warc.block import Seat, open_block
 from resolver.warc.catalogue import Catalogue, Taken, latest
 from resolver.warc.head import Head
 from resolver.warc.joining import Part, Piece, joined_with
 from resolver.warc.message import MOST_HEAD, find_answer
 from resolver.warc.moment import read_moment
-from resolver.warc.stretch import Source
+from resolver.warc.stretch import Budget
 from resolver.warc.target import sought_as
 from resolver.warc.told import Json, Way, end_of, read_events, ways_of
+
+#: Octets of one member that are unpacked again for each one that it has in the file: some four times the
+#: densest, as it is read for its head, its facts and its octets, and some hundred times what is usual.
+_MOST_TIMES = 4_096
 
 
 class Archive:
@@ -97,13 +101,14 @@ class Found:
         self._catalogue = catalogue
         self._taken = taken
         self._parts = parts
+        self._budgets: dict[Seat, Budget] = {}
         self.date = taken.date
         self.has_object = taken.type != "metadata"
 
     @cached_property
     def head(self) -> Head:
         """That of its record."""
-        return open_block(self._source(self._taken), self._taken.seat)[0]
+        return self._open(self._taken.seat)[0]
 
     @property
     def address(self) -> str | None:
@@ -123,7 +128,7 @@ class Found:
         return joined_with(self._part(self._taken), [self._part(each) for each in self._parts])
 
     def _part(self, taken: Taken) -> Part:
-        return Part(taken.length, lambda: open_block(self._source(taken), taken.seat)[1])
+        return Part(taken.length, lambda: self._open(taken.seat)[1])
 
     @cached_property
     def _original(self) -> Taken | None:
@@ -141,25 +146,30 @@ class Found:
     def object_head(self) -> Head:
         """That of the record that has its octets."""
         original = self._original
-        return self.head if original is None else open_block(self._source(original), original.seat)[0]
+        return self.head if original is None else self._open(original.seat)[0]
 
     def block(self) -> Iterator[bytes]:
         """Its octets; of http head and body. Raises `NotFound` where they are in another file."""
         original = self._original
         if original is None:
-            own = open_block(self._source(self._taken), self._taken.seat)[1]
+            own = self._open(self._taken.seat)[1]
             return chain(own, *(each.part.behind(each.skipped) for each in self._joined or ()))
-        pieces = open_block(self._source(original), original.seat)[1]
+        pieces = self._open(original.seat)[1]
         if not self._has_head:
             return pieces
-        return _behind(b"".join(open_block(self._source(self._taken), self._taken.seat)[1]), pieces)
+        return _behind(b"".join(self._open(self._taken.seat)[1]), pieces)
 
     @property
     def _has_head(self) -> bool:
         return self.head.media_type == "application/http" and 0 < self.head.length <= MOST_HEAD
 
-    def _source(self, taken: Taken) -> Source:
-        return self._catalogue.sources[taken.seat.file]
+    def _open(self, seat: Seat) -> tuple[Head, Iterator[bytes]]:
+        """See `open_block`. What is unpacked for one capture has a budget for each member: an answer may have
+        been gone on with any number of times, all in one."""
+        member = seat._replace(number=0)
+        if (budget := self._budgets.get(member)) is None:
+            budget = self._budgets[member] = Budget(seat.offset, times=_MOST_TIMES)
+        return open_block(self._catalogue.sources[seat.file], seat, budget)
 
     @cached_property
     def events(self) -> list[Json]:
@@ -167,7 +177,7 @@ class Found:
         seat = self._catalogue.told(self._taken)
         if seat is None:
             return []
-        return read_events(open_block(self._catalogue.sources[seat.file], seat)[1])
+        return read_events(self._open(seat)[1])
 
     @property
     def end(self) -> Json:

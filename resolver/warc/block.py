@@ -8,7 +8,7 @@ from protocols.errors import ChecksumMismatch, LimitExceeded, ProtocolError
 from protocols.values import NamedTuple
 from resolver.warc.digests import Computed
 from resolver.warc.head import Head, read_head
-from resolver.warc.stretch import AT_ONCE, Damaged, Source, Stretch, open_stretch
+from resolver.warc.stretch import AT_ONCE, Budget, Damaged, Source, Stretch, open_stretch
 
 #: Of a block no longer than this the digest is compared before its first octet is given.
 HELD = 1_048_576
@@ -26,10 +26,11 @@ class Seat(NamedTuple):
     number: int
 
 
-def open_block(source: Source, seat: Seat) -> tuple[Head, Iterator[bytes]]:
-    """The head of a record, and its block in pieces. Raises `ProtocolError` where the file is no longer what
+def open_block(source: Source, seat: Seat, budget: Budget) -> tuple[Head, Iterator[bytes]]:
+    """The head of a record, and its block in pieces. `budget` is that of all that is wanted of its member at
+    once, for each time all before it is unpacked. Raises `ProtocolError` where the file is no longer what
     it was, and `ChecksumMismatch`, for a long block at its end, where it is not the one that was written."""
-    stretch = open_stretch(source, seat.offset)
+    stretch = open_stretch(source, seat.offset, budget)
     head = None
     try:
         if stretch is not None:

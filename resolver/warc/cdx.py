@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from protocols.errors import LocalError
 from protocols.values import NamedTuple
 from resolver.warc.digests import read_claim
-from resolver.warc.stretch import Damaged, Source, open_stretch
+from resolver.warc.stretch import Budget, Damaged, Source, open_stretch
 
 #: Octets of a line, and lines of an index.
 MOST_LINE = 65_536
@@ -53,9 +53,9 @@ def read_hints(source: Source) -> Iterator[Hint | None]:
 
 
 def _lines(source: Source) -> Iterator[bytes]:
-    begun = 0
+    begun, budget = 0, Budget(0)
     try:
-        while (stretch := open_stretch(source, begun)) is not None:
+        while (stretch := open_stretch(source, begun, budget)) is not None:
             while line := stretch.line(MOST_LINE):
                 yield line
             begun = stretch.end

@@ -6,6 +6,7 @@ packed in has come to its end. What is damaged is named, and reading goes on whe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
@@ -13,7 +14,17 @@ from typing import Generic, Protocol, TypeVar
 from protocols.errors import LocalError
 from protocols.values import dataclass
 from resolver.warc.head import Head, read_head
-from resolver.warc.stretch import AT_ONCE, GZIP, Damaged, Member, Source, Stretch, open_stretch
+from resolver.warc.stretch import (
+    AT_FIRST,
+    AT_ONCE,
+    GZIP,
+    Budget,
+    Damaged,
+    Member,
+    Source,
+    Stretch,
+    open_stretch,
+)
 
 _END = b"\r\n\r\n"
 _FIRST = b"WARC/1."
@@ -59,10 +70,11 @@ def read_records(
 ) -> Iterator[Record[R] | Damage]:
     """All that is in a file from `offset` on, where a record begins or should; in order. What a record's
     block holds goes to the reader that `reader_of` makes for it, as it comes. Raises `LocalError` for a file
-    of another format."""
+    of another format, and where its `Budget` is spent."""
+    budget = Budget(offset)
     packed = source.read_at(offset, len(GZIP)) == GZIP
     begun: int | None = offset
-    while begun is not None and (stretch := open_stretch(source, begun)) is not None:
+    while begun is not None and (stretch := open_stretch(source, begun, budget)) is not None:
         try:
             if isinstance(stretch, Member) != packed:
                 raise Damaged("what is packed and what is not are in one file")
@@ -73,7 +85,8 @@ def read_records(
         except Damaged as error:
             if error.is_other and begun == 0:
                 raise LocalError(str(error)) from error
-            resumes = _next_member(source, begun + 1) if packed else _next_plain(source, begun + 1)
+            search = _next_member if packed else _next_plain
+            resumes = search(source, begun + 1, budget)
             yield Damage(begun, str(error), resumes, error.is_cut and resumes is None)
             begun = resumes
 
@@ -81,7 +94,7 @@ def read_records(
 def read_one(source: Source, offset: int, reader_of: Callable[[Head], R]) -> Record[R]:
     """The record that begins at `offset`, as somebody said. Raises `Damaged` where none does, or it is not
     whole; so may the reader, to have no more of it."""
-    stretch = open_stretch(source, offset)
+    stretch = open_stretch(source, offset, Budget(offset))
     record = None if stretch is None else _read_record(stretch, offset, reader_of)
     if record is None:
         raise Damaged("the file ends before that")
@@ -108,32 +121,34 @@ def _read_record(stretch: Stretch, begun: int, reader_of: Callable[[Head], R]) -
     return Record(begun, stretch.end, head, reader, shares)
 
 
-def _next_member(source: Source, offset: int) -> int | None:
+def _next_member(source: Source, offset: int, budget: Budget) -> int | None:
     """Where the next member begins that holds a record."""
-    while (found := _find(source, offset, (GZIP,))) is not None:
-        member = Member(source, found[0])
+    for place, _ in _places(source, offset, (GZIP,), budget):
         with suppress(Damaged):
-            if member.read_all(len(_FIRST)) == _FIRST:
-                return found[0]
-        offset = found[0] + 1
+            if Member(source, place, budget).read_all(len(_FIRST)) == _FIRST:
+                return place
     return None
 
 
-def _next_plain(source: Source, offset: int) -> int | None:
+def _next_plain(source: Source, offset: int, budget: Budget) -> int | None:
     """Where the next record begins that follows the end of another."""
-    found = _find(source, offset, _BEGINS)
-    return None if found is None else found[0] + len(found[1]) - len(_FIRST)
-
-
-def _find(source: Source, offset: int, wanted: Sequence[bytes]) -> tuple[int, bytes] | None:
-    """Where the first of these octets is, and which; None where there is none to the end."""
-    overlap = max(map(len, wanted)) - 1
-    while octets := source.read_at(offset, AT_ONCE):
-        places = [(place, each) for each in wanted if (place := octets.find(each)) != -1]
-        if places:
-            place, each = min(places)
-            return offset + place, each
-        if len(octets) <= overlap:
-            return None
-        offset += len(octets) - overlap
+    for place, found in _places(source, offset, _BEGINS, budget):
+        return place + len(found) - len(_FIRST)
     return None
+
+
+def _places(
+    source: Source, offset: int, wanted: Sequence[bytes], budget: Budget
+) -> Iterator[tuple[int, bytes]]:
+    """Where these octets are, and which, in order; none overlap."""
+    pattern = re.compile(b"|".join(map(re.escape, wanted)))
+    overlap = max(map(len, wanted)) - 1
+    size = AT_FIRST
+    while octets := source.read_at(offset, size):
+        budget.take(offset, offset + len(octets), 0)
+        for found in pattern.finditer(octets):
+            yield offset + found.start(), found[0]
+        if len(octets) <= overlap:
+            return
+        offset += len(octets) - overlap
+        size = min(2 * size, AT_ONCE)

@@ -13,15 +13,17 @@ END = b"\r\n\r\n"
 
 
 class Octets:
-    """A source in memory, which notes how much was asked for at once."""
+    """A source in memory, which notes how much was asked for at once, and read in all."""
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
-        self.most = 0
+        self.most = self.read = 0
 
     def read_at(self, offset: int, size: int) -> bytes:
         self.most = max(self.most, size)
-        return self._octets[offset : offset + size]
+        octets = self._octets[offset : offset + size]
+        self.read += len(octets)
+        return octets
 
 
 class Kept:

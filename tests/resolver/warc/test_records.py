@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import struct
 import tracemalloc
+import zlib
 from hashlib import sha256
 from typing import Any
 
@@ -190,6 +192,48 @@ def test_memory_does_not_depend_on_what_is_unpacked() -> None:
     assert isinstance(found, Record)
     assert found.reader.count == 64 * 1_048_576
     assert peak < 1_048_576
+
+
+#: A record that goes on to the end of the file, whatever follows.
+LONG = record(b"", length="999999999").removesuffix(b"\r\n\r\n")
+
+
+def overlapping(count: int, rest: bytes) -> bytes:
+    """So many members, each of which has the heads of those behind it in stored blocks (RFC 1951 3.2.4), and
+    `rest` at its end."""
+    head = b"\x1f\x8b\x08" + bytes(7)
+    begin = b"\0" + struct.pack("<HH", len(LONG), len(LONG) ^ 0xFFFF) + LONG
+    over = len(head + begin)
+    return (head + begin + b"\0" + struct.pack("<HH", over, over ^ 0xFFFF)) * count + head + begin + rest
+
+
+def _dense(size: int) -> bytes:
+    """Octets of deflate that unpack to a thousand times as many, without an end."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(bytes(size)) + packer.flush(zlib.Z_SYNC_FLUSH) + b"\x07"
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        pytest.param(overlapping(20, _dense(8_388_608)), id="overlapping members"),
+        pytest.param(LONG * 1000, id="lengths to the end"),
+    ],
+)
+def test_read_records_damage_that_overlaps_is_read_again_within_the_budget(octets: bytes) -> None:
+    source = Octets(record() + octets if octets.startswith(b"WARC") else packed(record()) + octets)
+    found = read_records(source, Kept)
+    assert isinstance(next(found), Record)
+    with pytest.raises(LocalError, match="keep what is before the first damage"):
+        list(found)
+    assert source.read < 100_000_000
+
+
+def test_read_records_damage_in_many_records_is_within_the_budget() -> None:
+    """All lengths of a file are wrong, as after line ends were changed."""
+    octets = record(b"12345", length="7") * 3_000
+    found = _read(octets + record())
+    assert [type(each) for each in found] == [*[Damage] * 3_000, Record]
 
 
 SAMPLES = [(WARC / name).read_bytes() for name in ("gopher.warc.gz", "hostile/names.warc")]
