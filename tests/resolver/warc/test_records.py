@@ -6,6 +6,7 @@ import json
 import struct
 import tracemalloc
 import zlib
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -257,8 +258,10 @@ def test_any_change_of_a_file_is_read_to_its_end(which: int, start: int, end: in
         assert offsets[0] == 0
 
 
+@example(b"filedesc:")
 @given(st.binary(max_size=300))
 def test_any_octets(octets: bytes) -> None:
     for prefix in (b"", b"WARC/1.1\r\n", packed(record())):
-        for found in _read(prefix + octets):
-            assert found.offset <= len(prefix + octets)
+        with suppress(LocalError):  # it begins as another format does
+            for found in _read(prefix + octets):
+                assert found.offset <= len(prefix + octets)
