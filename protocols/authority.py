@@ -300,6 +300,15 @@ def _complaint(host: str, labels: list[str]) -> str | None:
     return None
 
 
+def comparable_host(host: str) -> str:
+    """Return the host as two hosts are compared: in lower case, without the dot of the root.
+
+    `h.example.` and `h.example` are one name of the DNS (RFC 1034 3.1), and rules that tell them apart are
+    passed by with the other one (CVE-2026-8924).
+    """
+    return host.lower().removesuffix(".")
+
+
 def is_hostname(host: str) -> bool:
     """Is this a host name by RFC 1738 5: labels of letters, digits and inner hyphens, the last one not
     starting with a digit?"""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import chain, repeat
 
-from protocols.authority import build_host, build_login, build_port, build_userinfo
+from protocols.authority import build_host, build_login, build_port, build_userinfo, comparable_host
 from protocols.errors import InvalidUrl
 from protocols.gopher.url import GopherUrl
 from protocols.location import BuiltUrl, HostUrl, JsonValue
@@ -140,7 +140,7 @@ def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUr
 
 def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
     """A menu line cannot say TLS: only what lies at the menu's own place keeps the menu's way."""
-    return (place.host, place.port) == (menu.host.lower(), menu.effective_port)
+    return (comparable_host(place.host), place.port) == (comparable_host(menu.host), menu.effective_port)
 
 
 def display_text(octets: bytes) -> str:

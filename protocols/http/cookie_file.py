@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from protocols.authority import comparable_host
 from protocols.http.cookies import CONTROLS, LONGEST_PAIR, Cookie, SuffixOf, is_alone
 
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
@@ -73,7 +74,7 @@ def _place(text: str) -> tuple[str, int | None]:
     port = None if found is None or found["port"] is None else int(found["port"])
     if found is None or port == 0 or (port or 0) > 65_535:
         raise BadLine("its first field is no host")
-    return found["name"].strip("[]"), port
+    return comparable_host(found["name"].strip("[]")), port
 
 
 def _flag(text: str) -> bool:

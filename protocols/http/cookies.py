@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from protocols.authority import comparable_host
 from protocols.http.head import Head
 from protocols.http.url import HttpUrl
 from protocols.values import NamedTuple
@@ -36,7 +37,8 @@ MEMORY = "http cookies"
 
 
 class Cookie(NamedTuple):
-    """`host` is what a request's host has to be, or with `subdomains` to end in. `port` is None for those of
+    """`host` is what a request's host has to be, or with `subdomains` to end in, both without the dot of the
+    root. `port` is None for those of
     the schemes. `expires` is when it ends, in seconds since 1970, None with the session or where nobody keeps
     it; `http_only` is for the files of others."""
 
@@ -98,7 +100,7 @@ class Jar:
         if (pair := _read_pair(text)) is None:
             return
         attributes = dict(_attributes_of(text))
-        place = _domain_of(attributes.get("domain", ""), url.host.lower(), suffix_of)
+        place = _domain_of(attributes.get("domain", ""), comparable_host(url.host), suffix_of)
         if place is None:
             return
         path = attributes.get("path", "")
@@ -160,7 +162,7 @@ def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
 
 def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str, bool] | None:
     """For which host, and its subdomains too? None where the server may not say so."""
-    domain = domain.removeprefix(".").lower()
+    domain = comparable_host(domain.removeprefix("."))
     if domain in ("", host):
         alone = not domain or suffix_of is None or is_alone(host) or suffix_of(host) == host
         return host, not alone
@@ -176,7 +178,7 @@ def is_alone(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:
-        return "." not in host.removesuffix(".")
+        return "." not in host
     return True
 
 
@@ -231,7 +233,7 @@ def _port_of(url: HttpUrl) -> int | None:
 
 
 def _fits(cookie: Cookie, url: HttpUrl) -> bool:
-    host, path = url.host.lower(), f"/{url.path or ''}"
+    host, path = comparable_host(url.host), f"/{url.path or ''}"
     if cookie.port != _port_of(url) or (cookie.secure and not url.secured):
         return False
     if host != cookie.host and not (cookie.subdomains and host.endswith(f".{cookie.host}")):

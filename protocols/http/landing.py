@@ -4,6 +4,7 @@ page of another host, which comes with 200 and would be saved as what was asked 
 
 from __future__ import annotations
 
+from protocols.authority import comparable_host
 from protocols.http.url import HttpUrl
 from protocols.location import Finding
 
@@ -19,7 +20,7 @@ def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | N
     host, name = asked
     stem, _, suffix = name.rpartition(b".")
     is_data = bool(stem and suffix) and suffix.lower() not in _PAGE_SUFFIXES
-    if media_type not in _PAGES or not is_data or host.lower() == url.host.lower():
+    if media_type not in _PAGES or not is_data or comparable_host(host) == comparable_host(url.host):
         return None
     detail = f"{url.host} answers with a page, which may be a login and not what {host} was asked for"
     return Finding("http:landed-elsewhere", "warn", detail)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Literal, TypeAlias, cast
 
+from protocols.authority import comparable_host
 from protocols.errors import AccessDenied
 from protocols.http.answer import Answer
 from protocols.http.call import perform
@@ -146,7 +147,7 @@ class Login:
     @property
     def _place(self) -> Place:
         assert self._credentials is not None
-        return self._url.host.lower(), self._url.effective_port, self._credentials
+        return comparable_host(self._url.host), self._url.effective_port, self._credentials
 
     def _can_answer(self, answer: Answer, request: Request) -> Dialogue[bool]:
         """Is there something to say to a 401 that was not said before? Then its body is passed over."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import trio
 
+from protocols.authority import comparable_host
 from protocols.contract import Credentials, HostUrl, Url
 from protocols.errors import LoginRequired, NotConfigured
 from resolver import registry
@@ -45,7 +46,7 @@ class Secrets:
     def admit(self, url: Url) -> None:
         """The person named this place, so what the person gives may go there."""
         if isinstance(url, HostUrl):
-            self._places.add((url.scheme, url.host.lower(), url.effective_port))
+            self._places.add((url.scheme, comparable_host(url.host), url.effective_port))
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """Credentials for one place; None where there is no name, or nobody to ask for the password.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from protocols.authority import comparable_host
 from protocols.contract import Finding, HostUrl, Limits, Options, Origin, Referrer, Url
 from protocols.scheme import Scheme
 from protocols.values import NamedTuple, dataclass, field, replace
@@ -227,7 +228,7 @@ class Admission:
     def full_place(self) -> tuple[str, str, int]:
         """The scheme, host and port, which a certificate of ours is for."""
         host, port = self.place
-        return self.url.scheme, host.lower(), port
+        return self.url.scheme, comparable_host(host), port
 
     @property
     def may_log_in_unasked(self) -> bool:

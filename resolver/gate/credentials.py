@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
+from protocols.authority import comparable_host
 from protocols.contract import Credentials
 from resolver.loops import running
 
@@ -47,7 +48,7 @@ class Keeper:
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """The credentials for a place, or None."""
-        key = (scheme, host.lower(), port, user)
+        key = (scheme, comparable_host(host), port, user)
         if not self._knows(key):
             async with self._turn():
                 if not self._knows(key):

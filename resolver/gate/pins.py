@@ -11,6 +11,7 @@ import os
 from functools import partial
 from hashlib import sha256
 
+from protocols.authority import comparable_host
 from protocols.errors import NotConfigured, TlsError
 from resolver.disk.own_file import MISSING, keep_own, open_own
 from resolver.environment import own_folder
@@ -32,7 +33,7 @@ class Pins:
         one, and `LocalError` where nothing can be kept."""
         if not certificate:
             raise TlsError(f"{host} shows no certificate")
-        place, shown = f"{host.lower()} {port}", f"sha256:{sha256(certificate).hexdigest()}"
+        place, shown = f"{comparable_host(host)} {port}", f"sha256:{sha256(certificate).hexdigest()}"
         if self._known.get(place) == shown:
             return
         path = _path()
@@ -89,5 +90,5 @@ def _read(path: str, octets: bytes) -> dict[str, str]:
             continue
         if len(words) != 3 or not words[1].isdecimal():
             raise NotConfigured(f"{path}, line {number}: a host, a port and sha256:DIGEST are needed")
-        known[f"{words[0].lower()} {int(words[1])}"] = words[2].lower()
+        known[f"{comparable_host(words[0])} {int(words[1])}"] = words[2].lower()
     return known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from protocols.authority import comparable_host
 from protocols.location import Url
 from resolver import registry
 from resolver.policy.addresses import Reach, certain
@@ -81,7 +82,7 @@ def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Itera
 def may_go_unasked(host: str, policy: Policy, *, tls: bool) -> bool:
     """S06: may a password leave before the server has asked for one? Only where nobody on the way reads
     along, or it does not matter to the person."""
-    is_here = host.lower().removesuffix(".") == "localhost" or certain(host) is Reach.LOOPBACK
+    is_here = comparable_host(host) == "localhost" or certain(host) is Reach.LOOPBACK
     return tls or policy.allow_password or is_here
 
 
@@ -99,7 +100,7 @@ def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
     target = endpoint_of(to_url)
     if target is None or endpoint_of(from_url) is None:
         return False
-    return target.host.lower().removesuffix(".") in policy.allow_forward or is_same_place(from_url, to_url)
+    return comparable_host(target.host) in policy.allow_forward or is_same_place(from_url, to_url)
 
 
 def is_same_place(one: Url, other: Url) -> bool:
@@ -110,4 +111,4 @@ def is_same_place(one: Url, other: Url) -> bool:
 
 def _place_of(url: Url) -> tuple[str, int] | None:
     place = endpoint_of(url)
-    return None if place is None else (place.host.lower(), place.port)
+    return None if place is None else (comparable_host(place.host), place.port)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
 from protocols.scheme import Scheme
@@ -153,4 +154,6 @@ def _source_of(text: str, address: str | None) -> Source:
 
 
 def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
-    return one is not None and (one.host.lower(), one.port) == (other.host.lower(), other.port)
+    if one is None or one.port != other.port:
+        return False
+    return comparable_host(one.host) == comparable_host(other.host)

@@ -4,6 +4,7 @@ scheme, and by a path that begins with that URL's. Nothing else is asked for, no
 
 from __future__ import annotations
 
+from protocols.authority import comparable_host
 from protocols.location import HostUrl, Url
 from protocols.scheme import Tree
 from protocols.values import dataclass
@@ -37,7 +38,7 @@ def names_of(url: Url) -> tuple[bytes, ...]:
 def place_of(url: Url) -> str:
     """The scheme, host and port: the same for all URLs of a tree."""
     if isinstance(url, HostUrl):
-        return f"{url.scheme}://{url.host.lower()}:{url.effective_port}"
+        return f"{url.scheme}://{comparable_host(url.host)}:{url.effective_port}"
     return f"{url.scheme}:"
 
 

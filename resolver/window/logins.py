@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response as Answer
 from starlette.routing import Route
 
+from protocols.authority import comparable_host
 from protocols.contract import Credentials
 from protocols.errors import AccessDenied, Declined, InvalidUrl, LoginRequired, ResolveError
 from protocols.location import HostUrl
@@ -54,7 +55,7 @@ class Logins:
         self._given = None if given is None else Keeper(given)
 
     async def __call__(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-        held = self._held.get((scheme, host.lower(), port))
+        held = self._held.get((scheme, comparable_host(host), port))
         if held is not None and user in (None, held.user):
             return held
         return None if self._given is None else await self._given.request(scheme, host, port, user)
@@ -99,7 +100,7 @@ def shown(place: Place) -> str:
 
 
 def place_of(url: HostUrl) -> Place:
-    return url.scheme, url.host.lower(), url.effective_port
+    return url.scheme, comparable_host(url.host), url.effective_port
 
 
 class LoginForms:

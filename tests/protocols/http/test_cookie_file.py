@@ -22,6 +22,8 @@ GOOD: list[tuple[str, dict[str, object]]] = [
     (".h.example\tFALSE\t/\tFALSE\t2000\tn\tv", {}),
     ("h.example\tFALSE\t/a/\tTRUE\t0\tn\tv", {"path": "/a/", "secure": True, "expires": None}),
     ("#HttpOnly_h.example\tFALSE\t/\tFALSE\t2000\tn\tv", {"http_only": True}),
+    ("h.example.\tFALSE\t/\tFALSE\t2000\tn\tv", {}),
+    (".h.example.\tTRUE\t/\tFALSE\t2000\tn\tv", {"subdomains": True}),
     ("h.example:8080\tFALSE\t/\tFALSE\t2000\tn\tv", {"port": 8080}),  # wget
     ("127.0.0.1\tFALSE\t/\tFALSE\t2000\tn\tv", {"host": "127.0.0.1"}),
     ("::1\tFALSE\t/\tFALSE\t2000\tn\tv", {"host": "::1"}),  # curl
@@ -72,6 +74,7 @@ BAD = [
     "h.example\tFALSE\t/\tFALSE\t2000\tn\tv\0",
     "h.example\tFALSE\t/\tFALSE\t2000\tn\t" + 4096 * "v",
     "co.uk\tTRUE\t/\tFALSE\t2000\tn\tv",  # for all of a public suffix
+    "co.uk.\tTRUE\t/\tFALSE\t2000\tn\tv",
     "127.0.0.1\tTRUE\t/\tFALSE\t2000\tn\tv",
     "h.example\tFALSE\t/\tFALSE\t2000\t__Secure-n\tv",
     "h.example\tTRUE\t/\tTRUE\t2000\t__Host-n\tv",

@@ -99,6 +99,15 @@ def test_what_is_sent(fields: tuple[str, ...], value: str) -> None:
         ("a=1; Domain=co.uk", "http://co.uk/", "http://x.co.uk/", ""),
         ("a=1; Domain=co.uk", "http://co.uk/", "http://co.uk/", "a=1"),
         ("a=1", "http://H.Example/", "http://h.example/", "a=1"),
+        ("a=1; Domain=co.uk.", "http://www.shop.co.uk./", "http://other.co.uk./", ""),
+        ("a=1; Domain=co.uk.", "http://www.shop.co.uk/", "http://other.co.uk/", ""),
+        ("a=1; Domain=.co.uk.", "http://www.shop.co.uk./", "http://other.co.uk/", ""),
+        ("a=1; Domain=co.uk", "http://www.shop.co.uk./", "http://other.co.uk./", ""),
+        ("a=1; Domain=co.uk.", "http://co.uk./", "http://x.co.uk./", ""),
+        ("a=1; Domain=0.0.1.", "http://127.0.0.1/", "http://127.0.0.1/", ""),
+        ("a=1; Domain=shop.co.uk.", "http://www.shop.co.uk./", "http://a.shop.co.uk/", "a=1"),
+        ("a=1", "http://h.example./", "http://h.example/", "a=1"),
+        ("a=1", "http://h.example/", "http://h.example./", "a=1"),
     ],
 )
 def test_where_it_is_sent(field: str, at: str, to: str, value: str) -> None:

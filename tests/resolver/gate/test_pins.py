@@ -98,6 +98,14 @@ async def test_the_first_certificate_is_kept_and_has_to_come_again(nursery: trio
     assert await meet(port) == b"hello"
 
 
+async def test_pins_host_with_the_dot_of_the_root_is_the_same_host(home: Kept) -> None:
+    pins = Pins()
+    await pins.check("h.example", 1, b"one")
+    with pytest.raises(TlsError, match="another certificate"):
+        await pins.check("H.example.", 1, b"another")
+    assert [line.split()[0] for line in home.lines()] == ["h.example"]
+
+
 async def test_no_authority_is_asked_and_other_schemes_are_as_before(nursery: trio.Nursery) -> None:
     server = Server()
     port = await start(nursery, server.attend)

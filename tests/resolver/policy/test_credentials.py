@@ -100,6 +100,8 @@ def test_password_in_clear_on_a_derived_url_is_refused() -> None:
         ("http://u:p@a.example/", "http://a.example/x", True),
         ("http://a.example/", "http://a.example:80/", True),
         ("http://a.example/", "http://A.EXAMPLE/", True),
+        ("http://a.example/", "http://a.example./", True),
+        ("http://a.example./", "http://a.example/", True),
         ("http://u:p@a.example/", "http://a.example:8081/", False),
         ("http://a.example/", "https://a.example/", False),
         ("https://a.example/", "http://a.example/", False),
