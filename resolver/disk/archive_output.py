@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 
 from protocols.errors import LocalError
 from resolver.disk.archive_file import ArchiveFile
@@ -18,13 +19,14 @@ _AT_ONCE = 1_048_576
 
 
 class ArchiveOutput:
-    """Raises `LocalError`. `size` is how long it is, with what is to be written."""
+    """Raises `LocalError`. `mode` says who may read it, where it is made; `size` is how long it is, with what
+    is to be written."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, mode: int) -> None:
         self.path = path
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         try:
-            self._fd = os.open(path, flags, 0o666)
+            self._fd = os.open(path, flags, mode)
         except OSError as error:
             raise writing_fault(error, path) from error
         try:
@@ -33,6 +35,7 @@ class ArchiveOutput:
                 raise LocalError(f"{path!r} is no regular file, and an archive is one")
             if not lock(self._fd):
                 raise LocalError(f"the archive {path!r} is locked: another run is at work with it")
+            self.mode = stat.S_IMODE(found.st_mode)
         except OSError as error:
             os.close(self._fd)
             raise writing_fault(error, path) from error
@@ -88,11 +91,12 @@ class ArchiveOutput:
         os.close(self._fd)
 
 
-def put_beside(path: str, lines: Iterable[bytes]) -> None:
-    """A file of these lines, in the place of what has the name, at once. Raises `LocalError`."""
+def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
+    """A file of these lines, in the place of what has the name, at once, for those whom `mode` says. Raises
+    `LocalError`."""
     new = f"{path}.{os.urandom(8).hex()}"
     try:
-        with open(new, "xb") as file:
+        with open(new, "xb", opener=partial(os.open, mode=mode)) as file:
             file.writelines(lines)
         os.replace(new, path)
     except OSError as error:

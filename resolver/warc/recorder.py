@@ -41,7 +41,8 @@ class Recorder:
     closed after the last, or is a context that does so. `policy` and `command` say in the file how it came to
     be; what is secret does not belong in them. With `sync` each capture is on the disk before it counts.
     `dedup` are indexes (CDXJ, CDX) of earlier archives, which are beside them: what has the payload of a
-    record there refers to it, and is not kept again.
+    record there refers to it, and is not kept again. A file that is made is for its owner alone, or for whom `mode` says less the user's mask, and so is its
+    index; one that is there stays as it is.
 
     Raises `NotConfigured` for another name, `LocalError` where the file is another's, is damaged, is being
     written, or cannot be, and where an index cannot be read.
@@ -56,6 +57,7 @@ class Recorder:
         policy: str = "",
         command: str = "",
         dedup: Sequence[str | os.PathLike[str]] = (),
+        mode: int = 0o600,
     ) -> None:
         self.path = os.fspath(path)
         found = _NAME.fullmatch(self.path)
@@ -65,6 +67,7 @@ class Recorder:
         self._directory = os.path.dirname(self.path) or "."
         self._size, self._sync = size, sync
         self._policy, self._command = policy, command
+        self._mode = mode
         self._lock = Lock()
         self._flushing = Lock()  # whoever has both took this one first
         self._kept = self._flushed = 0
@@ -82,13 +85,13 @@ class Recorder:
         self._number = 0
         while os.path.exists(self._name(self._number + 1)):
             self._number += 1
-        self._volume = Volume(self._name(self._number))
+        self._volume = Volume(self._name(self._number), self._mode)
         self.cut = self._volume.cut
         try:
             if self._volume.size >= self._size:
                 self._volume.close()
                 self._number += 1
-                self._volume = Volume(self._name(self._number))
+                self._volume = Volume(self._name(self._number), self._mode)
             self._info = self._write_info()
         except BaseException:
             self._volume.close()
@@ -189,7 +192,7 @@ class Recorder:
                 self._flushed = self._kept
             self._volume.close()
             self._number += 1
-            self._volume = Volume(self._name(self._number))
+            self._volume = Volume(self._name(self._number), self._mode)
             self._info = self._write_info()
 
     def _name(self, number: int) -> str:

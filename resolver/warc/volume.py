@@ -18,16 +18,17 @@ _MOST_INFO = 65_536
 
 
 class Volume:
-    """`cut` is how many octets a run that was cut off left behind its last whole record; they are gone.
+    """`mode` is that of a file that is made. `cut` is how many octets a run that was cut off left behind its
+    last whole record; they are gone.
 
     Raises `LocalError` where the file is another's, is damaged, is being written, or cannot be.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, mode: int = 0o600) -> None:
         self.path = path
         self.cut = 0
         self._rows: list[Row] = []
-        self._file = ArchiveOutput(path)
+        self._file = ArchiveOutput(path, mode)
         try:
             self._go_on()
             self._writer = Writer(self._file, packed=path.endswith(".gz"))
@@ -74,7 +75,7 @@ class Volume:
         """The index is written, sorted by octets, and the file is free for another run."""
         try:
             lines = sorted(row.line(self.name) for row in self._rows)
-            put_beside(self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj", lines)
+            put_beside(self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj", lines, self._file.mode)
         finally:
             self._file.close()
 

@@ -198,6 +198,18 @@ def test_no_password_is_kept(at: dict[str, str], folder: Path) -> None:
     check(folder / "a.warc")
 
 
+def test_warc_file_that_is_made_is_for_its_owner_alone(at: dict[str, str], folder: Path) -> None:
+    (folder / "b.warc").touch()
+    (folder / "b.warc").chmod(0o640)
+    for name in ("a.warc", "b.warc"):
+        words = ["cat", "-q", "--warc", name, "--warc-size", "1"]
+        assert resolve(*words, f"{at['http']}/about.txt", f"{at['gopher']}/1/sub").status == 0
+    modes = {path.name: path.stat().st_mode & 0o777 for path in folder.glob("[ab]*")}
+    assert modes.pop("b.warc") == modes.pop("b.cdxj") == 0o640
+    assert set(modes.values()) == {0o600}
+    assert {"a.warc", "a.cdxj", "a-00001.warc", "a-00001.cdxj"} <= set(modes)
+
+
 def test_a_short_answer_says_why(at: dict[str, str], folder: Path) -> None:
     found = kept(at, folder, "cat", "--tries", "1", "{short}/", status=10)
     assert found[1].head.first("WARC-Truncated") == "disconnect"
