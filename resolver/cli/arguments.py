@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from protocols.values import NamedTuple
 from resolver.cli.nearest import nearest
-from resolver.cli.options import Found, Option, rows
+from resolver.cli.options import FETCH, Found, Option, rows
 from resolver.cli.values import UsageError, pair
 from resolver.cli.vocabulary import VERBS as TABLE
 
@@ -342,6 +342,8 @@ def _check_output(verb: str, urls: tuple[str, ...], found: Found, configuration:
     to_file = found.output is not None and found.output != "-"
     if configuration.given.get("warc_dedup") and found.warc is None:
         raise UsageError("--warc-dedup says what an archive need not have: it takes --warc")
+    if verb in FETCH.split() and found.warc_cookies and found.warc is None:
+        raise UsageError("--warc-cookies says what stays in an archive: it takes --warc")
     if verb not in ("get", "explain") and (to_file or found.directory is not None):
         raise UsageError(f"-O FILE and -d DIR are for get; what {verb} gives is on standard output")
     if found.html and found.json:

@@ -142,6 +142,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--warc",), "FILE", "keep all that comes there, and what was said (WARC)", TRIED, kind=path),
         Option(("--warc-size",), "BYTES", "from there on another file of the archive", FETCH, kind=size),
         Option(("--warc-dedup",), "CDX", "refer to what its archives have", FETCH, None, True, path),
+        Option(("--warc-cookies",), None, "cookies that servers set stay in the archive", FETCH),
         Option(("--meta",), None, "write how it came to NAME.meta.json beside it", SAVED),
         Option(("--exists",), "HOW", "a file that is there", SAVED, choices=EXISTS),
         Option(("--sync",), "HOW", "when files get to the disk", GET, choices=SYNC),

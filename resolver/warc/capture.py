@@ -284,7 +284,8 @@ class Capture:
         """Records of an http exchange; what follows on the same URL is one of its own."""
         exchange = self._exchange
         assert exchange is not None
-        facts = exchange.finished(self._hide, is_whole=self._is_whole and error is None)
+        is_whole = self._is_whole and error is None
+        facts = exchange.finished(self._hide, is_whole=is_whole, keeps_cookies=self._keeper.keeps_cookies)
         way = self._way(exchange.way)
         now = self._keeper.now()
         for event, octets in facts.said:

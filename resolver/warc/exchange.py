@@ -48,22 +48,29 @@ class Exchange:
     def close(self) -> None:
         self.asked.close()
 
-    def finished(self, hide: Callable[[bytes], bytes], *, is_whole: bool) -> Facts:
-        """The records; `is_whole` says of an answer that does not tell its length that all of it came."""
+    def finished(self, hide: Callable[[bytes], bytes], *, is_whole: bool, keeps_cookies: bool) -> Facts:
+        """The records; `is_whole` says of an answer that does not tell its length that all of it came, and
+        `keeps_cookies` that those that it sets are not masked."""
         request = self.asked.first(MOST_HEAD)
         is_head = request.startswith(b"HEAD ")
         masked = [f"request:{name}" for name in masked_fields(request)]
-        answer = find_answer(self._came.first(MOST_HEAD))
+        came = self._came.first(MOST_HEAD)
+        answer = find_answer(came)
+
+        def mask(octets: bytes) -> tuple[bytes, list[str]]:
+            return mask_answer(octets, asked_secretly=bool(masked), keeps_cookies=keeps_cookies, hide=hide)
+
         said: list[tuple[str, bytes]] = []
         if answer is None:
-            octets = self._came.first(MOST_HEAD)
+            octets, names = mask(came)
+            masked += [f"response:{name}" for name in names]
             said = [("send", request), *([("receive", octets)] if octets else [])]
             return Facts(None, None, is_head, False, None, said, {}, masked, None)
-        secretly = any("auth" in name or "cookie" in name for name in masked)
-        head, names = mask_answer(answer.head, asked_secretly=bool(secretly or masked), hide=hide)
-        masked += [f"response:{name}" for name in names]
+        interim, early_names = mask(came[: answer.interim])
+        head, names = mask(answer.head)
+        masked += [f"response:{name}" for name in dict.fromkeys(early_names + names)]
         if answer.interim:
-            said.append(("receive", self._came.first(answer.interim)))
+            said.append(("receive", interim))
         if is_head:
             said = [("send", request), *said, ("receive", head)]
             return Facts(None, None, True, True, answer.version, said, {}, masked, None)

@@ -28,6 +28,9 @@ class Kept(Protocol):
 class Keeper(Protocol):
     """Whom captures are handed to."""
 
+    @property
+    def keeps_cookies(self) -> bool: ...
+
     def now(self) -> datetime: ...
 
     def spool(self) -> Kept: ...

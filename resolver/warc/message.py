@@ -27,8 +27,11 @@ _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n
 _MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
 _IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]*://[^\s/?#:@]*:)[^\s/?#@]*@")
 _HIDDEN = b"****"
-#: What gives us a secret, or proves one.
-_GIVEN = frozenset({b"set-cookie", b"set-cookie2", b"authentication-info"})
+#: What gives us a secret. Nobody needs to have logged in before: the cookie of a session is one to whoever
+#: reads it later.
+_COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
+#: What proves a secret that was sent.
+_PROVED = frozenset({b"authentication-info"})
 _BODILESS = frozenset({204, 304})
 
 
@@ -85,17 +88,15 @@ def masked_fields(request: bytes) -> list[str]:
 
 
 def mask_answer(
-    head: bytes, *, asked_secretly: bool, hide: Callable[[bytes], bytes]
+    head: bytes, *, asked_secretly: bool, keeps_cookies: bool, hide: Callable[[bytes], bytes]
 ) -> tuple[bytes, list[str]]:
-    """The head without secrets, and the names of the fields that are masked."""
+    """The head, or several, without secrets, and the names of the fields that are masked."""
     names: list[str] = []
+    given = (frozenset() if keeps_cookies else _COOKIES) | (_PROVED if asked_secretly else frozenset())
 
     def masked(found: re.Match[bytes]) -> bytes:
         name, value = found[1].lower(), found[3]
-        if asked_secretly and name in _GIVEN:
-            shown = _HIDDEN
-        else:
-            shown = hide(_IN_URL.sub(rb"\1" + _HIDDEN + b"@", value))
+        shown = _HIDDEN if name in given else hide(_IN_URL.sub(rb"\1" + _HIDDEN + b"@", value))
         if shown != value:
             names.append(name.decode("latin-1"))
         return found[1] + found[2] + shown

@@ -41,7 +41,8 @@ class Recorder:
     closed after the last, or is a context that does so. `policy` and `command` say in the file how it came to
     be; what is secret does not belong in them. With `sync` each capture is on the disk before it counts.
     `dedup` are indexes (CDXJ, CDX) of earlier archives, which are beside them: what has the payload of a
-    record there refers to it, and is not kept again. A file that is made is for its owner alone, or for whom `mode` says less the user's mask, and so is its
+    record there refers to it, and is not kept again. Cookies that answers set are `****` but with `cookies`.
+    A file that is made is for its owner alone, or for whom `mode` says less the user's mask, and so is its
     index; one that is there stays as it is.
 
     Raises `NotConfigured` for another name, `LocalError` where the file is another's, is damaged, is being
@@ -57,6 +58,7 @@ class Recorder:
         policy: str = "",
         command: str = "",
         dedup: Sequence[str | os.PathLike[str]] = (),
+        cookies: bool = False,
         mode: int = 0o600,
     ) -> None:
         self.path = os.fspath(path)
@@ -67,7 +69,7 @@ class Recorder:
         self._directory = os.path.dirname(self.path) or "."
         self._size, self._sync = size, sync
         self._policy, self._command = policy, command
-        self._mode = mode
+        self.keeps_cookies, self._mode = cookies, mode
         self._lock = Lock()
         self._flushing = Lock()  # whoever has both took this one first
         self._kept = self._flushed = 0

@@ -198,6 +198,23 @@ def test_no_password_is_kept(at: dict[str, str], folder: Path) -> None:
     check(folder / "a.warc")
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_warc_cookie_that_a_server_sets_is_kept_only_with_warc_cookies(
+    at: dict[str, str], folder: Path, keeps: bool
+) -> None:
+    found = kept(at, folder, "cat", *(["--warc-cookies"] if keeps else []), "{cookies}/set")
+    response, *_, metadata = found[1:]
+    assert (b"Set-Cookie: c=sekret; Path=/\r\n" in response.block) is keeps
+    assert (b"Set-Cookie: ****\r\n" in response.block) is not keeps
+    assert metadata.events[-1].get("masked") == (None if keeps else ["response:set-cookie"])
+
+
+def test_warc_cookies_without_warc_is_a_usage_error(at: dict[str, str], folder: Path) -> None:
+    done = resolve("cat", "--warc-cookies", f"{at['http']}/about.txt")
+    assert (done.status, done.out) == (2, b"")
+    assert "--warc" in done.told
+
+
 def test_warc_file_that_is_made_is_for_its_owner_alone(at: dict[str, str], folder: Path) -> None:
     (folder / "b.warc").touch()
     (folder / "b.warc").chmod(0o640)

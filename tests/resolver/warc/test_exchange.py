@@ -1,0 +1,41 @@
+"""What is kept of one request of http and its answer."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from resolver.disk.spool import Spool
+from resolver.warc.exchange import Exchange
+
+COOKIE = b"Set-Cookie: a=sekret; Path=/\r\n"
+WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "came"),
+    [
+        (b"GET", WHOLE),
+        (b"HEAD", WHOLE),
+        (b"GET", b"HTTP/1.1 103 A\r\n" + COOKIE + b"\r\nHTTP/1.1 102 B\r\n" + COOKIE + b"\r\n" + WHOLE),
+        (b"GET", b"HTTP/1.1 200 OK\r\n" + COOKIE + b"X: cut"),
+        (b"GET", WHOLE.replace(b"\r", b"")),
+        (b"GET", WHOLE.replace(b"Set-Cookie:", b"SET-COOKIE2 :")),
+    ],
+)
+@pytest.mark.parametrize("keeps", [False, True])
+def test_exchange_cookie_in_any_head_is_masked_unless_cookies_are_kept(
+    asked: bytes, came: bytes, keeps: bool, tmp_path: Path
+) -> None:
+    spool = partial(Spool, str(tmp_path))
+    with closing(spool()) as answer, closing(Exchange("way", spool, answer)) as exchange:
+        exchange.asked.write(asked + b" / HTTP/1.1\r\nHost: h.example\r\n\r\n")
+        answer.write(came)
+        facts = exchange.finished(lambda octets: octets, is_whole=True, keeps_cookies=keeps)
+        block = b"" if facts.object is None else b"".join(facts.object.block.pieces())
+    told = block + b"".join(octets for _, octets in facts.said)
+    assert told.count(b"sekret") == (came.count(b"sekret") if keeps else 0)
+    assert (facts.masked == []) is keeps
