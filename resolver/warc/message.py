@@ -25,7 +25,8 @@ _TYPE = re.compile(rb"\r?\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
 #: Its name, what is behind the colon, and the lines that it is folded into.
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
 _MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
-_IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]*://[^\s/?#:@]*:)[^\s/?#@]*@")
+#: Of a longer scheme its end: else each letter of a long word is looked at as often as letters follow.
+_IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]{0,63}://[^\s/?#:@]*:)[^\s/?#@]*@")
 _HIDDEN = b"****"
 #: What gives us a secret. Nobody needs to have logged in before: the cookie of a session is one to whoever
 #: reads it later.
