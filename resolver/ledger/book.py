@@ -236,6 +236,7 @@ class Ledger:
             self._connection.execute("PRAGMA synchronous=NORMAL")
             begin = "INSERT INTO run(begun, ended) VALUES (?, ?)"
             self._run = self._connection.execute(begin, (_now(), _now())).lastrowid
+            self._connection.set_progress_handler(None, 0)  # rows are found by their keys, as long as it runs
         except BaseException:
             self._connection.close()
             raise

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from protocols.errors import LocalError
 from resolver.disk.ledger_file import HeldByAnother
@@ -34,16 +36,37 @@ COMMIT;
 #: What the first ledgers had not.
 _ADDED = (("how", "TEXT"), ("final_url", ""), ("media_type", ""))
 
+#: Steps of SQLite's machine between two looks at how many there were; how many a ledger may take, and how
+#: many more for each octet of it. To count all rows takes two steps an octet. Pages of a damaged file may
+#: lead to one another, so that 50 kB of them have billions of rows.
+_STEPS = 10_000
+_SPARE_STEPS, _STEPS_OF_OCTET = 1_000_000, 10
+
 #: Seconds to wait for another program that has it locked.
 PATIENCE = 5.0
 
 
 def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
-    """A connection that begins and ends its transactions where it is told to."""
+    """A connection that begins and ends its transactions where it is told to. What it does is bounded by the
+    size of the file; what the schema says is not run."""
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"file:{quoted}?{how}", uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE
     )
+    taken = 0
+
+    def has_had_enough() -> bool:
+        nonlocal taken
+        taken += _STEPS
+        size = 0
+        for each in (path, f"{path}-wal"):
+            with suppress(OSError):
+                size += os.stat(each).st_size
+        return taken > _SPARE_STEPS + _STEPS_OF_OCTET * size
+
+    connection.set_progress_handler(has_had_enough, _STEPS)
+    connection.execute("PRAGMA trusted_schema=OFF")
+    return connection
 
 
 def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
@@ -51,6 +74,7 @@ def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
     ours = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if ours == _OURS and version == _VERSION:
+        _check_schema(connection, path)
         return True
     if ours == _OURS:
         raise LedgerFault(
@@ -61,6 +85,25 @@ def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
             f"{path!r} is a database of another program, and is left as it is: name another file"
         )
     return False
+
+
+def _check_schema(connection: sqlite3.Connection, path: str) -> None:
+    """What else is in a schema (views, triggers, columns that are computed) runs what whoever made the file
+    wrote. Indexes that SQLite makes by itself have no text."""
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 3").fetchall()
+    tables = re.findall(r"CREATE TABLE .*?\);", TABLES, re.DOTALL)
+    if sorted(_table(str(sql)) for (sql,) in found) != sorted(map(_table, tables)):
+        raise LedgerFault(
+            f"{path!r} has tables, views or triggers that no run has made, and is left as it is: name another"
+            " file"
+        )
+
+
+def _table(sql: str) -> tuple[str, list[str]]:
+    """How a statement begins that makes a table, and its columns, less those that some ledgers have not."""
+    head, _, columns = " ".join(sql.split()).removesuffix(";").removesuffix(")").partition("(")
+    added = [f"{name} {kind}".strip() for name, kind in _ADDED]
+    return head.strip(), [each.strip() for each in columns.split(",") if each.strip() not in added]
 
 
 def is_ledger(head: bytes) -> bool:
@@ -98,6 +141,7 @@ _WORDS = (
         "SQLITE_CORRUPT",
         "is damaged: move it away; the same command with a new one and --exists skip keeps what is whole",
     ),
+    ("SQLITE_INTERRUPT", "takes more work than its size explains, so it is damaged: name another file"),
     ("SQLITE_BUSY", "is locked by another program: wait for that, or name another file"),
     ("SQLITE_READONLY", "cannot be written: choose a place that you may write to"),
     ("SQLITE_PERM", "cannot be written: choose a place that you may write to"),

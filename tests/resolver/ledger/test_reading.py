@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import struct
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from resolver import ResolveError
 from resolver.ledger import LedgerFault
 from resolver.ledger.book import Asked, Ledger
 from resolver.ledger.database import TABLES, connect
-from resolver.ledger.report import became
+from resolver.ledger.report import again, became
+from resolver.ledger.report import read as report
 
 URLS = [f"http://h.example/{number:03}" for number in range(300)]
 INSERT = (
@@ -86,6 +88,68 @@ def test_one_that_was_killed_before_it_had_a_log_is_put_right(tmp_path: Path) ->
     ):
         connection.execute("SELECT * FROM object")
     assert (read(killed), beside(killed)) == (URLS, [""])
+
+
+ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT"
+#: What a file that has our mark may have besides, or in place of our tables.
+SCHEMAS = [
+    f"DROP TABLE object; CREATE VIEW object AS {ENDLESS} n AS id, 'done' AS status, 0 AS size FROM c",
+    f"ALTER TABLE object RENAME TO o; CREATE VIEW object AS {ENDLESS} o.* FROM c, o",
+    "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM object; END",
+    "CREATE VIEW v AS SELECT 1",
+    "CREATE TABLE mine (x)",
+    "CREATE INDEX i ON object (hex(zeroblob(1000000)))",
+    "ALTER TABLE object ADD COLUMN more_of_it AS (hex(zeroblob(1000000)))",
+    "ALTER TABLE object ADD COLUMN x CHECK (length(hex(zeroblob(1000000))) > 1)",
+    "DROP TABLE run",
+    "DROP TABLE run; CREATE VIRTUAL TABLE run USING fts5(begun, ended)",
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+async def test_ledger_schema_that_no_run_has_made_is_refused_and_left_as_it_is(
+    schema: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    path.touch(0o600)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"{TABLES}; {schema}")
+    before = path.read_bytes()
+    for use in (lambda: read(path), lambda: again(str(path), "all")):
+        with pytest.raises(LedgerFault, match="that no run has made"):
+            use()
+    with pytest.raises(LedgerFault, match="that no run has made"):
+        await Ledger(str(path)).__aenter__()
+    assert path.read_bytes() == before
+
+
+def test_ledger_pages_that_lead_to_one_another_end_at_a_bound(tmp_path: Path) -> None:
+    """A table whose inner pages have the same page below them 400 times: 400 ** 3 pages of rows, in 30 kB
+    (SQLite's file format, 1.6)."""
+    path = tmp_path / "run"
+    path.touch(0o600)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"PRAGMA page_size=4096; {TABLES}")
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name='object'").fetchone()
+        connection.executemany(INSERT, [(url, url, "failed") for url in URLS[:9]])
+        connection.commit()
+    octets = bytearray(path.read_bytes())
+    page = slice((root - 1) * 4_096, root * 4_096)
+    octets += octets[page]
+    for last in (False, False, True):
+        below = struct.pack(">I", len(octets) // 4_096)
+        cells = b"".join(struct.pack(">H", 4_096 - 5 * each) for each in range(1, 401))
+        inner = b"\x05\0\0" + struct.pack(">HH", 400, 4_096 - 5 * 400) + b"\0" + below + cells
+        inner = inner.ljust(4_096 - 5 * 400, b"\0") + (below + b"\x09") * 400
+        if last:
+            octets[page] = inner
+        else:
+            octets += inner
+    octets[28:32] = struct.pack(">I", len(octets) // 4_096)
+    path.write_bytes(octets)
+    for use in (lambda: report(str(path)), lambda: read(path)):
+        with pytest.raises(LedgerFault, match="more work than its size explains"):
+            use()
 
 
 def test_one_that_is_begun_meanwhile_is_empty_or_ours(
