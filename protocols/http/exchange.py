@@ -41,7 +41,6 @@ class Exchange:
         self._request = request
         self._limits = limits
         self._begun: Machine | None = None
-        self._smuggled = False
         self._answered: Head | None = None
         self._cut_off = False
         self.ended = False
@@ -127,10 +126,8 @@ class Exchange:
         return buffer.take(index + 1)
 
     def _head(self, answered: Answered) -> Head:
-        status, reason, fields = answered
-        framing, length = framing_of(self._request.method, status, fields)
-        # Who sends both lengths may be one of two peers who disagree (RFC 9112 6.3): use it once only.
-        self._smuggled = {"transfer-encoding", "content-length"} <= {name for name, _ in fields}
+        status, reason, fields, version = answered
+        framing, length = framing_of(self._request.method, status, fields, version)
         self._answered = Head(status, reason, fields, framing, length)
         return self._answered
 
@@ -182,4 +179,4 @@ class Exchange:
     def reusable(self) -> bool:
         """May the connection serve again once the body has ended? Both sides had to agree."""
         said_all = self._begun is None or self._begun.said_all
-        return said_all and not self._smuggled and not self._cut_off
+        return said_all and not self._cut_off

@@ -106,11 +106,21 @@ def content_length(value: str) -> int:
     return length
 
 
-def framing_of(method: bytes, status: int, fields: tuple[tuple[str, str], ...]) -> tuple[Framing, int | None]:
-    """RFC 9112 6.3, for fields that h11 has taken; the number of octets where that is known."""
+def framing_of(
+    method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
+) -> tuple[Framing, int | None]:
+    """RFC 9112 6.3, for fields that h11 has taken; the number of octets where that is known.
+
+    Raises `ProtocolError` for a transfer coding beside a length, or in HTTP/1.0: of two peers on the way one
+    reads a body that ends elsewhere, and the rest of it as another answer (RFC 9112 6.1, 11.2).
+    """
     if method == b"CONNECT" and 200 <= status < 300:  # what follows is the tunnel's, whatever they say
         return Framing.NONE, None
     names = dict(fields)
+    if "transfer-encoding" in names and "content-length" in names:
+        raise ProtocolError("the answer has Transfer-Encoding and Content-Length, of which one alone may be")
+    if "transfer-encoding" in names and version != "1.1":
+        raise ProtocolError(f"the answer is HTTP/{version}, which has no Transfer-Encoding")
     if method == b"HEAD" or status in (204, 304):
         return Framing.NONE, None
     if "transfer-encoding" in names:

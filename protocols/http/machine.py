@@ -13,8 +13,8 @@ from protocols.options import Limits
 _TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
 _SWITCHING = 101
 
-#: The status, its reason and the fields of an answer.
-Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...]]"
+#: The status, its reason, the fields and the version of an answer.
+Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
 
 
 class Machine:
@@ -60,7 +60,8 @@ class Machine:
         event = self._next_event()
         if isinstance(event, h11.Response):
             fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
-            return event.status_code, event.reason.decode("latin-1"), fields
+            version = event.http_version.decode("ascii")
+            return event.status_code, event.reason.decode("latin-1"), fields, version
         if not isinstance(event, h11.InformationalResponse) or event.status_code == _SWITCHING:
             raise ProtocolError("the answer begins with what is no head")
         return None

@@ -147,7 +147,6 @@ def test_a_head_that_ends_early(cut: int) -> None:
         ([], b"1.0 200", False),
         ([b"Connection: keep-alive"], b"1.0 200", False),
         ([b"Connection: close"], b"1.1 404", False),
-        ([b"Content-Length: 1", b"Transfer-Encoding: chunked"], b"1.1 200", False),
     ],
 )
 def test_whether_the_connection_may_serve_again(fields: list[bytes], status: bytes, reusable: bool) -> None:
@@ -155,6 +154,21 @@ def test_whether_the_connection_may_serve_again(fields: list[bytes], status: byt
     octets = b"".join(line + b"\r\n" for line in (b"HTTP/" + status + b" OK", *fields, b""))
     run_reader(made.read_head, octets)
     assert made.reusable is reusable
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked", "one alone"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nContent-Length: 1", "one alone"),
+        (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked", "HTTP/1.0"),
+        (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\ntransfer-encoding: chunked", "HTTP/1.0"),
+    ],
+)
+@pytest.mark.parametrize("method", [b"GET", b"HEAD"])
+def test_read_head_transfer_coding_that_may_not_be_raises(method: bytes, head: bytes, words: str) -> None:
+    with pytest.raises(ProtocolError, match=words):
+        run_reader(exchange(method).read_head, head + b"\r\n\r\n")
 
 
 def test_a_client_that_says_close_does_not_come_back() -> None:

@@ -66,7 +66,7 @@ LENGTH, CHUNKED = ("content-length", "5"), ("transfer-encoding", "chunked")
         (b"GET", 200, (), Framing.CLOSE, None),
         (b"GET", 200, (LENGTH,), Framing.LENGTH, 5),
         (b"GET", 200, (CHUNKED,), Framing.CHUNKED, None),
-        (b"GET", 200, (CHUNKED, LENGTH), Framing.CHUNKED, None),
+        (b"CONNECT", 200, (CHUNKED, LENGTH), Framing.NONE, None),
         (b"GET", 404, (LENGTH,), Framing.LENGTH, 5),
         (b"GET", 204, (LENGTH,), Framing.NONE, None),
         (b"GET", 304, (CHUNKED,), Framing.NONE, None),
