@@ -19,6 +19,10 @@ from protocols.options import Unpacking
 #: Octets that come out at most at a time.
 PIECE = 65_536
 
+#: Octets that go in at most at a time. What is left of them is copied for each member of gzip and each piece
+#: that comes out: members of 21 octets would cost the square of all that came at once.
+FED = 16_384
+
 #: Octets that may come out whatever went in: a page of blanks is no attack.
 _GRACE = 1_048_576
 
@@ -128,11 +132,13 @@ class Decoding:
 
     def feed(self, octets: bytes) -> Iterator[bytes]:
         """Raises `LimitExceeded`, and `ProtocolError` for what is not of that coding."""
-        self._count_coded(len(octets))
-        self._unpacking.feed(octets)
-        while piece := self._unpacking.read(PIECE):
-            self._count(len(piece))
-            yield piece
+        for start in range(0, len(octets), FED):
+            fed = octets[start : start + FED]
+            self._count_coded(len(fed))
+            self._unpacking.feed(fed)
+            while piece := self._unpacking.read(PIECE):
+                self._count(len(piece))
+                yield piece
 
     def finish(self) -> Iterator[bytes]:
         """Raises `Truncated` in the middle of the coding."""

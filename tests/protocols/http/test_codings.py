@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fixtures.http import BOMB
-from protocols.http.codings import ALWAYS, PIECE, Decoding, choose
+from protocols.http.codings import ALWAYS, FED, PIECE, Decoding, choose
 from resolver import LimitExceeded, ProtocolError, ResolveError, Truncated
 from tests.protocols.filtered import Filtered, Pieces
 from tests.protocols.in_memory import MemorySink
@@ -41,6 +41,41 @@ async def take(body: Filtered) -> tuple[bytes, int]:
     pieces = [octets async for octets in body]
     assert all(pieces), "an empty piece of a body"
     return b"".join(pieces), max(map(len, pieces), default=0)
+
+
+class Fed:
+    """What undoes no coding, and notes how much went in at once."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self._held = b""
+        self.taken = 0
+        self.whole = True
+
+    def feed(self, octets: bytes) -> None:
+        assert not self._held, "what came before is read first"
+        self.sizes.append(len(octets))
+        self._held = octets
+
+    def read(self, most: int) -> bytes:
+        octets, self._held = self._held[:most], self._held[most:]
+        self.taken += len(octets)
+        return octets
+
+
+def test_decoding_octets_that_come_at_once_go_in_by_pieces() -> None:
+    fed, octets = Fed(), bytes(range(256)) * 4_097
+    decoding = Decoding(fed, 100, None)
+    assert b"".join(decoding.feed(octets)) == octets
+    assert sum(fed.sizes) == len(octets)
+    assert max(fed.sizes) == FED
+
+
+def test_decoding_members_of_nothing_that_come_at_once_are_bounded() -> None:
+    empty = gzip.compress(b"", mtime=0)
+    decoding = Decoding(choose(["gzip"], ALWAYS), 100, None)
+    with pytest.raises(LimitExceeded, match="nothing at all"):
+        list(decoding.feed(empty * (2 * MEBIBYTE // len(empty))))
 
 
 CODED = [
