@@ -29,6 +29,8 @@ _LONGEST_TEXT = 65_536  # characters: a URL has no more
 _MOST_PLACES = 1_000  # of one file
 #: Octets of one tag, comment or piece of text, for which the parser has to hold all of it.
 _MOST_HELD = 1_048_576
+#: Octets that the parser gets at once. Before expat 2.6 it looked through what it holds anew for each octet
+#: that came (CVE-2023-52425), so it gets no fewer than it holds.
 _AT_ONCE = 65_536
 _MOST_TOLD = 8  # kinds of digests that are not known
 _LAST = 1_000_000  # a place without a priority comes behind all that have one (RFC 5854 4.2.16)
@@ -67,6 +69,7 @@ class MetalinkReader:
         self._parser.CharacterDataHandler = self._text
         self._parser.DefaultHandler = self._other
         self._held = 0
+        self._waiting = bytearray()
         self._inside: list[str] = []
         self._file: _File | None = None
         self._attributes: Mapping[str, str] = {}
@@ -78,14 +81,17 @@ class MetalinkReader:
         """Raises `BrokenList`, behind the files before the place where it is broken."""
         view = memoryview(octets)
         for start in range(0, len(view), _AT_ONCE):
-            yield from self._parse(bytes(view[start : start + _AT_ONCE]), last=False)
+            self._waiting += view[start : start + _AT_ONCE]
+            if len(self._waiting) >= min(self._held, _AT_ONCE):
+                yield from self._parse(last=False)
 
     def finish(self) -> Iterator[Item]:
         """Raises `BrokenList` where the end is missing."""
-        yield from self._parse(b"", last=True)
+        yield from self._parse(last=True)
 
-    def _parse(self, octets: bytes, *, last: bool) -> Iterator[Item]:
+    def _parse(self, *, last: bool) -> Iterator[Item]:
         failed: BrokenList | None = None
+        octets, self._waiting = bytes(self._waiting), bytearray()
         self._held += len(octets)
         try:
             self._parser.Parse(octets, last)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from hashlib import new
 from itertools import chain
+from typing import Any, ClassVar
+from xml.parsers.expat import ParserCreate
 
 import pytest
 from hypothesis import given
@@ -242,6 +244,37 @@ def test_any_octets_give_files_or_a_word_of_what_is_wrong() -> None:
 def test_octets_of_nothing(octets: bytes, piece: int) -> None:
     with pytest.raises(BrokenList):
         read(octets, piece)
+
+
+class Parser:
+    """expat's, which notes how much it was given each time."""
+
+    parsed: ClassVar[list[int]] = []
+
+    def __init__(self, **words: Any) -> None:
+        self.__dict__["_parser"] = ParserCreate(**words)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parser, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self._parser, name, value)
+
+    def Parse(self, octets: bytes, last: bool) -> None:  # expat's name
+        self.parsed.append(len(octets))
+        self._parser.Parse(octets, last)
+
+
+@pytest.mark.parametrize("piece", [1, 100])
+def test_metalink_reader_long_comment_in_small_pieces_is_looked_through_a_few_times(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("xml.parsers.expat.ParserCreate", Parser)
+    monkeypatch.setattr(Parser, "parsed", [])
+    text = WHOLE.replace("<file", f"<!--{'x' * 200_000}--><file", 1)
+    assert read(text, piece) == FILES
+    assert sum(Parser.parsed) == len(text)
+    assert len(Parser.parsed) < len(WHOLE)
 
 
 def test_a_long_one_is_read_in_pieces_and_forgotten() -> None:
