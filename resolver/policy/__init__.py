@@ -18,7 +18,14 @@ from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
 from resolver.policy.addresses import LOCALHOST, Reach, classify, literal_addresses
 from resolver.policy.credentials import harmless, is_same_place, may_carry_credentials
-from resolver.policy.filenames import is_kept_beside, listing_name_ok, local_name, local_path, numbered
+from resolver.policy.filenames import (
+    is_kept_beside,
+    listing_name_ok,
+    local_name,
+    local_path,
+    name_key,
+    numbered,
+)
 from resolver.policy.files import is_below
 from resolver.policy.hops import check_chain, check_hops
 from resolver.policy.judgement import (
@@ -69,6 +76,7 @@ __all__ = [
     "local_name",
     "local_path",
     "may_carry_credentials",
+    "name_key",
     "no_place",
     "numbered",
     "proxy_for",

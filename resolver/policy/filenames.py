@@ -76,6 +76,16 @@ def numbered(name: str, number: int) -> str:
     return f"{stem}.{number}{suffixes}"
 
 
+def name_key(name: str) -> str:
+    """Return what is equal for names, or paths, that are one where letters have no case, or accents no one
+    form."""
+    if name.isascii():
+        return name.lower()
+    import unicodedata  # few names need it
+
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
 def is_kept_beside(name: str) -> bool:
     """Does a file of this name end like one that a transfer keeps beside its own? On any file system: some
     know no letter case, fold what looks alike, pass over what is not seen or drop a final period."""

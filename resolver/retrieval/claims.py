@@ -1,4 +1,5 @@
-"""The names that the files of one run get: two of its URLs never write one file (S14).
+"""The names that the files of one run get: two of its URLs never write one file, on any file system (S14).
+Names that are one where letters have no case are one here, as they are in a tree.
 
 A name belongs to the first URL of the list that asks for it, whatever becomes of that; the next ones get it
 numbered, `name.2`. So which file is of which URL can be told from the list alone, and another run of the same
@@ -14,8 +15,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from os.path import join, normpath
 
-from resolver.policy import numbered
+from resolver.policy import name_key, numbered
 from resolver.retrieval.aside import Aside
+
+#: Whose a key is: that of a URL whose name was made, or of those that wanted theirs as they are.
+_NAMED, _HELD = 1, 2
 
 
 class Names:
@@ -27,18 +31,20 @@ class Names:
         self._files = Aside()
         self._directories = Aside()
         self._last = Aside()
+        self._held = Aside()  # as they are; all others by their keys
 
     def reserve(self, wanted: str, url: str) -> str:
         """The path itself, or the first numbered one that is free."""
         directory, _, name = wanted.rpartition("/")
         place = self._directory(directory)
         path = join(place, name)
-        for number in itertools.count(self._last.get(path) + 1):
+        key = name_key(path)
+        for number in itertools.count(self._last.get(key) + 1):
             found = join(place, numbered(name, number))
             if self._is_new(found) and self._is_free(found, url):
                 if number > 1:
-                    self._last.put(path, number)
-                self._files.put(found, 1)
+                    self._last.put(key, number)
+                self._files.put(name_key(found), _NAMED)
                 return found
         raise AssertionError("numbers end")
 
@@ -49,33 +55,40 @@ class Names:
             directory = path.rpartition("/")[0]
             if directory != place:
                 place = self._directory(directory)
-            fits.append(directory == place and not self._directories.get(path))
-        taken = iter(self._files.put_new([path for path, fit in zip(paths, fits, strict=True) if fit]))
+            fits.append(directory == place and not self._directories.get(name_key(path)))
+        taken = iter(
+            self._files.put_new([name_key(path) for path, fit in zip(paths, fits, strict=True) if fit])
+        )
         return [fit and next(taken) for fit in fits]
 
     def hold(self, path: str) -> bool:
         """Let nobody have this path any more, which is wanted as it is and no other one. False where somebody
         has it, or a file is in its way."""
         found = normpath(path)
-        above = [found[:at] for at, octet in enumerate(found) if octet == "/" and at]
-        if not self._is_new(found) or any(self._files.get(each) for each in above):
+        key = name_key(found)
+        above = [key[:at] for at, octet in enumerate(key) if octet == "/" and at]
+        if self._held.get(found) or self._files.get(key) == _NAMED or self._directories.get(key):
+            return False
+        if any(self._files.get(each) for each in above):
             return False
         for each in above:
             self._directories.put(each, 1)
-        self._files.put(found, 1)
+        self._files.put(key, _HELD)
+        self._held.put(found, 1)
         return True
 
     def _is_new(self, path: str) -> bool:
-        return not self._files.get(path) and not self._directories.get(path)
+        key = name_key(path)
+        return not self._files.get(key) and not self._directories.get(key)
 
     def _directory(self, wanted: str) -> str:
         """A directory of that path; numbered where a file of the run has the name of one."""
         place = ""
         for part in wanted.split("/") if wanted else ():
             names = (join(place, numbered(part, number)) for number in itertools.count(1))
-            place = next(name for name in names if not self._files.get(name))
-            if not self._directories.get(place):
-                self._directories.put(place, 1)
+            place = next(name for name in names if not self._files.get(name_key(name)))
+            if not self._directories.get(key := name_key(place)):
+                self._directories.put(key, 1)
         return place
 
 

@@ -8,10 +8,9 @@ file system takes for one keeps its name, the next ones get it numbered.
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Protocol
 
-from resolver.policy import local_name, numbered
+from resolver.policy import local_name, name_key, numbered
 
 
 class Taken(Protocol):
@@ -25,22 +24,14 @@ class Taken(Protocol):
     def take(self, key: str, number: int) -> None: ...
 
 
-def key_of(name: str) -> str:
-    """Equal for names that are one where letters have no case, or accents no one form."""
-    if name.isascii():
-        return name.lower()
-    folded = unicodedata.normalize("NFC", name).casefold()
-    return unicodedata.normalize("NFC", folded)
-
-
 def name_for(raw: bytes, taken: Taken) -> str:
     """The name of what a server calls `raw`, which is taken from now on. Raises `Refused` (S14) where nothing
     is left of it."""
     wanted = local_name(raw)
-    key = key_of(wanted)
+    key = name_key(wanted)
     number = taken.last(key) + 1
     found, its_key = numbered(wanted, number), key
-    while number > 1 and taken.last(its_key := key_of(found)):
+    while number > 1 and taken.last(its_key := name_key(found)):
         number += 1
         found = numbered(wanted, number)
     if its_key != key:

@@ -65,6 +65,15 @@ def test_each_has_a_name_of_its_own(exists: str, jobs: str, there: bool, folder:
     assert len(done_paths) == len(set(done_paths))
 
 
+def test_names_of_a_list_that_differ_in_case_are_numbered(folder: Path) -> None:
+    """As in a tree: elsewhere they would be one file."""
+    urls = served(folder, 2)
+    Path(urls[1].removeprefix("file://")).rename(folder.parent / "N")
+    urls[1] = (folder.parent / "N").as_uri()
+    assert paths(resolve("get", "--json", *urls)) == dict(zip(urls, ["n", "N.2"], strict=True))
+    assert contents(folder) == {"n": b"of 0", "N.2": b"of 1"}
+
+
 @pytest.mark.parametrize("exists", ["fail", "resume", "skip", "newer", "replace"])
 def test_another_run_finds_the_same_names(exists: str, folder: Path) -> None:
     """So that what the first run left can be gone on with, and is kept where it is whole."""

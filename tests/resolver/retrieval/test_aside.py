@@ -42,6 +42,38 @@ def test_names_are_numbered_as_ever() -> None:
     assert found == ["a", "b", "c", "d", "e", "a.2", "e.2", "e.3", "d.2/x", "d.2/x.2", "e.2.2"]
 
 
+def test_names_that_differ_in_case_or_form_are_numbered() -> None:
+    names = Names(lambda path, url: True)
+    wanted = [
+        "README",
+        "readme",
+        "Readme.2",
+        "d/x",
+        "D/X",
+        "D",
+        "caf\xe9",
+        "cafe\u0301",
+        "STRASSE",
+        "stra\xdfe",
+    ]
+    found = [Claim(names, number).take(path, "x:") for number, path in enumerate(wanted)]
+    assert found == [
+        *("README", "readme.2", "Readme.2.2", "d/x", "D/X.2", "D.2"),
+        *("caf\xe9", "cafe\u0301.2", "STRASSE", "stra\xdfe.2"),
+    ]
+    assert names.reserve_again(["ReadMe", "README.3", "D/y"]) == [False, True, True]
+
+
+def test_names_hold_path_that_differs_in_case_from_one_held_is_held() -> None:
+    """Whoever says which path it is to be may want both."""
+    names = Names(lambda path, url: True)
+    assert [names.hold(path) for path in ("A", "a", "./A", "A/b", "c/d", "C/D")] == [
+        *(True, True, False, False, True, True)
+    ]
+    assert Claim(names, 1).take("a", "x:") == "a.2"
+    assert not names.hold("A.2")
+
+
 @given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), max_size=9), max_size=6))
 def test_many_at_once_are_new_as_one_by_one(several: list[list[str]]) -> None:
     together, one_by_one = Aside(), Aside()
