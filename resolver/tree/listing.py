@@ -20,7 +20,7 @@ from resolver.retrieval.confined import Confined
 from resolver.retrieval.naming import index_suffix
 from resolver.retrieval.streaming import StreamingResponse
 from resolver.tree.loops import DEEPEST, Likeness, identity_of, is_too_alike, leads_up, mark_of
-from resolver.tree.mirror import Inventory
+from resolver.tree.mirror import Inventory, Proven
 from resolver.tree.names import name_for
 from resolver.tree.scope import Scope, names_of, place_of, tree_of
 from resolver.tree.selection import Selection
@@ -125,20 +125,27 @@ class DirectoryListing:
             raise LimitExceeded("entries", words, url=place.url.shown)
         if self._failed is not None:
             raise self._failed.at(place.url.shown)
-        self._take_stock()
+        self._take_stock(reply.verified)
         return self._listed(reply)
 
-    def _take_stock(self) -> None:
-        """All that is in the directory is known, unless something in it was not understood, or not wanted for
-        another reason than its name. One in which nothing is may be one that the server may not read."""
+    def _take_stock(self, proofs: tuple[str, ...]) -> None:
+        """All that is in the directory is known, unless the listing may have been truncated, or something in
+        it was not understood, or not wanted for another reason than its name. One in which nothing is may be
+        one that the server may not read."""
         place, inventory = self._place, self._place.inventory
         if inventory is None:
             return
         inventory.keep([f"{place.path}/{name}" for name in self._left_out])
-        if self.position and not self._is_partial:
+        if not self.position or self._is_partial:
+            return
+        if proofs:
             url = self._asked.shown
             certain = not registry.is_of_the_web(place.url.scheme)
-            inventory.list_whole(place.path, url if url.endswith("/") else f"{url}/", certain=certain)
+            url = url if url.endswith("/") else f"{url}/"
+            inventory.list_whole(place.path, url, Proven(proofs), certain=certain)
+        else:
+            words = "nothing shows that the listing is complete: nothing is removed from this directory"
+            self._report("listing-unproven", words)
 
     @property
     def _asked(self) -> Url:

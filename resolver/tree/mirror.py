@@ -1,9 +1,10 @@
 """What a tree here has that its source has no more: what `--delete` removes, and what it leaves.
 
-Nothing follows from what was not listed. Only of directories whose listing was whole, and not empty, anything
-goes, for an empty one is also what servers give of a directory that they may not read. And what no listing
-can be believed about stays: names that begin with a dot, which servers leave out; what the person's patterns
-leave out; links, and all that is no regular file; what is kept beside files that are not complete; ledgers.
+Nothing follows from what was not listed. Only of directories whose listing is `Proven`, and not empty,
+anything goes, for an empty one is also what servers give of a directory that they may not read. And what no
+listing can be believed about stays: names that begin with a dot, which servers leave out; what the person's
+patterns leave out; links, and all that is no regular file; what is kept beside files that are not complete;
+ledgers.
 """
 
 from __future__ import annotations
@@ -48,6 +49,18 @@ class Surplus(NamedTuple):
         return "/".join(self.parts) + "/" * self.is_directory
 
 
+class Proven:
+    """A listing that was read to an end that its protocol shows: a terminator, a length, a final reply, or
+    close_notify. The end of a connection alone shows nothing, for anybody on the way can bring that about."""
+
+    __slots__ = ("proofs",)
+
+    def __init__(self, proofs: tuple[str, ...]) -> None:
+        if not proofs:
+            raise ValueError("a listing is proven by at least one of the words of `verified`")
+        self.proofs = proofs
+
+
 class Inventory:
     """What the listings of trees had, by the paths here; in a temporary database, for there may be many. To
     be closed. Raises `LocalError` where that does not work: a full disk."""
@@ -68,8 +81,9 @@ class Inventory:
             self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", values)
             self._database.execute("COMMIT")
 
-    def list_whole(self, path: str, url: str, *, certain: bool) -> None:
-        """All that is in this directory is known; `certain` where a listing there has all that there is."""
+    def list_whole(self, path: str, url: str, proven: Proven, *, certain: bool) -> None:
+        """All that is in this directory is known, by a listing that is `proven`; `certain` where a listing
+        there has all that there is."""
         values = (os.fsencode(path), certain, url)
         with faults():
             self._database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ import trio
 
 from fixtures.ftp import Behaviour
 from fixtures.ftp import serve as serve_ftp
+from fixtures.gopher import GOPHERNICUS, PYGOPHERD, UMN23, Flavour, Item
+from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Page
 from fixtures.http import serve as serve_http
+from fixtures.http.site import Framing
 from resolver import LocalError, Resolver, RetryPolicy
-from resolver.tree.mirror import Inventory, Pruner, Surplus
+from resolver.testing.certificates import server_tls
+from resolver.tree.mirror import Inventory, Proven, Pruner, Surplus
 from resolver.tree.selection import Selection
 from tests.resolver.tree.mirrors import Mirrored, contents, mirror, plant
 
@@ -30,8 +35,10 @@ async def again(source: str, into: Path, prepare: Callable[[], object], **wanted
     return (await _surplus(source, into, **wanted))[1]
 
 
-async def _surplus(source: str, into: Path, **wanted: Any) -> tuple[Mirrored, list[Surplus]]:
-    session = Resolver(patience=RetryPolicy(tries=1))
+async def _surplus(
+    source: str, into: Path, *, cafile: str | None = None, **wanted: Any
+) -> tuple[Mirrored, list[Surplus]]:
+    session = Resolver(patience=RetryPolicy(tries=1), cafile=cafile)
     with closing(Inventory()) as inventory:
         found = await mirror(
             source, into=into, exists="newer", session=session, inventory=inventory, **wanted
@@ -220,3 +227,48 @@ async def test_what_an_index_page_has_not_may_be_hidden(nursery: trio.Nursery, t
     plant(tmp_path / "top", {"old": b"x"})
     _, (surplus,) = await _surplus(server.url("/d/"), tmp_path)
     assert (surplus.path, surplus.certain) == ("old", False)
+
+
+@pytest.mark.parametrize(("framing", "gone"), [("length", ["old"]), ("chunked", ["old"]), ("close", [])])
+async def test_mirror_of_index_removes_only_after_a_proven_end(
+    framing: Framing, gone: list[str], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    site = {"/d/": Page(INDEX.encode(), "text/html", framing=framing), "/d/a.txt": Page(b"a\n")}
+    server = await serve_http(nursery, site)
+    plant(tmp_path / "top", {"old": b"x"})
+    found, surplus = await _surplus(server.url("/d/"), tmp_path)
+    assert (paths(surplus), "http:listing-unproven" in found.rules) == (gone, not gone)
+
+
+BURROW = {
+    b"/d": Item("1", b"d", members=(b"/d/a", b"/d/b")),
+    **{name: Item("0", name[3:], b"x\n") for name in (b"/d/a", b"/d/b")},
+}
+NO_PERIOD = replace(GOPHERNICUS, menu_end=False)
+
+
+@pytest.mark.parametrize(
+    ("flavour", "tls", "gone"),
+    [
+        (GOPHERNICUS, False, ["old"]),
+        (UMN23, False, ["old"]),
+        (NO_PERIOD, False, []),
+        (PYGOPHERD, False, []),
+        (NO_PERIOD, True, ["old"]),
+        (replace(NO_PERIOD, close_notify=False), True, []),
+    ],
+)
+async def test_mirror_of_menu_removes_only_after_a_proven_end(
+    flavour: Flavour, tls: bool, gone: list[str], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    context, cafile = server_tls(tmp_path)
+    server = await serve_gopher(nursery, BURROW, flavour, ssl_context=context if tls else None)
+    plant(tmp_path / "here/top", {"old": b"x"})
+    found, surplus = await _surplus(server.url("1/d"), tmp_path / "here", cafile=str(cafile))
+    said = f"{server.scheme}:listing-unproven" in found.rules
+    assert (found.failed, paths(surplus), said) == ({}, gone, not gone)
+
+
+def test_proven_without_a_proof_raises() -> None:
+    with pytest.raises(ValueError, match="proven"):
+        Proven(())
