@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import LocalError, ResolveError
+from protocols.values import replace
 from resolver.batch import AT_REST, Batch, Hosts, Result, Task
 from resolver.cli import INTERRUPTED, READER_GONE, messages, outcome, streams
 from resolver.cli.account import Part, Passed, Supply, forget, had_before, ledger_of, note_failure, note_saved
@@ -106,9 +107,14 @@ def _secrets(command: Command) -> Secrets:
     return Secrets(found.user, found.password_file, {**netrc.hosts, **hosts}, netrc.default)
 
 
-def _retry_policy(command: Command) -> RetryPolicy:
+def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
+    """One URL is tried once, for somebody waits for the answer, unless `--tries` or the configuration says
+    otherwise; `get` goes on with a file of which octets are here."""
     found = command.found
-    return RetryPolicy(found.tries, found.retry_delay, found.retry_all)
+    policy = RetryPolicy(found.tries, found.retry_delay, found.retry_all)
+    if several or command.configuration.sources["tries"] != "default":
+        return policy
+    return replace(policy, tries_before_data=1) if command.verb == "get" else replace(policy, tries=1)
 
 
 class _Run:
@@ -218,7 +224,7 @@ class _Run:
             mirrored=mirrors_of(command.configuration),
             segments=command.found.segments,
             segments_per_host=command.found.per_host,
-            patience=_retry_policy(command),
+            patience=_retry_policy(command, several=self._several),
             sync=command.found.sync,
             recorder=recorder,
             archive=self._archive,

@@ -172,7 +172,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--max-size",), "BYTES", "largest body", BOUNDED, kind=size),
         Option(("--connect-timeout",), "S", "seconds to connect (30)", BOUNDED, kind=seconds),
         Option(("--idle-timeout",), "S", "seconds without an octet (60)", BOUNDED, kind=seconds),
-        Option(("-t", "--tries"), "N", "tries without progress (5)", TRIED, kind=count, default=5),
+        Option(("-t", "--tries"), "N", "tries without progress (5, one URL 1)", TRIED, kind=count, default=5),
         Option(("--retry-delay",), "S", "before a second try (1); doubles", TRIED, kind=seconds, default=1.0),
         Option(("--retry-all",), None, "try again also what is likely to be the same", TRIED),
         Option(("--min-rate",), "BYTES", "octets a second, below which to give up", BOUNDED, kind=size),

@@ -41,7 +41,8 @@ _LONGEST_DELAY = 60.0
 class RetryPolicy:
     """`tries` is how many tries in a row may bring nothing new; `delay` the seconds before the second,
     which double each time, up to 60, with some jitter. What would most likely be the same again
-    (`NetworkError.lasting`) has one try, unless `retry_all` says otherwise.
+    (`NetworkError.lasting`) has one try, unless `retry_all` says otherwise. While not an octet of the object
+    is here `tries_before_data` counts in place of `tries`, unless it is None.
 
     Examples:
         >>> patience = resolver.Patience(tries=3, delay=0.5)
@@ -53,11 +54,13 @@ class RetryPolicy:
     tries: int = 1
     delay: float = 1.0
     retry_all: bool = False
+    tries_before_data: int | None = None
 
-    def gives_up(self, failures_in_a_row: int, error: ResolveError) -> bool:
-        """Is this place not to be tried again?"""
+    def gives_up(self, failures_in_a_row: int, error: ResolveError, *, has_data: bool = True) -> bool:
+        """Return whether this place is not to be tried again; `has_data`: octets of the object are here."""
         lasting = isinstance(error, NetworkError) and error.lasting and not self.retry_all
-        return lasting or not error.retryable or failures_in_a_row >= self.tries
+        tries = self.tries if has_data or self.tries_before_data is None else self.tries_before_data
+        return lasting or not error.retryable or failures_in_a_row >= tries
 
     def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
         """Seconds to wait after `failures_in_a_row` tries in a row; a peer that named a time gets it."""
@@ -160,12 +163,15 @@ class Retrier:
                 place = self._places[0]
                 place.failures_in_a_row = 1 if brought else place.failures_in_a_row + 1
                 self._give_way(place, error)
-                if self._retry_policy.gives_up(place.failures_in_a_row, error):
+                if self._gives_up(place, error):
                     self._drop(error)
                     continue
                 await self._wait(clock, place.failures_in_a_row, error)
                 if not brought:
                     self._places.append(self._places.pop(0))
+
+    def _gives_up(self, place: Mirror, error: ResolveError) -> bool:
+        return self._retry_policy.gives_up(place.failures_in_a_row, error, has_data=self._furthest > 0)
 
     @property
     def _name(self) -> str:
@@ -202,7 +208,7 @@ class Retrier:
         turn.push_back(pause)
         if len(self._places) > 1 or self._keep.final:
             return
-        if counts and self._retry_policy.gives_up(failures, error):
+        if counts and self._gives_up(place, error):
             return
         request = place.request
         turn.memory[self._name] = self.attempts, failures if counts else failures - 1, request.transfer

@@ -173,7 +173,8 @@ class Saver:
             self._report("save:restarted", "an archive is kept, and part of it came before: started over")
             sink.restart()
         order = self._order
-        proof = Proof(self._network, order.checksum, order.size, self._clock, self._retry_policy)
+        patience = replace(self._retry_policy, tries_before_data=None)  # the object itself is here by then
+        proof = Proof(self._network, order.checksum, order.size, self._clock, patience)
         reply, proved = await self._bring(sink, proof)
         if self._covers(reply):
             sink.discard()

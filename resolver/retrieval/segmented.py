@@ -284,7 +284,9 @@ class Segmented:
         where it is not to be tried again."""
         place.failures_in_a_row += 1
         pause = self._retry_policy.pause(place.failures_in_a_row, error)
-        if self._retry_policy.gives_up(place.failures_in_a_row, error) or pause > _LONGEST_WAIT:
+        has_data = bool(self._there())
+        is_over = self._retry_policy.gives_up(place.failures_in_a_row, error, has_data=has_data)
+        if is_over or pause > _LONGEST_WAIT:
             return False
         self.attempts += 1
         if elsewhere:

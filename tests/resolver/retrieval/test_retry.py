@@ -25,3 +25,10 @@ def test_a_peer_that_names_a_time_gets_it() -> None:
     assert 0 < PATIENCE.pause(1, soon) <= 100.0
     past = TryLater("not now", until=datetime(1994, 11, 6, tzinfo=UTC))
     assert PATIENCE.pause(1, past) == 0.0
+
+
+def test_retry_policy_before_data_counts_its_own_tries() -> None:
+    policy = RetryPolicy(tries=5, tries_before_data=1)
+    error = TryLater("later")
+    assert [policy.gives_up(1, error, has_data=has_data) for has_data in (False, True)] == [True, False]
+    assert not RetryPolicy(tries=5).gives_up(1, error, has_data=False)
