@@ -54,6 +54,7 @@ FULL: Mapping[str, str] = {
     """,
     "kills, cancels and full disks at every step": """
         tests/faults
+        tests/cli/test_descriptors.py
         tests/cli/test_ledger.py::test_a_full_disk_ends_the_run_and_loses_nothing
         tests/cli/test_ledger_faults.py
         tests/cli/test_warc_killed.py

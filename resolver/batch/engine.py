@@ -68,9 +68,13 @@ class Bench(Generic[T]):
     waiting: Waiting[Task[T]]
     now: Callable[[], float]
     at_rest: Callable[[], None]
+    lowered: Callable[[], bool]
 
     def rest(self) -> None:
         self.at_rest()
+
+    def lower(self) -> bool:
+        return self.lowered()
 
     @property
     def is_alone(self) -> bool:
@@ -114,6 +118,7 @@ class Batch(Generic[T]):
         self._ended = False
         self._error: BaseException | None = None
         self._looks = False
+        self._is_lowered = False
         self._taken: deque[Waiting[Task[T]]] = deque()
         self._turns: dict[Waiting[Task[T]], Turn] = {}
         self._at_rest: set[Waiting[Task[T]]] = set()
@@ -194,8 +199,19 @@ class Batch(Generic[T]):
         if self._has_room or not self._looks:
             self._changed.set()
 
+    def _lower(self) -> bool:
+        """As many as are under way are too many: whoever says so is to give way. What is silent or waits for
+        a disk holds descriptors, too."""
+        if self._under_way < 2:
+            return False
+        self._is_lowered, self._resting = True, 0
+        self._concurrency = min(self._concurrency, self._under_way - 1)
+        return True
+
     @property
     def _has_room(self) -> bool:
+        if self._is_lowered:
+            return self._under_way < self._concurrency
         busy, most = self._busy, self._concurrency
         return busy < most or busy - min(self._hosts.lent, most) < most
 
@@ -261,6 +277,6 @@ class Batch(Generic[T]):
         turn = self._turns.get(waiting)
         if turn is None:
             now = self._loop.current_time
-            bench = Bench(self._hosts, waiting, now, partial(self._rest, waiting))
+            bench = Bench(self._hosts, waiting, now, partial(self._rest, waiting), self._lower)
             turn = self._turns[waiting] = Turn(bench, now)
         return turn

@@ -38,6 +38,8 @@ class Bench(Protocol):
     @property
     def room(self) -> int | None: ...
 
+    def lower(self) -> bool: ...
+
     def push_back(self, pause: float) -> None: ...
 
     def rest(self) -> None: ...
@@ -84,6 +86,11 @@ class Turn:
     def counts(self) -> bool:
         """Is it this task's own doing where its host pushes back, as nobody else is there?"""
         return self._bench.is_alone or self._gave_way >= _MOST_OFTEN
+
+    def lower(self) -> bool:
+        """This machine has no room for as many tasks: fewer are under way from now on. Return whether that
+        helps; it does not where this one is alone."""
+        return self._bench.lower()
 
     def push_back(self, pause: float) -> None:
         """Its host wants less of us, and nothing for so many seconds."""

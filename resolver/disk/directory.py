@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cache
 
 from protocols.errors import LocalError
+from resolver.disk.descriptors import spared
 from resolver.disk.made import Wait, stay
 
 #: Not blocking, should it be a pipe.
@@ -71,12 +72,12 @@ class Directory:
             stay(self._shown)
         top = self._path if self._below is None else self._below or "."
         try:
-            self.fd = os.open(top, _HELD)
+            self.fd = spared(os.open(top, _HELD))
         except FileNotFoundError:
             if not self._make:
                 raise
             self._make_top(top)
-            self.fd = os.open(top, _HELD)
+            self.fd = spared(os.open(top, _HELD))
         if self._below is not None:
             self._go_down(self._below)
 
@@ -161,7 +162,12 @@ class Directory:
         return self._create(name, mode)
 
     def _create(self, name: str, mode: int) -> int:
-        return os.open(name, _FLAGS | os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, dir_fd=self.fd)
+        fd = os.open(name, _FLAGS | os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, dir_fd=self.fd)
+        try:
+            return spared(fd)
+        except OSError:
+            self.forget(name)
+            raise
 
     def create_nameless(self) -> int | None:
         """A new file, open, that has no name yet, and is gone with its descriptor if it gets none; None where
@@ -169,7 +175,7 @@ class Directory:
         if not _has_nameless():
             return None
         try:
-            return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=self.fd)
+            return spared(os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=self.fd))
         except OSError as error:
             if error.errno not in _NO_NAMELESS:
                 raise
@@ -188,7 +194,7 @@ class Directory:
 
     def open(self, name: str, access: int = os.O_RDWR) -> int:
         """The file of that name, for reading too: a digest is taken from the file itself."""
-        return os.open(name, _FLAGS | access, dir_fd=self.fd)
+        return spared(os.open(name, _FLAGS | access, dir_fd=self.fd))
 
     def foreign(self, name: str) -> LocalError:
         """What is to be said of a file that has a name of ours and is none."""

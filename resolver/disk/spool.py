@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
 
+from resolver.disk.descriptors import check_spare
 from resolver.disk.faults import writing_fault
 
 #: Octets that stay in memory.
@@ -25,6 +26,8 @@ class Spool:
         """Behind what is there."""
         try:
             self._file.write(octets)
+            if self.size <= IN_MEMORY < self.size + len(octets):  # from now on it is a file
+                check_spare(self._file.fileno())
         except OSError as error:
             raise writing_fault(error, self._directory) from error
         self.size += len(octets)

@@ -14,6 +14,7 @@ import threading
 from types import TracebackType
 
 from protocols.contract import Sink
+from resolver.disk.descriptors import check_spare
 
 #: Octets that are received in one go at most.
 RECEIVE_SIZE = 65_536
@@ -48,10 +49,16 @@ def spliceable(fd: int) -> bool:
 
 
 class Pipe:
-    """A pipe of our own, of `size` octets; a context manager."""
+    """A pipe of our own, of `size` octets; a context manager. Raises `OSError` where no descriptor
+    is left."""
 
     def __init__(self) -> None:
         self._out, self._in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            check_spare(max(self._out, self._in))
+        except OSError:
+            self.__exit__(None, None, None)
+            raise
         try:
             self.size = fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         except OSError:  # the user's pipes hold too much already: a small one does as well

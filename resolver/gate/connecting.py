@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from itertools import chain, zip_longest
 from typing import Any
 
-from protocols.errors import Disconnected, NetworkError, Unreachable
+from protocols.errors import Disconnected, LocalError, NetworkError, Unreachable
+from resolver.disk.descriptors import check_spare, is_scarce
 from resolver.disk.faults import reason
 from resolver.gate.race import bare
 from resolver.gate.zones import address_of, socket_address
@@ -61,7 +62,8 @@ class Attempts:
 
     async def connect(self, addresses: Iterable[str], port: int) -> tuple[socket.socket, str]:
         """A connected, non-blocking socket and the address it is connected to. Raises `Unreachable`, `Late`,
-        and `Refused` (S09) if its peer is not the address asked for. A cancel leaves nothing open."""
+        `LocalError` where no descriptor is left, and `Refused` (S09) if its peer is not the address asked
+        for. A cancel leaves nothing open."""
         won: list[tuple[socket.socket, str]] = []
         ordered = interleave(addresses)
         try:
@@ -114,6 +116,9 @@ class Attempts:
             until = self._until if others is None else math.inf
             self._connected.append((await connect_to(address, port, until), address))
         except OSError as error:
+            if is_scarce(error):  # which no other address mends
+                words = f"cannot connect to {self._place}: {reason(error)} (do less at once: -j)"
+                raise LocalError(words) from error
             self.failures[address] = reason(error)
             self._codes.add(error.errno)
             if failed is not None:
@@ -128,6 +133,7 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
     succeeds."""
     sock = socket.socket(family_of(address), socket.SOCK_STREAM)
     try:
+        check_spare(sock.fileno())
         sock.setblocking(False)
         # Commands are small and each waits for its answer: Nagle's algorithm would only hold them back.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

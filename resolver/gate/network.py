@@ -177,10 +177,11 @@ class Network:
 
     def warn(self, url: str, finding: Finding) -> None:
         """Tell that a rule fired and did not refuse. What is about this machine and not about the URL, a
-        proxy that is set (S09), is told once a run."""
-        if finding.rule == "S09" and finding in self._reported:
+        proxy that is set (S09), descriptors that are all in use, is told once a run."""
+        is_of_machine = finding.rule in ("S09", "descriptors")
+        if is_of_machine and finding in self._reported:
             return
-        if finding.rule == "S09":
+        if is_of_machine:
             self._reported.add(finding)
         self.on_event(Warned(url, finding))
 

@@ -16,13 +16,14 @@ from contextlib import AsyncExitStack, suppress
 from protocols.contract import Line
 from protocols.errors import ResolveError
 from protocols.values import dataclass
+from resolver.disk.descriptors import most_descriptors
 from resolver.gate.stream import Stream
 from resolver.loops import running
 
 #: Seconds a connection waits. Servers give up after 5 (Apache) to 75 (nginx); one that did shows.
 LIFETIME = 30.0
 
-#: Connections kept at most, over all places: each holds a descriptor.
+#: Connections kept at most, over all places: each holds a descriptor. They are an eighth of all at most.
 CAPACITY = 100
 
 
@@ -71,6 +72,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._open = False
+        self._most = CAPACITY
         self._serial = 0
         self._kept: dict[Hashable, dict[int, Kept]] = {}
         self._oldest: OrderedDict[int, Hashable] = OrderedDict()
@@ -81,6 +83,7 @@ class Pool:
     def open(self) -> None:
         """Keep connections from now on, until `aclose`."""
         self._open = True
+        self._most = min(CAPACITY, most_descriptors() // 8)
 
     async def take(
         self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None
@@ -104,7 +107,7 @@ class Pool:
         if not self._open or not stream.quiet:
             await kept.aclose()
             return
-        while len(self._oldest) >= CAPACITY or (self._oldest and now - self._longest_since > LIFETIME):
+        while len(self._oldest) >= self._most or (self._oldest and now - self._longest_since > LIFETIME):
             await self._remove(next(iter(self._oldest))).aclose()
         self._serial += 1
         self._oldest[self._serial] = key

@@ -211,7 +211,11 @@ class Stream:
 
     async def _splice(self, sink: Sink, end: int | None) -> None:
         """The kernel moves the octets; none of them becomes an object of ours."""
-        with Pipe() as pipe:
+        try:
+            opened = Pipe()
+        except OSError:  # no descriptor is left: it goes by way of memory
+            return await self._copy(sink, end)
+        with opened as pipe:
             while self.received != end:
                 if self._settings.throttle is not None:
                     await self._settings.throttle.turn()
@@ -221,9 +225,10 @@ class Stream:
                 moved = await self._perform(pull, self._wait_readable)
                 self._at_end = moved == 0
                 if self._at_end:
-                    return
+                    return None
                 self._take_in(moved)
                 pipe.push(sink, moved)
+        return None
 
     async def _copy(self, sink: Sink, end: int | None) -> None:
         view = memoryview(bytearray(COPY_SIZE if end is None else min(COPY_SIZE, end - self.received)))

@@ -8,7 +8,7 @@ from protocols.values import replace
 from resolver.clock import Clock
 from resolver.retrieval.hops import Leads, Request
 from resolver.retrieval.limits import located, most_streamed
-from resolver.retrieval.retry import FIVE_TRIES, Fill
+from resolver.retrieval.retry import FIVE_TRIES, Fill, give_way_for_room
 from resolver.retrieval.session import Resolver
 from resolver.retrieval.stores import Store
 from resolver.retrieval.streaming import StreamingResponse
@@ -46,6 +46,7 @@ class Confined(Resolver):
         try:
             return await retrier.retry(Clock(self.limits_of(url).total))
         except ResolveError as error:
+            give_way_for_room(error, url, self._network)
             raise outermost(located(error, url.shown)) from error.__cause__
 
     def _request(

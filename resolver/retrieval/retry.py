@@ -26,7 +26,9 @@ from protocols.errors import (
 from protocols.values import dataclass, replace
 from resolver.batch import LONGEST_WAIT, GiveWay, current, is_push_back
 from resolver.clock import Clock
+from resolver.disk.descriptors import is_scarce, most_descriptors
 from resolver.events import OnEvent, Retrying
+from resolver.gate import Network
 from resolver.retrieval.hops import Request
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.stores import NOTHING, Store
@@ -336,6 +338,16 @@ class Retrier:
         """Drop what is held, and say so."""
         self._keep.restart()
         self.findings.append(Finding("save:restarted", "warn", f"{why}: started over"))
+
+
+def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
+    """Raise `GiveWay` in a batch where this machine has no descriptor left, and others are under way who will
+    close some: so many at once are too many, which is told."""
+    turn = current()
+    if turn is not None and is_scarce(error) and turn.lower():
+        words = f"{most_descriptors()} descriptors are all in use (ulimit -n): less is done at once"
+        network.warn(url.shown, Finding("descriptors", "warn", words))
+        raise GiveWay from error
 
 
 def refuse_pointer(reply: LiveFacts) -> None:

@@ -29,7 +29,7 @@ from resolver.retrieval.mirrored import Prefixes, mirrored
 from resolver.retrieval.naming import index_suffix, is_index, server_file_name
 from resolver.retrieval.response import Response, Saved
 from resolver.retrieval.retrieval import Retrieval
-from resolver.retrieval.retry import FIVE_TRIES, ONE_TRY, Fill, Retrier
+from resolver.retrieval.retry import FIVE_TRIES, ONE_TRY, Fill, Retrier, give_way_for_room
 from resolver.retrieval.saves import SavesMany
 from resolver.retrieval.stores import NOTHING, MemoryStore, Store, leave
 from resolver.retrieval.streaming import EntryStream, StreamingResponse
@@ -270,6 +270,7 @@ class Resolver(SavesMany):
         try:
             return await self._retrier(request, MemoryStore(), leave, unbounded).retry(clock)
         except ResolveError as error:
+            give_way_for_room(error, request.url, self._network)
             raise outermost(error) from error.__cause__
 
     async def index_suffix(
@@ -360,6 +361,7 @@ class Resolver(SavesMany):
         try:
             return await Saver(self._network, order, self._patience or FIVE_TRIES).run()
         except ResolveError as error:
+            give_way_for_room(error, first.url, self._network)
             raise outermost(located(error, first.url.shown)) from error.__cause__
 
     def _group_commit(self) -> GroupCommit:

@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from resolver import Declined
-from resolver.batch import Batch, Hosts, Result, Task, current
+from resolver import Declined, LocalError
+from resolver.batch import Batch, GiveWay, Hosts, Result, Task, current
 from resolver.batch.hosts import SILENCE
 from tests.hang import HANG
 
@@ -342,3 +342,51 @@ async def test_a_host_that_wants_to_be_left_alone_is_not_waited_for_beyond_the_e
     await one.run(given([Work("late", begun)]), Taken().take)
     assert begun == []
     assert hosts.pauses(start + 60) == {"h": 540.0}
+
+
+@dataclass(eq=False)
+class Crowded:
+    """A task that finds no room on this machine where others are under way."""
+
+    under_way: list[int]
+    room: int
+    host: str = "h"
+    scheme: str = "s"
+
+    async def run(self) -> str:
+        self.under_way[0] += 1
+        try:
+            await trio.lowlevel.checkpoint()
+            turn = current()
+            assert turn is not None
+            if self.under_way[0] > self.room:
+                if turn.lower():
+                    raise GiveWay
+                raise LocalError("alone")
+            self.under_way.append(self.under_way[0])
+            return "done"
+        finally:
+            self.under_way[0] -= 1
+
+
+async def test_batch_without_room_does_less_at_once() -> None:
+    taken, under_way = Taken(), [0]
+
+    async def tasks() -> AsyncIterator[Task[str]]:
+        for _ in range(50):
+            yield Crowded(under_way, 3)
+
+    with trio.fail_after(HANG):
+        await batch(concurrency=16).run(tasks(), taken.take)
+    assert [result.value for result in taken] == ["done"] * 50
+    assert max(under_way) <= 3
+
+
+async def test_batch_with_one_task_cannot_do_less() -> None:
+    taken = Taken()
+
+    async def tasks() -> AsyncIterator[Task[str]]:
+        yield Crowded([0], 0)
+
+    await batch().run(tasks(), taken.take)
+    assert [type(result.error) for result in taken] == [LocalError]

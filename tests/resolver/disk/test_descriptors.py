@@ -1,0 +1,69 @@
+"""The last descriptors of a process are not for what is opened often."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocols.errors import LocalError
+from resolver.disk.descriptors import SPARE, is_scarce, most_descriptors, spared
+from resolver.disk.directory import Directory
+from resolver.disk.faults import writing_fault
+from resolver.gate.bulk import Pipe
+from resolver.gate.connecting import Attempts
+
+
+@pytest.fixture(name="scarce")
+def _scarce() -> Iterator[None]:
+    """All but the last descriptors are in use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.dup(0) for _ in range(4 * SPARE)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 1 + SPARE, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    for fd in held:
+        os.close(fd)
+
+
+def test_spared_of_the_last_descriptor_closes_it_and_raises(scarce: None) -> None:
+    fd = os.dup(0)
+    with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
+        spared(fd)
+    with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
+        os.fstat(fd)
+
+
+def test_most_descriptors_without_a_limit_is_a_number() -> None:
+    assert most_descriptors() > SPARE
+
+
+def test_is_scarce_looks_at_the_cause() -> None:
+    scarce, full = (writing_fault(OSError(code, ""), "x") for code in (errno.EMFILE, errno.ENOSPC))
+    scarce.__cause__, full.__cause__ = OSError(errno.EMFILE, ""), OSError(errno.ENOSPC, "")
+    assert [is_scarce(error) for error in (scarce, full, LocalError("x"), None)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+async def test_connect_without_descriptors_is_a_local_error(scarce: None) -> None:
+    for addresses in (["127.0.0.1"], ["127.0.0.1", "127.0.0.2"]):
+        with pytest.raises(LocalError, match="too many open files") as raised:
+            await Attempts("here").connect(addresses, 9)
+        assert is_scarce(raised.value)
+
+
+def test_files_and_pipes_without_descriptors_are_refused(scarce: None, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
+        Pipe()
+    with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
+        Directory(str(tmp_path), make=False).hold()
+    with open(tmp_path / "late", "w") as late:  # what is opened seldom finds some
+        assert late.fileno() > 0
