@@ -55,7 +55,7 @@ class Scheme(NamedTuple):
     `tls`: never, on request (a connection that began without goes on inside it) or always, from the first
     octet. `certificates`: which of its servers TLS trusts, those that an authority vouches for, or each by
     the certificate that it showed first (`pin`), which is kept. `resumes`: a body may begin in the middle of
-    its object. `userinfo`: the grammar has a user and a
+    its object; `stops`: it may also end there, as the peer is told. `userinfo`: the grammar has a user and a
     password before the host. `server`: a URL without a host asks a server that a setting names. `negotiates`:
     the peer chooses among content codings, and inside TLS among versions of the protocol, so it is told which
     this installation has. `suggests`: it may suggest a name for the file. `relayed`: a proxy of http is asked
@@ -88,6 +88,7 @@ class Scheme(NamedTuple):
     certificates: Literal["authority", "pin"] = "authority"
     transport: Literal["tcp", "udp"] | None = "tcp"
     resumes: bool = False
+    stops: bool = False
     userinfo: bool = False
     server: bool = False
     negotiates: bool = False

@@ -23,6 +23,7 @@ FULL: Mapping[str, str] = {
         tests/servers/test_fsspec.py
         tests/servers/test_ftp.py
         tests/servers/test_ftp_command.py
+        tests/servers/test_ftp_segments.py
         tests/servers/test_gopher.py
         tests/servers/test_gopher_command.py
         tests/servers/test_harness.py

@@ -16,6 +16,7 @@ FILE = Scheme(
     build=build,
     transport=None,
     resumes=True,
+    stops=True,
     listing_kept=KeptListing("names", "application/x-file-listing+jsonl"),
     named_by=("segments",),
     listed=True,

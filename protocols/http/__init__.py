@@ -22,6 +22,7 @@ HTTP = Scheme(
     parse=parse,
     build=build,
     resumes=True,
+    stops=True,
     negotiates=True,
     suggests=True,
     relayed=True,

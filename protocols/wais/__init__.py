@@ -21,6 +21,7 @@ WAIS = Scheme(
     parse=parse,
     build=build,
     resumes=True,
+    stops=True,
     listing_kept=KeptListing("last", "application/x-wais-messages"),
     named_by=("wpath", "search", "database"),
     converse="protocols.wais.dialogue:converse",

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import stat
 import threading
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from protocols.contract import Sink
 from resolver.disk.descriptors import check_spare
+
+if TYPE_CHECKING:
+    from resolver.gate.inner_tls import InnerTls
 
 #: Octets that are received in one go at most.
 RECEIVE_SIZE = 65_536
@@ -38,6 +43,21 @@ SPLICE_FROM = 262_144
 
 # What a process without privileges may ask for (/proc/sys/fs/pipe-max-size); the default is 64 KiB.
 _PIPE_SIZE = 1_048_576
+
+
+#: Octets that a socket holds in any case: with less room than a segment (64 KiB on loopback) the peer waits
+#: for its persist timer, 200 ms.
+_LEAST_HELD = 131_072
+
+
+def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
+    """Let the system hold no more for us than the octets that are `left` of a part.
+
+    No peer of ftp is told where a part ends (RFC 3659 5), and what it sends beyond that is in vain: up to
+    32 MB where the buffer grows by itself (tcp_rmem). Linux doubles the size that it is given (socket(7)).
+    """
+    if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(left, _LEAST_HELD):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(left, _LEAST_HELD) // 2)
 
 
 def spliceable(fd: int) -> bool:

@@ -35,6 +35,7 @@ class InnerTls:
         self._said = 0
         self.fileno = outer.fileno
         self.setsockopt = outer.setsockopt
+        self.getsockopt = outer.getsockopt
         self.getpeercert = self._tls.getpeercert
         self.selected_alpn_protocol = self._tls.selected_alpn_protocol
 

@@ -18,7 +18,15 @@ from protocols.contract import Line, Packing, Sink
 from protocols.errors import Disconnected, ProtocolError, TimedOut
 from resolver.clock import AnswerPace
 from resolver.events import Closed, Received, Sent, TlsBegun
-from resolver.gate.bulk import COPY_SIZE, RECEIVE_SIZE, ROOM, SPLICE_FROM, Pipe, spliceable
+from resolver.gate.bulk import (
+    COPY_SIZE,
+    RECEIVE_SIZE,
+    ROOM,
+    SPLICE_FROM,
+    Pipe,
+    offer_no_more,
+    spliceable,
+)
 from resolver.gate.faults import connection_fault, is_cut, lasting, tls_fault
 from resolver.gate.inner_tls import SECURED, InnerTls, Secured, wrap
 from resolver.gate.mask import Reported, Secrets
@@ -219,6 +227,8 @@ class Stream:
             while self.received != end:
                 if self._settings.throttle is not None:
                     await self._settings.throttle.turn()
+                if end is not None and self._has_only_data:
+                    offer_no_more(self._sock, end - self.received)
                 await self.loop.checkpoint()
                 most = self._share(pipe.size if end is None else min(pipe.size, end - self.received))
                 pull = partial(pipe.pull, self._sock.fileno(), most)
@@ -235,6 +245,8 @@ class Stream:
         while self.received != end:
             if self._settings.throttle is not None:
                 await self._settings.throttle.turn()
+            if end is not None and self._has_only_data:
+                offer_no_more(self._sock, end - self.received)
             most = len(view) if end is None else min(len(view), end - self.received)
             count = await self._fill(view[:most])
             if count == 0:

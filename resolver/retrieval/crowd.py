@@ -21,8 +21,12 @@ class Crowd:
 
     def has_room(self, url: Url) -> bool:
         """May one more ask there?"""
-        most = at_once(url.scheme, wanted=self._wanted)
+        most = self.most(url)
         return most is None or self._there[host_key(url)] < most
+
+    def most(self, url: Url) -> int | None:
+        """How many may ask there at once; None: as many as there are."""
+        return at_once(url.scheme, wanted=self._wanted)
 
     def enter(self, url: Url) -> None:
         """One more asks there."""

@@ -61,6 +61,12 @@ class _Place:
     brought: int = 0
     findings: list[Finding] = field(default_factory=list)
 
+    @property
+    def stops(self) -> bool:
+        """Is the peer told where a piece ends?"""
+        row = registry.find(self.request.url.scheme)
+        return row is not None and row.stops
+
 
 class Segmented:
     """`count` connections at most, over all places; `crowd` counts those of all objects. `size` is what the
@@ -119,7 +125,7 @@ class Segmented:
             return None
         size = self._known.size
         assert size is not None
-        self._pieces, self.resumed_from = Pieces(size, self._whole, self._count), octets_of(self._whole)
+        self._pieces, self.resumed_from = Pieces(size, self._whole, self._shares), octets_of(self._whole)
         self._first.failures_in_a_row = 0
         url, number = self._first.request.url.shown, self._first.request.transfer
         self._on_event(Started(url, 1, transfer=number))
@@ -138,6 +144,12 @@ class Segmented:
             return None
         self._sink.gather(size)
         return facts
+
+    @property
+    def _shares(self) -> int:
+        """How many connections there are, as far as their hosts may have them."""
+        most = [self._crowd.most(place.request.url) for place in self._places]
+        return min(self._count, sum(self._count if each is None else each for each in most))
 
     # -- before the first piece
 
@@ -169,7 +181,8 @@ class Segmented:
             return False
         if held and not sink.has_gaps:  # its end may have been cut off on its way to the disk
             held = joined([(0, held[0][1] - OVERLAP)])
-        if size - octets_of(held) < 2 * segments.LEAST or (held and held[-1][1] > size):
+        stops = sink.has_gaps or any(place.stops for place in self._places)
+        if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
             return False
         self._known, self._whole = known, held
         self._first.known = known
@@ -193,7 +206,9 @@ class Segmented:
 
     async def _work(self) -> None:
         """One connection after another, as long as something is missing and somebody has it."""
-        while (place := self._next_place()) is not None and (piece := self._pieces.take()) is not None:
+        while (place := self._next_place()) is not None:
+            if (piece := self._pieces.take(stops=place.stops)) is None:
+                return
             place.busy += 1
             self._crowd.enter(place.request.url)
             try:

@@ -50,6 +50,7 @@ class Site:
             cafile=str(self.server.authority),
             on_event=self.events.append,
             segments=segments,
+            segments_per_host=segments,
         )
 
     def url(self, path: str, login: str = "") -> str:
@@ -397,8 +398,11 @@ TRANSFER = (b"PASV", b"EPSV", b"RETR")
 
 
 @pytest.mark.parametrize("flavour", ["plain", "tls"])
-async def test_one_file_over_three_connections(ftp_server: FtpServer, flavour: str, tmp_path: Path) -> None:
+async def test_one_file_over_three_connections(
+    ftp_server: FtpServer, flavour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each ends in the middle of a transfer, which no server minds for the next one."""
+    monkeypatch.setattr("resolver.retrieval.segments.LEAST_WITHOUT_END", 1_048_576)
     options = Options(tls="require") if flavour == "tls" else None
     site = Site(ftp_server, flavour, options)
     site.resolver = site.session(options, segments=3)

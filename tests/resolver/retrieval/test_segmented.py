@@ -61,6 +61,7 @@ PATIENT = RetryPolicy(tries=3, delay=0.0)
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resolver.retrieval.segments.LEAST", LEAST)
+    monkeypatch.setattr("resolver.retrieval.segments.LEAST_WITHOUT_END", LEAST)
 
 
 async def save(
@@ -133,7 +134,7 @@ async def test_of_servers_of_two_schemes(scheme: str, nursery: trio.Nursery, tmp
     server = await faulty.serve(nursery, scheme, OBJECT)
     saved = await save(tmp_path, server.url(), ports=(server.port,), checksum=DIGEST)
     assert is_whole(tmp_path)
-    assert server.connections > 2
+    assert server.connections >= 2
     assert rules(saved) == []
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resolver import Validators
 from resolver.disk.ranges import Ranges, joined, missing, octets_of, parse_ranges, prefix_of, within
-from resolver.retrieval.segments import LEAST, Pieces, is_same, tells
+from resolver.retrieval.segments import LEAST, LEAST_WITHOUT_END, Pieces, is_same, tells
 
 WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC)
 
@@ -20,14 +20,15 @@ WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC
     count=st.integers(1, 16),
     held=st.lists(st.tuples(st.integers(0, 200 * LEAST), st.integers(0, 200 * LEAST)), max_size=5),
     fails=st.lists(st.integers(0, 3), max_size=20),
+    stops=st.booleans(),
 )
 def test_each_octet_is_asked_for_once_whatever_fails(
-    size: int, count: int, held: list[tuple[int, int]], fails: list[int]
+    size: int, count: int, held: list[tuple[int, int]], fails: list[int], stops: bool
 ) -> None:
     whole = within(joined(held), size)
     pieces = Pieces(size, whole, count)
     came = list(whole)
-    while (piece := pieces.take()) is not None:
+    while (piece := pieces.take(stops=stops)) is not None:
         begin, end = piece
         part = fails.pop() if fails else 3
         reached = begin + (end - begin) * part // 3
@@ -47,6 +48,19 @@ def test_pieces_get_smaller_and_are_never_small() -> None:
     assert min(sizes) >= LEAST
     assert max(sizes[-4:]) < 2 * LEAST
     assert len(sizes) < 40
+
+
+def test_pieces_without_an_end_are_one_for_each_connection() -> None:
+    pieces = Pieces(8 * LEAST_WITHOUT_END, (), 4)
+    taken = [pieces.take(stops=False) for _ in range(5)]
+    share = 2 * LEAST_WITHOUT_END
+    assert taken == [(share * number, share * (number + 1)) for number in range(4)] + [None]
+    few = Pieces(3 * LEAST_WITHOUT_END - 1, (), 4)
+    assert [few.take(stops=False), few.take(stops=False), few.take(stops=False)] == [
+        (0, LEAST_WITHOUT_END),
+        (LEAST_WITHOUT_END, 3 * LEAST_WITHOUT_END - 1),
+        None,
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
