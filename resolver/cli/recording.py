@@ -51,6 +51,7 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
         command=words,
         dedup=found.warc_dedup,
         cookies=found.warc_cookies,
+        once=found.ledger is not None,
     ) as recorder:
         if recorder.unread and not command.quiet:
             lines = "1 line" if recorder.unread == 1 else f"{recorder.unread} lines"

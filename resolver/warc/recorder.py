@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -18,7 +20,7 @@ from resolver.warc.capture import Capture
 from resolver.warc.group import Group, Object, Subject, fields_block
 from resolver.warc.index import Row
 from resolver.warc.revisits import Original, Revisits
-from resolver.warc.volume import Volume
+from resolver.warc.volume import Volume, rows_in
 from resolver.warc.writing import Block, Fields
 
 if TYPE_CHECKING:
@@ -41,9 +43,10 @@ class Recorder:
     closed after the last, or is a context that does so. `policy` and `command` say in the file how it came to
     be; what is secret does not belong in them. With `sync` each capture is on the disk before it counts.
     `dedup` are indexes (CDXJ, CDX) of earlier archives, which are beside them: what has the payload of a
-    record there refers to it, and is not kept again. Cookies that answers set are `****` but with `cookies`.
-    A file that is made is for its owner alone, or for whom `mode` says less the user's mask, and so is its
-    index; one that is there stays as it is.
+    record there refers to it, and is not kept again. With `once` what the file has of an earlier run is not
+    kept again: the same URL with the same status and payload. Cookies that answers set are `****` but with
+    `cookies`. A file that is made is for its owner alone, or for whom `mode` says less the user's mask, and
+    so is its index; one that is there stays as it is.
 
     Raises `NotConfigured` for another name, `LocalError` where the file is another's, is damaged, is being
     written, or cannot be, and where an index cannot be read.
@@ -60,6 +63,7 @@ class Recorder:
         dedup: Sequence[str | os.PathLike[str]] = (),
         cookies: bool = False,
         mode: int = 0o600,
+        once: bool = False,
     ) -> None:
         self.path = os.fspath(path)
         found = _NAME.fullmatch(self.path)
@@ -74,6 +78,7 @@ class Recorder:
         self._flushing = Lock()  # whoever has both took this one first
         self._kept = self._flushed = 0
         self._revisits = Revisits()
+        self._once = once
         self._earlier = _earlier([os.fspath(each) for each in dedup])
         try:
             self._open()
@@ -94,10 +99,18 @@ class Recorder:
                 self._volume.close()
                 self._number += 1
                 self._volume = Volume(self._name(self._number), self._mode)
+            self._there = Counter(self._earlier_rows() if self._once else ())
             self._info = self._write_info()
         except BaseException:
             self._volume.close()
             raise
+
+    def _earlier_rows(self) -> Iterator[tuple[str, int | None, str | None]]:
+        """Of the file that is gone on with, and of the one before it: what was under way when a run was
+        killed is in no other."""
+        before = rows_in(self._name(self._number - 1)) if self._number else ()
+        for row in chain(before, self._volume.rows):
+            yield row.url, row.status, row.digest
 
     @property
     def unread(self) -> int:
@@ -131,6 +144,8 @@ class Recorder:
 
     def keep(self, group: Group) -> None:
         """All records of a capture, one behind the other. Raises `LocalError`."""
+        if self._is_there(group):
+            return
         if self._volume.size >= self._size:
             self._turn()
         with self._lock:
@@ -140,6 +155,18 @@ class Recorder:
             place = self._kept
         if self._sync:
             self._flush(place)
+
+    def _is_there(self, group: Group) -> bool:
+        """Has a run that was killed kept this, and no more of it?"""
+        kept = group.object
+        if kept is None:
+            return False
+        key = (group.subject.target, kept.status, kept.digest)
+        with self._lock:
+            if not self._there[key]:
+                return False
+            self._there[key] -= 1
+        return True
 
     def _flush(self, place: int) -> None:
         """So many captures are on the disk, and with them all that others kept while the disk was busy."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from protocols.errors import LocalError
+from resolver.disk.archive_file import open_archive
 from resolver.disk.archive_output import ArchiveOutput, put_beside
 from resolver.warc.head import Head
 from resolver.warc.index import Indexing, Row
@@ -63,6 +64,11 @@ class Volume:
             self._file.cut(begin)
             raise
 
+    @property
+    def rows(self) -> Sequence[Row]:
+        """Those of the index so far."""
+        return self._rows
+
     def index(self, row: Row) -> None:
         """It has its line in the index."""
         self._rows.append(row)
@@ -100,6 +106,15 @@ class Volume:
         self.cut = self._file.size - end
         if self.cut:
             self._file.cut(end)
+
+
+def rows_in(path: str) -> Iterator[Row]:
+    """What the index of a file has, by its records. Raises `LocalError` where it cannot be read."""
+    with open_archive(path) as file:
+        for found in read_records(file, _Reading):
+            if not isinstance(found, Damage):
+                row = found.reader.index.row(found.offset, found.end - found.offset)
+                yield from () if row is None else (row,)
 
 
 class _Reading:

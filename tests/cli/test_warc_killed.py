@@ -43,6 +43,7 @@ def check(moment: dict[str, Any]) -> None:
     assert moment["status"] == [0, "0"], moment
     assert moment["right_now"], moment
     assert not moment["missing"], moment
+    assert not moment["twice"], moment
 
 
 def test_killed_before_each_call_and_within_each_that_writes(at: dict[str, str], folder: Path) -> None:

@@ -189,3 +189,19 @@ def test_a_full_disk_leaves_no_damage(folder: Path) -> None:
     check(folder / "a.warc.gz")
     found = [each for each in records(folder / "a.warc.gz") if each.head.type == "resource"]
     assert [each.head.target for each in found] == [urls[0], urls[2]]
+
+
+@pytest.mark.parametrize("size", ["1000000", "500"])
+def test_warc_with_a_ledger_keeps_again_only_what_changed(
+    size: str, at: dict[str, str], folder: Path
+) -> None:
+    """As after a kill between the records and the row of the ledger; also where the file is full then."""
+    url = f"{at['http']}/about.txt"
+
+    def kept(*words: str) -> int:
+        common = ["get", "-q", "--exists", "replace", "--warc", "a.warc.gz", "--warc-size", size]
+        assert resolve(*common, *words, url).status == 0
+        heads = [each.head for path in folder.glob("*.warc.gz") for each in records(path)]
+        return sum(head.target == url and head.type in ("response", "revisit") for head in heads)
+
+    assert [kept("--ledger", "one"), kept("--ledger", "two"), kept()] == [1, 1, 2]

@@ -18,6 +18,7 @@ import signal
 import sqlite3
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
@@ -121,6 +122,7 @@ def report(place: Path, name: str, urls: list[str], moment: str) -> None:
         "kept": path.read_bytes().startswith(begun),
         "right_now": not damaged_now and last == path.stat().st_size and passes(path, last),
         "missing": sorted(set(urls) - set(found)),
+        "twice": sorted(url for url, count in Counter(found).items() if count > 1),
     }
     print(json.dumps(told), flush=True)
 
