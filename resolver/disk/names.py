@@ -81,9 +81,13 @@ def check_free(path: str) -> None:
         raise taken(path)
 
 
-def taken(path: str) -> LocalError:
+class NameTaken(LocalError):
+    """A file has the name already, and stays."""
+
+
+def taken(path: str) -> NameTaken:
     """What is said of a file that is in the way."""
-    return LocalError(f"{path!r} exists already and is left as it is (--exists chooses otherwise)")
+    return NameTaken(f"{path!r} exists already and is left as it is (--exists chooses otherwise)")
 
 
 def busy(path: str) -> LocalError:

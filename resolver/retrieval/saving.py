@@ -19,7 +19,16 @@ from resolver import registry
 from resolver.batch import current
 from resolver.clock import Clock
 from resolver.disk.group_commit import GroupCommit
-from resolver.disk.names import check_free, check_name, check_way, free_name, is_there, size_of, state_of
+from resolver.disk.names import (
+    NameTaken,
+    check_free,
+    check_name,
+    check_way,
+    free_name,
+    is_there,
+    size_of,
+    state_of,
+)
 from resolver.disk.partial_file import PartialFile
 from resolver.disk.sidecar import sidecar_of
 from resolver.events import Kept
@@ -119,6 +128,10 @@ class Saver:
         try:
             async with file as sink:
                 return self._left_alone() if sink.finished else await self._fetch(sink)
+        except NameTaken:
+            if exists != "skip":
+                raise
+            return self._left_alone()  # another run was done with it first
         finally:
             if file.left:
                 url, row = self._first.url, registry.find(self._first.url.scheme)

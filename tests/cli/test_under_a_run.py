@@ -1,0 +1,61 @@
+"""What others do to the files of a run while it is under way, and a disk that is full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import fixtures.http
+from fixtures.http import HttpServer, Page
+from fixtures.http.request import Request
+from tests.cli.command import Done, resolve
+from tests.elsewhere import served
+
+COUNT = 40
+
+
+class Once:
+    """Before a page that does something when it is asked for; see `fixtures.http.site.Guard`."""
+
+    def __init__(self) -> None:
+        self.act: Callable[[], object] = lambda: None
+
+    def answer(self, request: Request, page: Page) -> Page:
+        self.act()
+        return Page(page.content)
+
+
+@pytest.fixture(name="guard")
+def _guard() -> Once:
+    return Once()
+
+
+@pytest.fixture(name="server")
+def _server(guard: Once) -> Iterator[HttpServer]:
+    """The page in the middle of all is guarded."""
+    site = {f"/{number}": Page(b"x" * 100) for number in range(COUNT)}
+    site[f"/{COUNT // 2}"] = Page(b"y" * 100, guard=guard)
+    with served(partial(fixtures.http.serve, site=site)) as server:
+        yield server
+
+
+def get(server: HttpServer, folder: Path, *words: str) -> Done:
+    (folder / "list").write_text("".join(f"{server.url(f'/{number}')}\n" for number in range(COUNT)))
+    common = ["get", "-q", "-j", "1", "-i", "list", "--allow-port", str(server.port)]
+    return resolve(*common, *words, folder=folder)
+
+
+def test_skip_beside_another_run_says_skipped(server: HttpServer, guard: Once, tmp_path: Path) -> None:
+    """The other one is done first with a file that was not there when this one began."""
+    path = f"/{COUNT // 2}"
+    guard.act = lambda: (tmp_path / path[1:]).write_bytes(b"theirs")
+    words = ["get", "--json", "--allow-port", str(server.port), server.url(path)]
+    done = resolve(*words, "--exists", "skip", folder=tmp_path)
+    (record,) = done.records
+    assert (done.status, record["status"], record["action"], record["bytes"]) == (0, "skipped", "keep", 6)
+    assert (tmp_path / path[1:]).read_bytes() == b"theirs"
+    (tmp_path / path[1:]).unlink()
+    assert resolve(*words, folder=tmp_path).status == 3
