@@ -35,6 +35,7 @@ from resolver.cli.targets import Target, status_of
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
 from resolver.cli.writing import OutputFault
+from resolver.disk.directory import DirectoryGone, OutputDirectory
 from resolver.events import OnEvent
 from resolver.ledger import LedgerFault, current
 from resolver.policy import at_once
@@ -141,6 +142,7 @@ class _Run:
         if command.json and self._options_for.transcript is not None:
             self._options_for = telling(self._options_for)
             self._on_event = told_to(watcher.watch)
+        self._directory = None if command.directory is None else OutputDirectory(command.directory)
         self._statuses: set[int] = set()
         self._stopped: int | None = None
         self._scope = trio.CancelScope()
@@ -197,10 +199,16 @@ class _Run:
             self._statuses.add(error.exit_code)
 
     async def _fetch_all(self, session: Resolver, ledger: Ledger | None) -> None:
-        if self._trees:
-            await self._walk(session, ledger)
-        else:
-            await self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
+        try:
+            if self._trees:
+                await self._walk(session, ledger)
+            else:
+                await self._batch(self._hosts()).run(self._jobs(session, ledger), _forget)
+            if self._directory is not None and self._directory.is_held:
+                self._directory.check()
+        finally:
+            if self._directory is not None:
+                self._directory.close()
 
     def _session(self, certfile_password: bytes | None, recorder: Recorder | None) -> Resolver:
         command = self._command
@@ -343,6 +351,8 @@ class _Run:
         current.set(entry)
         try:
             saved = await perform()
+            if saved is not None and self._directory is not None:
+                self._directory.check()
             streams.flush()
             await note_saved(entry, saved)
             if self._trees and saved is None:
@@ -351,7 +361,7 @@ class _Run:
             else:
                 self._tally.done(number, saved)
             self._statuses.add(0)
-        except (OutputFault, LedgerFault) as error:
+        except (OutputFault, LedgerFault, DirectoryGone) as error:
             self._tally.failed(number, error)
             self._end_with(error)
         except ResolveError as error:

@@ -239,3 +239,39 @@ class Directory:
         """Take the name with an empty file of our own, then replace that."""
         os.close(self.create(new))
         self.replace(old, new)
+
+
+class DirectoryGone(LocalError):
+    """What a run has saved is gone, with the directory that it was in."""
+
+
+class OutputDirectory:
+    """The directory for the files of a run, from the first file on: held open, so that no other directory
+    gets its number. To be closed."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = -1
+
+    @property
+    def is_held(self) -> bool:
+        """Was there a file yet?"""
+        return self._fd != -1
+
+    def check(self) -> None:
+        """Raises `DirectoryGone` where its name is no more that of the directory of the first file."""
+        try:
+            there = os.stat(self._path)
+            if self._fd == -1:
+                self._fd = os.open(self._path, _HELD)
+        except OSError:
+            there = None
+        if self._fd != -1 and (there is None or not os.path.samestat(there, os.fstat(self._fd))):
+            raise DirectoryGone(
+                f"the directory {self._path!r} was removed or replaced during the run, with all it had"
+            )
+
+    def close(self) -> None:
+        if self._fd != -1:
+            os.close(self._fd)
+        self._fd = -1

@@ -48,6 +48,16 @@ class LedgerFile:
         if not lock(self._fd):
             raise HeldByAnother(f"the ledger {self.path!r} is locked: another run is at work with it")
 
+    def check_there(self) -> None:
+        """Raises `LocalError` where its name is no more that of this file: SQLite would go on writing what
+        nobody can open."""
+        try:
+            is_there = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
+            raise LocalError(f"the ledger {self.path!r} was removed or replaced during the run")
+
     def close(self) -> None:
         if self._fd != -1:
             os.close(self._fd)

@@ -362,6 +362,7 @@ class Ledger:
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:
         """All or nothing. What is `durable` outlives a loss of power, all else the end of the process."""
         with self._mutex, faults_of(self._file.path):
+            self._file.check_there()
             self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN")
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -46,6 +47,40 @@ def get(server: HttpServer, folder: Path, *words: str) -> Done:
     (folder / "list").write_text("".join(f"{server.url(f'/{number}')}\n" for number in range(COUNT)))
     common = ["get", "-q", "-j", "1", "-i", "list", "--allow-port", str(server.port)]
     return resolve(*common, *words, folder=folder)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_get_whose_ledger_is_removed_fails(
+    replaced: bool, server: HttpServer, guard: Once, tmp_path: Path
+) -> None:
+    def remove() -> None:
+        (tmp_path / "L").unlink()
+        if replaced:
+            (tmp_path / "L").touch(0o600)
+
+    guard.act = remove
+    done = get(server, tmp_path, "--ledger", "L", "-d", "out")
+    assert (done.status, done.told.count("\n")) == (3, 1), done.told
+    assert "the ledger" in done.told
+    assert "removed" in done.told
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_get_whose_directory_is_removed_fails(
+    last: bool, server: HttpServer, guard: Once, tmp_path: Path
+) -> None:
+    guard.act = partial(shutil.rmtree, tmp_path / "out")
+    words = ["-d", "out", "--failed", "left"]
+    if last:
+        done = resolve(
+            *("get", "-q", "-j", "1", "--allow-port", str(server.port), *words),
+            *(server.url(f"/{number}") for number in (0, COUNT // 2)),
+            folder=tmp_path,
+        )
+    else:
+        done = get(server, tmp_path, *words)
+    assert (done.status, done.told.count("\n")) == (3, 1), done.told
+    assert "the directory 'out'" in done.told
 
 
 def test_skip_beside_another_run_says_skipped(server: HttpServer, guard: Once, tmp_path: Path) -> None:
