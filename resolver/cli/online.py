@@ -35,7 +35,9 @@ from resolver.cli.targets import Target, status_of
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
 from resolver.cli.writing import OutputFault
+from resolver.disk.descriptors import is_scarce
 from resolver.disk.directory import DirectoryGone, OutputDirectory
+from resolver.disk.faults import is_full
 from resolver.events import OnEvent
 from resolver.ledger import LedgerFault, current
 from resolver.policy import at_once
@@ -371,6 +373,8 @@ class _Run:
 
     async def _fail(self, number: int, target: Target, entry: Entry | None, error: ResolveError) -> None:
         self._tally.failed(number, error)
+        if self._several and (is_full(error) or is_scarce(error)):  # as would all that follow
+            return self._end_with(error)
         self._statuses.add(error.exit_code)
         if not self._command.silent:
             streams.complain(*messages.describe(error, target.url))
@@ -381,9 +385,10 @@ class _Run:
             await note_failure(entry, error)
         except LedgerFault as fault:
             self._end_with(fault)
+        return None
 
-    def _end_with(self, error: LocalError) -> None:
-        """Nothing that follows could be shown, or kept account of."""
+    def _end_with(self, error: ResolveError) -> None:
+        """Nothing that follows could be shown, written, or kept account of."""
         self._statuses.add(error.exit_code)
         if not self._command.silent and not self._scope.cancel_called:
             streams.complain(error.message)

@@ -32,6 +32,17 @@ _REMEDIES = {
 }
 
 
+#: The disk takes no more, of whatever file.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Return whether it was raised from what says that a disk is full."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error is not None and error.errno in _FULL
+
+
 def reason(error: OSError) -> str:
     """The system's words for an error, without numbers and paths."""
     return os.strerror(error.errno).lower() if error.errno else str(error)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -81,6 +84,29 @@ def test_get_whose_directory_is_removed_fails(
         done = get(server, tmp_path, *words)
     assert (done.status, done.told.count("\n")) == (3, 1), done.told
     assert "the directory 'out'" in done.told
+
+
+def test_full_disk_ends_a_list_with_one_line(
+    server: HttpServer, guard: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left to do is in --failed, and another run does it."""
+    real, full = os.write, threading.Event()
+    guard.act = full.set
+
+    def write(fd: int, octets: bytes) -> int:
+        if full.is_set() and b"y" * 50 in bytes(octets)[:100]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(fd, octets)
+
+    monkeypatch.setattr(os, "write", write)
+    done = get(server, tmp_path, "-d", "out", "--failed", "left")
+    monkeypatch.undo()
+    assert (done.status, done.told.count("\n")) == (3, 1), done.told
+    assert os.strerror(errno.ENOSPC).lower() in done.told
+    left = (tmp_path / "left").read_text().splitlines()
+    assert left == [server.url(f"/{number}") for number in range(COUNT // 2, COUNT)]
+    again = resolve("get", "-q", "-i", "left", "-d", "out", "--allow-port", str(server.port), folder=tmp_path)
+    assert (again.status, len(list((tmp_path / "out").iterdir()))) == (0, COUNT)
 
 
 def test_skip_beside_another_run_says_skipped(server: HttpServer, guard: Once, tmp_path: Path) -> None:
