@@ -357,7 +357,7 @@ def _check_output(verb: str, urls: tuple[str, ...], found: Found, configuration:
     if to_file and len(urls) + len(found.lists) > 1:
         raise UsageError("-O FILE takes one URL; -d DIR is for several")
     if to_file and (found.host_directories or found.cut_dirs is not None):
-        raise UsageError("-x and --cut-dirs are for names made from URLs, and -O FILE gives one")
+        raise UsageError("--host-directories and --cut-dirs name files by their URLs, and -O FILE gives one")
 
 
 def _check_trees(found: Found, configuration: Configuration) -> None:

@@ -27,6 +27,18 @@ class _Switch(argparse.Action):
         self.const.turn_on(namespace)
 
 
+#: Short options of other clients, which `resolve` refuses, and the option of `resolve` for the same purpose.
+#: curl's `-x PROXY URL` must not fetch URL without the proxy.
+_FOREIGN = {"-x": "--proxy URL"}
+
+
+class _Foreign(argparse.Action):
+    """A short option of another client; `const` is the option to name instead."""
+
+    def __call__(self, parser: object, namespace: object, values: object, flag: object = None) -> NoReturn:
+        raise BadArguments(f"there is no option {flag}; did you mean {self.const}?")
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
@@ -50,6 +62,8 @@ def parse(argv: list[str]) -> tuple[list[str], Found]:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="resolve", add_help=False, allow_abbrev=False)
     parser.add_argument("urls", nargs="*")
+    for flag, option in _FOREIGN.items():
+        parser.add_argument(flag, action=_Foreign, nargs="?", const=option, default=argparse.SUPPRESS)
     for row in rows():
         _add(row, parser)
     return parser

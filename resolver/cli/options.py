@@ -122,7 +122,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
     "output": (
         Option(("-O", "-o", "--output"), "FILE", "save there (DIR/: inside); - is stdout", SAVED, kind=path),
         Option(("-d", "--directory"), "DIR", "save below DIR, created if need be", SAVED, kind=path),
-        Option(("-x", "--host-directories"), None, "save as host/path/name", SAVED),
+        Option(("--host-directories",), None, "save as host/path/name", SAVED),
         Option(("--cut-dirs",), "N", "save as path/name, less its first N directories", SAVED, kind=number),
         Option(("-i", "--input"), "LIST", "URLs, digests, Metalink; - is stdin", LISTS, "lists", True, path),
         Option(("--out",), "DIR", "below it bodies, outcomes, ledgers; or a URL (s3://)", "bulk", kind=path),

@@ -169,7 +169,7 @@ RULES = (
         "S14",
         "names of saved files are made from the URL asked for, cleaned, each given once a run "
         "(the next one is name.2), never overwritten unasked",
-        ("-O", "-x", "--exists", "--allow-server-name"),
+        ("-O", "--host-directories", "--exists", "--allow-server-name"),
     ),
     Rule(
         "S15",

@@ -156,6 +156,31 @@ async def test_a_mistyped_verb_fetches_nothing(
     assert (server.connections, os.listdir(tmp_path)) == (0, [])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-x", "PROXY", "URL"],
+        ["-xPROXY", "URL"],
+        ["-x=PROXY", "URL"],
+        ["-qx", "PROXY", "URL"],
+        ["-qxPROXY", "URL"],
+        ["cat", "URL", "-x", "PROXY"],
+        ["URL", "-x"],
+    ],
+)
+async def test_short_option_of_curl_for_a_proxy_sends_nothing(
+    words: list[str], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server, proxy = await serve(nursery), await serve(nursery)
+    urls = {"URL": server.url("/data"), "PROXY": proxy.url("").replace("//", "//user:secret@")}
+    argv = [word.replace("PROXY", urls["PROXY"]).replace("URL", urls["URL"]) for word in words]
+    done = await trio.to_thread.run_sync(partial(resolve, *argv, folder=tmp_path))
+    assert (done.status, done.out) == (2, b"")
+    assert b"-x; did you mean --proxy URL?" in done.err
+    assert b"secret" not in done.err
+    assert (server.connections, proxy.connections, os.listdir(tmp_path)) == (0, 0, [])
+
+
 NUMBERS = (
     "--max-size",
     "--min-rate",

@@ -35,10 +35,10 @@ def test_all_files_of_a_run_come_as_they_came(at: dict[str, str], folder: Path) 
         f"{at['nntp']}/comp.misc/1235",
         f"{at['wais']}/demo",
     ]
-    words = ["get", "-q", "-x", "-d"]
+    words = ["get", "-q", "--host-directories", "-d"]
     assert resolve(*words, "live", "--warc", "a.warc.gz", *urls).status == 0
     assert resolve("ls", "-q", "--warc", "a.warc.gz", f"{at['gopher']}/", f"{at['http']}/gone").status == 8
-    done = resolve("warc", "extract", "-x", "-d", "again", "a.warc.gz")
+    done = resolve("warc", "extract", "--host-directories", "-d", "again", "a.warc.gz")
     assert done.status == 0, done.told
     assert files(folder / "again") == files(folder / "live")
     assert "1 listing " in done.told
@@ -87,7 +87,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("words", [(), ("-x",), ("--cut-dirs", "0")])
+@pytest.mark.parametrize("words", [(), ("--host-directories",), ("--cut-dirs", "0")])
 @pytest.mark.parametrize("url", NAMES)
 def test_no_name_leads_out_of_the_folder(url: str, words: tuple[str, ...], folder: Path) -> None:
     inner = folder / "above" / "inner"
@@ -197,7 +197,9 @@ def test_hostile_archives_write_nothing_elsewhere(name: str, folder: Path) -> No
 
 @pytest.mark.parametrize("name", ["wget-http", "wget-ftp", "wget-dedup", "wpull"])
 def test_what_others_kept_comes_too(name: str, folder: Path) -> None:
-    done = resolve("warc", "extract", "-x", "-d", "out", str(WARC / "foreign" / f"{name}.warc.gz"))
+    done = resolve(
+        "warc", "extract", "--host-directories", "-d", "out", str(WARC / "foreign" / f"{name}.warc.gz")
+    )
     assert done.status in (0, 1, 8, 9, 10), done.told  # 9: listings of wpull, which look like files
     assert files(folder / "out")
     assert b"secret" not in done.err

@@ -58,10 +58,10 @@ def test_what_is_not_there_is_said_as_ever(at: dict[str, str], folder: Path) -> 
     assert (done.status, done.records[0]["error"]["code"], os.listdir(folder)) == (8, "NotFound", [])
 
 
-@pytest.mark.parametrize("options", [["-x"], ["--cut-dirs", "0"]])
+@pytest.mark.parametrize("options", [["--host-directories"], ["--cut-dirs", "0"]])
 def test_directories_are_kept(options: list[str], at: dict[str, str], folder: Path) -> None:
     (record,) = resolve("get", "-q", "--json", *options, at["directories"] + "/deep/").records
-    assert record["path"] == ("127.0.0.1/deep/index.json" if options == ["-x"] else "deep/index.json")
+    assert record["path"] == ("deep/index.json" if "--cut-dirs" in options else "127.0.0.1/deep/index.json")
 
 
 @pytest.mark.parametrize("url", ["{ftp}/", "{ftp}/pub/", "{gopher}/", "{gopher}/1", "{news}/", "{file}/"])

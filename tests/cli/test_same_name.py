@@ -134,8 +134,14 @@ def test_a_name_that_the_server_chose_is_taken_too(jobs: str, at: dict[str, str]
 @pytest.mark.parametrize(
     ("words", "names"),
     [
-        (["-x"], ["h/pub/n", "h/pub/n.2", "h/n", "h/n.2/deep", "h/pub.2", "h/pub/a/__/__/_b/k.z"]),
-        (["-x", "--cut-dirs", "1"], ["h/n", "h/n.2", "h/n.3", "h/deep", "h/pub", "h/a/__/__/_b/k.z"]),
+        (
+            ["--host-directories"],
+            ["h/pub/n", "h/pub/n.2", "h/n", "h/n.2/deep", "h/pub.2", "h/pub/a/__/__/_b/k.z"],
+        ),
+        (
+            ["--host-directories", "--cut-dirs", "1"],
+            ["h/n", "h/n.2", "h/n.3", "h/deep", "h/pub", "h/a/__/__/_b/k.z"],
+        ),
         (["--cut-dirs=2"], ["n", "n.2", "n.3", "deep", "pub", "__/__/_b/k.z"]),
         (
             ["--cut-dirs", "0", "-d", "D/E"],
@@ -149,7 +155,8 @@ def test_directories(words: list[str], names: list[str], at: dict[str, str], fol
     asked = ["pub/n", "pub/n", "n", "n/deep", "pub", "pub/a/../%2e%2e//./.b/k.z"]
     done = resolve("get", "--json", "-j", "1", *words, *(f"{at['named']}/{path}" for path in asked))
     place = "D/E/" if "-d" in words else ""
-    expected = [place + name.replace("h/", "127.0.0.1/", 1 if "-x" in words else 0) for name in names]
+    host = "127.0.0.1/" if "--host-directories" in words else "h/"
+    expected = [place + name.replace("h/", host, 1) for name in names]
     assert [record["path"] for record in done.records] == expected
     assert sorted(contents(folder)) == sorted(expected)
 
@@ -165,12 +172,12 @@ def test_directories(words: list[str], names: list[str], at: dict[str, str], fol
     ],
 )
 def test_directories_of_other_schemes(url: str, path: str, at: dict[str, str], folder: Path) -> None:
-    done = resolve("get", "--json", "-x", url.format_map(at))
+    done = resolve("get", "--json", "--host-directories", url.format_map(at))
     assert [record["path"] for record in done.records] == [path]
     assert list(contents(folder)) == [path]
 
 
-@pytest.mark.parametrize("words", [["-x"], ["--cut-dirs", "1"]])
+@pytest.mark.parametrize("words", [["--host-directories"], ["--cut-dirs", "1"]])
 def test_a_name_that_was_given_has_no_directories(words: list[str], folder: Path) -> None:
     assert resolve("get", *words, "-O", "x", "file:///etc/hostname").status == 2
 

@@ -75,9 +75,9 @@ def test_what_fails_is_told_and_listed(at: dict[str, str], folder: Path) -> None
 def test_a_tree_has_its_host_and_directories_where_these_are_wanted(at: dict[str, str], folder: Path) -> None:
     url = f"{at['ftp']}/pub/names"
     for options, top in (
-        (["-x"], "127.0.0.1/pub/names"),
+        (["--host-directories"], "127.0.0.1/pub/names"),
         (["--cut-dirs", "0"], "pub/names"),
-        (["-x", "--cut-dirs", "1"], "127.0.0.1/names"),
+        (["--host-directories", "--cut-dirs", "1"], "127.0.0.1/names"),
     ):
         assert resolve("get", "-r", "-q", "-d", "out", "--exists", "replace", *options, url).status == 0
         assert (folder / "out" / top / "README").is_file()

@@ -29,7 +29,8 @@ ANY_PORT = Policy(allow_port=frozenset(range(1, 65_536)))
 def test_a_list_with_a_ledger_is_kept_and_files_are_saved(at: dict[str, str], folder: Path) -> None:
     urls = [f"{at['http']}/about.txt", f"{at['ftp']}/pub/a.txt", f"{at['gopher']}/00/about"]
     (folder / "list").write_text("".join(f"{url}\n" for url in urls))
-    words = ["get", "-q", "-i", "list", "-d", "out", "-x", "--ledger", "run.db", "--warc", "a.warc.gz"]
+    words = ["get", "-q", "-i", "list", "-d", "out", "--host-directories"]
+    words += ["--ledger", "run.db", "--warc", "a.warc.gz"]
     assert resolve(*words).status == 0
     check(folder / "a.warc.gz")
     objects = [each for each in records(folder / "a.warc.gz") if each.head.type in ("response", "resource")]

@@ -56,8 +56,8 @@ def run(place: Path, name: str, urls: list[str], within: bool = False) -> str:
     sqlite3.connect = partial(sqlite3.connect, factory=Counted)  # type: ignore[assignment]
     os.chdir(place)
     os.dup2(os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
-    words = ["get", "-q", "--progress", "none", "--ledger", "run.db", "-x", "-d", "out", "-j", "1"]
-    return str(resolve([*words, "--warc", name, *urls]))
+    words = ["get", "-q", "--progress", "none", "--ledger", "run.db", "-d", "out", "-j", "1"]
+    return str(resolve([*words, "--host-directories", "--warc", name, *urls]))
 
 
 def _die_within(calls: CountedCalls) -> None:
