@@ -11,6 +11,7 @@ again after a fault of the network does not try that again.
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import requests
 from requests.adapters import DEFAULT_POOLSIZE, HTTPAdapter
@@ -18,6 +19,7 @@ from requests.utils import select_proxy
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+from urllib3.poolmanager import PoolManager
 from urllib3.util.connection import create_connection
 
 import resolver
@@ -36,24 +38,40 @@ class GuardedAdapter(HTTPAdapter):
     def __init__(self, policy: resolver.Policy | None = None, *, connections: int = DEFAULT_POOLSIZE) -> None:
         self._policy = resolver.Policy.untrusted() if policy is None else policy
         super().__init__(connections, connections)
-        self._guard()
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        super().__setstate__(state)
-        self._guard()
+    # requests and subclasses replace the manager for other pool sizes and TLS contexts (`init_poolmanager`).
+    # A property guards each one, whoever assigns it.
+    @property
+    def poolmanager(self) -> PoolManager:
+        return self._poolmanager
 
-    def _guard(self) -> None:
-        """Make every connection of the pools a guarded one."""
-        self.poolmanager.pool_classes_by_scheme = _guarded_pools(self._policy)
+    @poolmanager.setter
+    def poolmanager(self, manager: PoolManager) -> None:
+        manager.clear()  # pools that the manager made before have other connections
+        manager.pool_classes_by_scheme = _guarded_pools(self._policy)
+        self._poolmanager = manager
+
+    def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
+        """Return the manager of a proxy that the policy takes (S09).
+
+        A subclass that overrides `request_url` is judged here.
+
+        Raises:
+            resolver.Refused: If the policy does not take the proxy. Nothing was sent.
+        """
+        self._check("http://proxied.invalid/", proxy)
+        return super().proxy_manager_for(proxy, **proxy_kwargs)
 
     def request_url(self, request: requests.PreparedRequest, proxies: dict[str, str] | None) -> str:
         """Asked for each request, before anything is sent: the place to judge its URL and its proxy."""
         url = request.url or ""
-        proxy = select_proxy(url, proxies)
-        error = resolver.check(url, policy=self._policy, proxy=proxy or "none").error(resolver.parse(url))
+        self._check(url, select_proxy(url, proxies) or "none")
+        return super().request_url(request, proxies)
+
+    def _check(self, url: str, proxy: str) -> None:
+        error = resolver.check(url, policy=self._policy, proxy=proxy).error(resolver.parse(url))
         if error is not None:
             raise error
-        return super().request_url(request, proxies)
 
 
 def _guarded_pools(policy: resolver.Policy) -> dict[str, type[HTTPConnectionPool]]:

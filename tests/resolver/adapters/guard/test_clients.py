@@ -10,12 +10,16 @@ import pickle
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 import requests
 import trustme
+from requests.adapters import HTTPAdapter
+from urllib3.poolmanager import PoolManager
 
 import resolver
 from resolver.adapters.guard import sockets, streams
@@ -150,6 +154,68 @@ def test_an_adapter_that_was_pickled_guards(server: Server, names: Names) -> Non
         with pytest.raises(resolver.Refused):
             session.get(f"http://inside.example:{server.port}/")
         assert session.get(f"http://outside.example:{server.port}/").content == b"hello"
+
+
+class WithContext(GuardedAdapter):
+    """An adapter with a TLS context of its own, as the documentation of requests has it."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs, ssl_context=ssl.create_default_context())
+
+
+class WithManager(GuardedAdapter):
+    """An adapter whose manager is made elsewhere, and was used before."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        manager = PoolManager()
+        manager.connection_from_url(f"http://inside.example:{self.inside}/")
+        self.poolmanager = manager
+
+    inside = 0
+
+
+@pytest.mark.parametrize("kind", [GuardedAdapter, WithContext, WithManager])
+def test_guarded_adapter_with_a_new_pool_manager_guards(
+    kind: type[GuardedAdapter], server: Server, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WithManager, "inside", server.port)
+    adapter = kind(POLICY)
+    with requests.Session() as session:
+        session.mount("http://", adapter)
+        for _ in range(2):
+            with pytest.raises(resolver.Refused):
+                session.get(f"http://inside.example:{server.port}/")
+            assert session.get(f"http://outside.example:{server.port}/").content == b"hello"
+            adapter.init_poolmanager(1, 1, block=True)
+    assert {address for address, _ in server.visits} == {PUBLIC}
+
+
+class Unjudged(GuardedAdapter):
+    """An adapter that words the URL by itself, and has a TLS context for the proxy."""
+
+    def request_url(self, request: requests.PreparedRequest, proxies: dict[str, str] | None) -> str:
+        return HTTPAdapter.request_url(self, request, proxies)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        return super().proxy_manager_for(proxy, **kwargs, proxy_ssl_context=ssl.create_default_context())
+
+
+@pytest.mark.parametrize("kind", [GuardedAdapter, Unjudged])
+def test_guarded_adapter_makes_managers_of_trusted_proxies_only(
+    kind: type[GuardedAdapter], server: Server, names: Names
+) -> None:
+    proxy = f"http://outside.example:{server.port}"
+    with requests.Session() as session:
+        session.mount("http://", kind(POLICY))
+        with pytest.raises(resolver.Refused) as caught:
+            session.get("http://h.example/", proxies={"http": proxy})
+        assert caught.value.rule == "S09"
+        with pytest.raises(resolver.Refused):
+            kind(POLICY).proxy_manager_for(proxy)
+        assert server.visits == []
+        session.mount("http://", kind(replace(POLICY, trusted_proxy=proxy)))
+        assert session.get("http://h.example/", proxies={"http": proxy}).content == b"hello"
+    assert server.visits == [(PUBLIC, "h.example")]
 
 
 def test_nothing_goes_through_a_proxy_that_nobody_trusts(server: Server, names: Names) -> None:
