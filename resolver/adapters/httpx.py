@@ -5,19 +5,20 @@
 
 `resolver.HttpxTransport` is the one for http. A peer without status codes answers in those of http: 200,
 404 for what is not there, 401 and 403 for what needs a login or is denied, 503 for "not now", 502 for any
-other no. What fails is an exception of httpx, with ours as its cause. Only reads: other methods than GET
-are an error before anything is sent.
+other no. What fails is an exception of httpx, with ours as its cause. Only GET is done, and of the header
+fields a login is passed on: everything else that a request has is an error before anything is sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from typing import Unpack
+from typing import Literal, Unpack, cast
 
 import httpx
 
 import resolver
+from resolver.adapters.fields import login_of
 
 _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[httpx.TransportError]], ...] = (
     (resolver.InvalidUrl, httpx.UnsupportedProtocol),
@@ -39,8 +40,22 @@ def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
     return {f"{scheme}://": transport for scheme in resolver.schemes(web=False)}
 
 
+class _Given(resolver.Settings, total=False):
+    """What `resolver.stream` takes beside the URL."""
+
+    origin: Literal["user", "chosen", "derived"]
+    referrer: tuple[str, str | None] | None
+
+
+#: As `HttpxTransport` marks a request that it answers with a redirect: httpx hands the mark on to the hop.
+_MARK = "resolver.hop"
+_AGENT = f"python-httpx/{httpx.__version__}"
+
+
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """Of a client's time limits `connect` and `read` hold here, each for one wait."""
+    """Of a client's time limits `connect` and `read` hold here, each for one wait; what is written is a line,
+    and there is no pool to wait for. Of the extensions of a request `origin` and `referrer` hold, as those of
+    `resolver.stream`."""
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
         self._settings = settings
@@ -66,15 +81,32 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 return _declined(error)
         return _response(reply, _AsyncBody(reply, opened, request))
 
-    def _said(self, request: httpx.Request) -> resolver.Settings:
+    def _said(self, request: httpx.Request) -> _Given:
         if request.method != "GET":
             raise httpx.UnsupportedProtocol(
                 f"{request.method}: only GET is done here: nothing was sent", request=request
             )
-        said = self._settings.copy()
+        extensions = dict(request.extensions)
+        said = cast(_Given, self._settings.copy())
         limits = said.get("limits") or resolver.Limits()
-        asked = request.extensions.get("timeout", {})
+        asked = extensions.pop("timeout", {})
         said["limits"] = limits.waiting(asked.get("connect"), asked.get("read"))
+        if (hop := extensions.pop(_MARK, None)) is not None:  # the fields of another place stay there (S11)
+            said["origin"], said["referrer"] = "derived", hop.referrer
+            return said
+        if "origin" in extensions:
+            said["origin"] = extensions.pop("origin")
+        if "referrer" in extensions:
+            said["referrer"] = extensions.pop("referrer")
+        for name in extensions:
+            words = f"the extension {name!r} cannot be passed on: nothing was sent"
+            raise httpx.UnsupportedProtocol(words, request=request)
+        try:
+            login = login_of(str(request.url), request.headers.multi_items(), _AGENT)
+        except ValueError as error:
+            raise httpx.UnsupportedProtocol(str(error), request=request) from error
+        if login is not None:
+            said["credentials"] = login.over(said.get("credentials"))
         return said
 
 

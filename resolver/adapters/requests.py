@@ -4,26 +4,39 @@
     resolver.adapters.requests.mount(session)
     session.get("gopher://gopher.example/0/about.txt").text
 
-What a peer that has no status codes says is told in those of http: 200, 404 for what is not there, 401 and
-403 for what needs a login or is denied, 503 for "not now", 502 for any other no; the words are the
-`reason`. What fails is an exception of requests, with ours as its cause. Only reads: other methods than GET
-are an error before anything is sent.
+http and https, where they are mounted, go by `resolver.HttpxTransport`: method, header fields and body are
+sent as requests made them; redirects, logins and cookies are those of the session. A peer without status
+codes answers in those of http: 200, 404 for what is not there, 401 and 403 for what needs a login or is
+denied, 503 for "not now", 502 for any other no; the words are the `reason`. Only GET is done there, and of
+the header fields a login is passed on: everything else is an error before anything is sent.
+
+What fails is an exception of requests, with ours as its cause. A redirect is judged as derived from the URL
+that led there (S10), whichever adapter answered for that.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from email.message import Message
 from functools import partial
-from typing import NamedTuple, Unpack
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
+import httpx
 from requests import PreparedRequest, Response, Session, exceptions
 from requests.adapters import BaseAdapter
-from requests.utils import get_encoding_from_headers
+from requests.cookies import extract_cookies_to_jar
+from requests.utils import default_user_agent, get_encoding_from_headers, select_proxy
 
 import resolver
+from resolver.adapters.fields import Login, login_of
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestException]], ...] = (
     (resolver.InvalidUrl, exceptions.InvalidURL),
@@ -35,13 +48,64 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestExc
 )
 
 
+#: Settings of a `Resolver` that http by requests has in another place, and that place.
+_ELSEWHERE = {
+    "archive": "resolver.Resolver",
+    "cookies": "session.cookies",
+    "credentials": "session.auth",
+    "headers": "session.headers",
+}
+#: The same of the fields of `Options`.
+_OPTIONS_ELSEWHERE = {
+    "headers": "session.headers",
+    "raw": "resolver.Resolver",
+    "user_agent": "session.headers",
+}
+
+#: The key of `PreparedRequest.hooks`, which requests copies to a hop, for the way to the request.
+_WAY = "resolver.way"
+
+
 def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.Settings]) -> Session:
     """The session, which reads every scheme from now on; http and https too, if asked."""
+    if http:
+        _settings_of_http(settings)
     adapter = Adapter(**settings)
     for scheme in resolver.schemes(web=http):
         own = f"{scheme}://"
         session.mount(own if own in session.adapters else f"{scheme}:", adapter)  # the longest prefix counts
+    rebuild_auth = session.rebuild_auth
+
+    def note_hop(request: PreparedRequest, response: Response) -> None:
+        hooks: dict[str, Any] = {**request.hooks, _WAY: _Way(response)}
+        request.hooks = hooks
+        rebuild_auth(request, response)
+
+    vars(session)["rebuild_auth"] = note_hop  # requests calls it for each hop, whichever adapter answered
     return session
+
+
+class _Way:
+    """How a session came to a hop: `extensions` are those of its request to `HttpxTransport`."""
+
+    def __init__(self, response: Response) -> None:
+        self.referrer = response.url, None
+        #: Those of the answered request have the marks of `HttpxTransport`, which know more than the URL.
+        self.extensions = {
+            "origin": "derived",
+            "referrer": self.referrer,
+            **getattr(response, "extensions", {}),
+        }
+        self.extensions.pop("target", None)  # of the answered request
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"referrer": self.referrer, "extensions": {"origin": "derived", "referrer": self.referrer}}
+
+
+class _Answer(Response):
+    """A response of http; `extensions` are those of the request of httpx, with the marks of its transport."""
+
+    extensions: Mapping[str, Any] = {}
 
 
 class Adapter(BaseAdapter):
@@ -53,10 +117,14 @@ class Adapter(BaseAdapter):
         super().__init__()
         self._settings = settings
         self._resolvers: dict[_Said, resolver.blocking.Resolver] = {}
+        self._transports: dict[_Said, resolver.HttpxTransport] = {}
+        self._web = {*resolver.schemes()}.difference(resolver.schemes(web=False))
 
     def close(self) -> None:
         while self._resolvers:
             self._resolvers.popitem()[1].close()
+        while self._transports:
+            self._transports.popitem()[1].close()
 
     def send(
         self,
@@ -67,42 +135,84 @@ class Adapter(BaseAdapter):
         cert: bytes | str | tuple[bytes | str, bytes | str] | None = None,
         proxies: Mapping[str, str] | None = None,
     ) -> Response:
-        url = request.url or ""
-        if request.method != "GET" or request.body is not None:
-            raise exceptions.InvalidSchema(f"{request.method}: only GET is done here, and nothing was sent")
-        if verify is False or isinstance(cert, tuple):
-            words = (
-                "certificates are always verified" if verify is False else "cert is one file, with the key"
-            )
+        if not verify or isinstance(cert, tuple):
+            words = "cert is one file, with the key" if verify else "certificates are always verified"
             raise exceptions.SSLError(f"{words}: nothing was sent")
-        scheme = url.partition(":")[0].lower()
-        proxy = (proxies or {}).get(scheme) or (proxies or {}).get("all")
         connect, idle = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+        for seconds in (connect, idle):
+            if not isinstance(seconds, (int, float, type(None))):
+                raise ValueError(f"timeout must be seconds, or (connect, read), got {timeout!r}")
         said = _Said(
             connect,
             idle,
             None if verify is True else verify,
             None if cert is None else os.fsdecode(cert),
-            proxy,
+            select_proxy(request.url or "", dict(proxies or {})),
         )
-        return _send(request, self._resolver_for(said), stream=stream)
+        with _worded(request):
+            if resolver.parse(request.url or "").scheme in self._web:
+                return self._send_http(request, said)
+            return self._send(request, said)
 
-    def _resolver_for(self, said: _Said) -> resolver.blocking.Resolver:
-        """One for all that say the same: it keeps their connections."""
+    def _send_http(self, request: PreparedRequest, said: _Said) -> Response:
+        """Send the request as it is, and return the answer as it is: a redirect too."""
+        if said not in self._transports:
+            self._transports.setdefault(
+                said, resolver.HttpxTransport(**_settings_of_http(said.over(self._settings)))
+            )
+        way = cast("_Way | None", request.hooks.get(_WAY))
+        asked = httpx.Request(
+            request.method or "",
+            request.url or "",
+            headers=[(_octets(name), _octets(value)) for name, value in request.headers.items()],
+            content=cast("bytes | None", request.body),
+            # httpx would write the target anew
+            extensions={"target": request.path_url.encode("ascii")} if way is None else {**way.extensions},
+        )
+        answer = self._transports[said].handle_request(asked)
+        response = _Answer()
+        response.extensions = asked.extensions
+        _describe(response, request, answer.status_code, answer.reason_phrase, answer.headers.items())
+        response.raw = _HttpBody(answer, request)
+        extract_cookies_to_jar(response.cookies, request, response.raw)
+        vars(response)["connection"] = self  # for logins that need a second request, as HTTPDigestAuth
+        return response
+
+    def _send(self, request: PreparedRequest, said: _Said) -> Response:
+        url = request.url or ""
+        if request.method != "GET" or request.body is not None:
+            raise exceptions.InvalidSchema(f"{request.method}: only GET is done here, and nothing was sent")
+        way = cast("_Way | None", request.hooks.get(_WAY))
+        if way is None:  # the fields of another place stay there (S11)
+            said = said._replace(login=_login_of(request))
         if said not in self._resolvers:
-            own = self._resolvers.setdefault(said, resolver.blocking.Resolver(**said.over(self._settings)))
-            return own
-        return self._resolvers[said]
+            self._resolvers.setdefault(said, resolver.blocking.Resolver(**said.over(self._settings)))
+        opened = ExitStack()
+        try:
+            session = self._resolvers[said]
+            reply = opened.enter_context(
+                session.stream(url)
+                if way is None
+                else session.stream(url, origin="derived", referrer=way.referrer)
+            )
+        except resolver.Declined as error:
+            return _declined(request, error)
+        response = _describe(Response(), request, reply.status or 200, "OK", resolver.http_fields(reply))
+        response.url = reply.url
+        response.raw = resolver.blocking.as_file(reply, opened.close, partial(_translated, request=request))
+        return response
 
 
 class _Said(NamedTuple):
-    """What a request says beside its URL."""
+    """What a request says beside its URL. Requests that say the same share a `Resolver`, which keeps their
+    connections."""
 
     connect: float | None
     idle: float | None
     cafile: str | None
     certfile: str | None
     proxy: str | None
+    login: Login | None = None
 
     def over(self, settings: resolver.Settings) -> resolver.Settings:
         """The settings, with this in place of what they say."""
@@ -115,27 +225,96 @@ class _Said(NamedTuple):
             changed["certfile"] = self.certfile
         if self.proxy is not None:
             changed["proxy"] = self.proxy
+        if self.login is not None:
+            changed["credentials"] = self.login.over(settings.get("credentials"))
         return changed
 
 
-def _send(request: PreparedRequest, session: resolver.blocking.Resolver, *, stream: bool) -> Response:
-    opened = ExitStack()
+def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
+    """Return the settings for `HttpxTransport`.
+
+    Raises:
+        TypeError: If a setting would be dropped.
+    """
+    given = {name for name in _ELSEWHERE if settings.get(name) is not None}
+    if given:
+        name = min(given)
+        raise TypeError(f"{name!r} is not for http by requests: {_ELSEWHERE[name]} is")
+    options, default = settings.get("options") or resolver.Options(), resolver.Options()
+    for name, place in _OPTIONS_ELSEWHERE.items():
+        if getattr(options, name) != getattr(default, name):
+            raise TypeError(f"{name!r} of options is not for http by requests: {place} is")
+    known = resolver.NetworkSettings.__optional_keys__
+    network = cast(
+        resolver.NetworkSettings, {name: value for name, value in settings.items() if name in known}
+    )
+    if (total := settings.get("timeout")) is not None:
+        network["limits"] = replace(network.get("limits") or resolver.Limits(), total=float(total))
+    return network
+
+
+def _login_of(request: PreparedRequest) -> Login | None:
+    fields = [(name, _octets(value).decode("latin-1")) for name, value in request.headers.items()]
     try:
-        reply = opened.enter_context(session.stream(request.url or ""))
-    except resolver.Declined as error:
-        return _declined(request, error)
-    except resolver.ResolveError as error:
-        raise _translated(error, request) from error
-    response = _response(request, reply.status or 200, "OK", resolver.http_fields(reply))
-    response.url = reply.url
-    response.raw = resolver.blocking.as_file(reply, opened.close, partial(_translated, request=request))
-    return response
+        return login_of(request.url or "", fields, default_user_agent())
+    except ValueError as error:
+        raise exceptions.InvalidHeader(str(error), request=request) from error
 
 
-def _response(
-    request: PreparedRequest, status: int, reason: str, fields: Iterable[tuple[str, str]]
+def _octets(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("latin-1")
+
+
+class _HttpBody(io.BufferedReader):
+    """The body of an answer of http, its codings undone, as requests reads one of urllib3."""
+
+    def __init__(self, answer: httpx.Response, request: PreparedRequest) -> None:
+        super().__init__(_Pieces(answer, request))
+        message = Message()
+        for name, value in answer.headers.multi_items():
+            message[name] = value
+        self._original_response = SimpleNamespace(msg=message)  # where requests reads cookies
+
+    def read(self, size: int | None = -1, decode_content: bool | None = None) -> bytes:
+        return super().read(size)
+
+
+class _Pieces(io.RawIOBase):
+    def __init__(self, answer: httpx.Response, request: PreparedRequest) -> None:
+        self._answer = answer
+        self._pieces = answer.iter_bytes()
+        self._request = request
+        self._ahead = memoryview(b"")
+        self._failure: Exception | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        if self._failure is not None:
+            raise self._failure
+        try:
+            with _worded(self._request):
+                while not self._ahead and (piece := next(self._pieces, None)) is not None:
+                    self._ahead = memoryview(piece)
+        except exceptions.RequestException as error:
+            self._failure = error
+            self._answer.close()
+            raise
+        count = min(len(room), len(self._ahead))
+        room[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+        return count
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._answer.close()
+
+
+def _describe(
+    response: Response, request: PreparedRequest, status: int, reason: str, fields: Iterable[tuple[str, str]]
 ) -> Response:
-    response = Response()
     response.request = request
     response.url = request.url or ""
     response.status_code = status
@@ -148,10 +327,25 @@ def _response(
 
 def _declined(request: PreparedRequest, error: resolver.Declined) -> Response:
     """The peer said no: its words in place of a body."""
-    response = _response(request, resolver.http_status(error), error.text or error.message, ())
+    status, reason = resolver.http_status(error), error.text or error.message
+    response = _describe(Response(), request, status, reason, ())
     response.raw = io.BytesIO(error.message.encode())
     response.encoding = "utf-8"
     return response
+
+
+@contextmanager
+def _worded(request: PreparedRequest) -> Iterator[None]:
+    """What fails inside is an exception of requests."""
+    try:
+        yield
+    except resolver.ResolveError as error:
+        raise _translated(error, request) from error
+    except (httpx.RequestError, httpx.InvalidURL) as error:
+        cause = error.__cause__
+        if isinstance(cause, resolver.ResolveError):
+            raise _translated(cause, request) from cause
+        raise exceptions.RequestException(str(error), request=request) from error
 
 
 def _translated(error: resolver.ResolveError, request: PreparedRequest) -> exceptions.RequestException:

@@ -1,0 +1,92 @@
+"""Header fields that another client hands over with a URL of a scheme without header fields.
+
+A login (`Authorization: Basic`) goes to the place of the URL. A field that the client sends unasked, and
+that any answer satisfies, is left out. Every other field is an error: the caller would believe that the
+peer has it.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+import resolver
+
+Place: TypeAlias = tuple[str, str, int]
+Answer: TypeAlias = Awaitable[resolver.Credentials | None] | resolver.Credentials | None
+Given: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Place, resolver.Credentials]
+
+#: The URL and the connection decide the first two; an answer without a content coding satisfies the third.
+_SATISFIED = frozenset({"host", "connection", "accept-encoding"})
+
+
+class Login(NamedTuple):
+    """The login of a request, for the place of its URL alone (S11)."""
+
+    place: Place
+    credentials: resolver.Credentials
+
+    def over(self, given: Given | None) -> Given:
+        """Return a source of credentials that has this login for its place, and asks `given` for others."""
+        if given is None or isinstance(given, Mapping):
+            return {**(given or {}), self.place: self.credentials}
+
+        def ask(scheme: str, host: str, port: int, user: bytes | None) -> Answer:
+            if (scheme, host, port) == self.place:
+                return self.credentials
+            return given(scheme, host, port, user)
+
+        return ask
+
+
+def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> Login | None:
+    """Return the login in the header fields of a request; None if there is none beside that of the URL.
+
+    Args:
+        url: the URL of the request.
+        fields: the header fields of the request.
+        own_agent: the `User-Agent` that the client sends where its caller sets none.
+
+    Raises:
+        ValueError: If a field cannot be passed on.
+        resolver.InvalidUrl: If the URL is not valid.
+    """
+    parsed, login = resolver.parse(url), None
+    for name, value in fields:
+        field = name.lower()
+        if field == "authorization":
+            login = _login(parsed, _credentials(value))
+        elif field not in _SATISFIED and (field, value) not in (("accept", "*/*"), ("user-agent", own_agent)):
+            raise ValueError(f"{parsed.scheme} cannot pass on the header {name}: nothing was sent")
+    return login
+
+
+def _credentials(value: str) -> resolver.Credentials:
+    """Return those of an `Authorization` field (RFC 7617)."""
+    method, _, text = value.partition(" ")
+    try:
+        if method.lower() == "basic":
+            user, _, password = b64decode(text, validate=True).partition(b":")
+            return resolver.Credentials(user, password)
+    except binascii.Error:
+        pass
+    raise ValueError("the header Authorization is no Basic login, which alone is passed on: nothing was sent")
+
+
+def _login(url: resolver.Url, held: resolver.Credentials) -> Login | None:
+    if isinstance(url, resolver.HostUrl) and url.user is not None:
+        if (url.user, url.password or b"") != (held.user, held.password):
+            raise ValueError("the URL and the request have different logins: nothing was sent")
+        return None
+    if not isinstance(url, resolver.HostUrl) or not _has_user(url):
+        raise ValueError(f"{url.scheme} URLs have no login (credentials= may have one): nothing was sent")
+    return Login((url.scheme, url.host, url.effective_port), held)
+
+
+def _has_user(url: resolver.HostUrl) -> bool:
+    """Return whether the grammar of the scheme has a user before the host (S06)."""
+    findings = resolver.check(replace(url, user=b"user")).findings
+    return all(finding.rule != "S06" for finding in findings)
