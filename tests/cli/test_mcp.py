@@ -19,6 +19,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, EmbeddedResource, TextContent
 
 from resolver.cli.arguments import read
+from resolver.cli.streams import MOST_LINE
 from resolver.cli.values import UsageError
 from tests.begun import AGENTS, Program
 from tests.cli.command import resolve
@@ -274,22 +275,22 @@ def answers(program: Program, wanted: int) -> list[dict[str, Any]]:
     return [json.loads(program.stdout.readline()) for _ in range(wanted)]
 
 
-def test_garbage_is_passed_over() -> None:
+def test_mcp_answers_a_line_that_is_not_json_and_goes_on() -> None:
     with start() as program:
-        for line in (
-            b"garbage \x1b[31m",
-            b"\xff\xfe\0",
-            b"",
-            b"{}",
-            b"[]",
-            b'"' + b"\\u001b" * 500_000 + b'"',
-        ):
+        for line in (b"garbage \x1b[31m", b"\xff\xfe\0", b"", b"[" * 9_000, b'"' + b"x" * MOST_LINE + b'"'):
+            program.stdin.write(line + b"\n")
+            program.stdin.flush()
+            (answer,) = answers(program, 1)
+            assert (answer["id"], answer["error"]["code"]) == (None, -32700)
+        for line in (b"{}", b"[]", b'"' + b"\\u001b" * 100_000 + b'"'):
             program.stdin.write(line + b"\n")
         program.stdin.write(said(INITIALIZE))
         program.stdin.write(said({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         program.stdin.write(b"garbage again\n" + call("check", {"url": "http://h.example/\x1b"}))
         program.stdin.flush()
-        first, second = answers(program, 2)
+        found = {answer["id"]: answer for answer in answers(program, 3)}  # in any order
+        assert found[None]["error"]["code"] == -32700
+        first, second = found[1], found[2]
         assert first["result"]["serverInfo"]["name"] == "resolve"
         assert second["result"]["structuredContent"]["findings"][0]["rule"] == "S01"
         program.stdin.close()
@@ -313,7 +314,7 @@ def test_a_person_is_told_what_it_waits_for() -> None:
         assert program.stderr.readline().startswith(b"resolve: mcp waits for what a client")
         os.write(keyboard, b"help\n\x04")
         assert program.wait() == 0
-        assert (program.stdout.read(), program.stderr.read()) == (b"", b"")
+        assert (program.stdout.read().count(b"\n"), program.stderr.read()) == (1, b"")
     os.close(keyboard)
 
 

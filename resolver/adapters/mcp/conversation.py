@@ -1,7 +1,8 @@
 """The tools as a server of the official SDK, and that server over lines of JSON.
 
-What is no message of the protocol is passed over, as the SDK has it, and the conversation goes on. A call
-that the client cancels is cancelled, connections and all.
+A line that is not JSON gets the error -32700 (JSON-RPC 2.0, 5.1). What is no message of the protocol is
+passed over, as the SDK has it, and the conversation goes on. A call that the client cancels is cancelled,
+connections and all.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_PARAMS,
+    PARSE_ERROR,
     BlobResourceContents,
     CallToolRequestParams,
     CallToolResult,
     ContentBlock,
     EmbeddedResource,
+    ErrorData,
     ImageContent,
+    JSONRPCError,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -117,30 +121,52 @@ async def serve(
     heard_in, heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
     said, said_out = anyio.create_memory_object_stream[SessionMessage]()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_hear, lines, heard_in)
+        tasks.start_soon(_hear, lines, heard_in, said.clone())
         tasks.start_soon(_say, said_out, put)
         async with heard, said:
             await served.run(heard, said, served.create_initialization_options())
 
 
 async def _hear(
-    lines: AsyncIterator[bytes | None], heard: ObjectSendStream[SessionMessage | Exception]
+    lines: AsyncIterator[bytes | None],
+    heard: ObjectSendStream[SessionMessage | Exception],
+    said: ObjectSendStream[SessionMessage],
 ) -> None:
-    async with heard:
+    async with heard, said:
         async for line in lines:
             try:
-                await heard.send(_message(line))
+                message = _message(line)
+                if message is None:
+                    await said.send(SessionMessage(_NOT_JSON))
+                else:
+                    await heard.send(message)
             except anyio.BrokenResourceError:  # nobody hears any more
                 return
 
 
-def _message(line: bytes | None) -> SessionMessage | Exception:
+_NOT_JSON = JSONRPCError(
+    jsonrpc="2.0",
+    id=None,
+    error=ErrorData(code=PARSE_ERROR, message="a line must be a message in JSON, and shorter"),
+)
+
+
+def _message(line: bytes | None) -> SessionMessage | Exception | None:
+    """Return the message in a line; None if the line is not JSON, or was too long to be read."""
     if line is None:
-        return ValueError("a line was too long to be read")
+        return None
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:  # no JSON, or none that is a message
-        return error
+        return error if _is_json(line) else None
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 async def _say(said: ObjectReceiveStream[SessionMessage], put: Callable[[bytes], Awaitable[None]]) -> None:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from resolver.adapters.mcp.safe import Record
+
 #: Octets, about, of what is held for further pages.
 HELD = 33_554_432
 #: Octets of what is no text on one page: base64 makes it a third longer.
@@ -26,7 +28,7 @@ class NoSuchPage(Exception):
 class Held:
     """`record` is said on every page. `weight` is about how many octets it takes."""
 
-    record: dict[str, object]
+    record: Record
     content: Content
     weight: int
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import resolver
 from resolver.adapters.mcp.pages import Held, NoSuchPage, Page, Shelf
-from resolver.adapters.mcp.safe import safe_record, safe_text
+from resolver.adapters.mcp.safe import Record, cut, safe_text
 
 #: Characters on a page of text, unless the agent asks for others; and at most.
 LENGTH, MOST_LENGTH = 20_000, 100_000
@@ -86,7 +86,7 @@ class BadArguments(Exception):
 class Answer(NamedTuple):
     """`record` says what it is; `content` is one page of the thing itself, None where the record is all."""
 
-    record: dict[str, object]
+    record: Record
     content: str | bytes | None = None
     failed: bool = False
 
@@ -192,7 +192,7 @@ class Tools:
                     break
                 found.append(_entry(entry))
                 characters += len(str(found[-1]))
-        record: dict[str, object] = {"url": resolver.parse(url).shown, "complete": whole}
+        record = Record({"url": resolver.parse(url).shown, "complete": whole})
         return Held(record, tuple(found), characters)
 
     async def _info(self, arguments: Arguments) -> Answer:
@@ -211,7 +211,7 @@ class Tools:
             proxy=grant.proxy,
         )
         steps = [_with_line_ends(step) for step in plan.steps]
-        return Answer(safe_record({**plan.as_json(), "steps": steps}))
+        return Answer(Record({**plan.as_json(), "steps": steps}))
 
     async def _check(self, arguments: Arguments) -> Answer:
         grant = self._grant
@@ -223,7 +223,7 @@ class Tools:
             proxy=grant.proxy,
         )
         findings = [finding.as_json() for finding in verdict.findings]
-        return Answer(safe_record({"action": verdict.action, "findings": findings}))
+        return Answer(Record({"action": verdict.action, "findings": findings}))
 
 
 def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
@@ -234,14 +234,13 @@ def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
 
 def _given(page: Page) -> Answer:
     """A page as an answer: entries are data, and stand in the record."""
-    record = {**page.held.record, **page.facts}
     if isinstance(page.content, tuple):
-        return Answer({**record, "entries": list(page.content)})
-    return Answer(record, page.content)
+        return Answer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
+    return Answer(page.held.record.with_page(page.facts), page.content)
 
 
 def _held(response: resolver.Response) -> Held:
-    record = safe_record(
+    record = Record(
         {
             "url": response.url,
             "requested_url": response.requested_url,
@@ -252,18 +251,18 @@ def _held(response: resolver.Response) -> Held:
             "modified": None if response.modified is None else response.modified.isoformat(),
             "title": response.title,
             "target": response.target,
-            "chain": response.chain,
             "verified": response.verified,
             "findings": [finding.as_json() for finding in response.findings],
+            "chain": response.chain,
         }
     )
     if response.entries is not None:
         entries = tuple(_entry(entry) for entry in response.entries)
-        return Held({**record, "form": "entries"}, entries, sum(len(str(each)) for each in entries))
+        return Held(record.with_page({"form": "entries"}), entries, sum(len(str(each)) for each in entries))
     text = _text(response)
     if text is None:
-        return Held({**record, "form": "binary"}, response.content, len(response.content))
-    return Held({**record, "form": "text"}, text, 4 * len(text))
+        return Held(record.with_page({"form": "binary"}), response.content, len(response.content))
+    return Held(record.with_page({"form": "text"}), text, 4 * len(text))
 
 
 def _text(response: resolver.Response) -> str | None:
@@ -277,7 +276,7 @@ def _text(response: resolver.Response) -> str | None:
     return None if text is None else safe_text(text)
 
 
-def _entry(entry: resolver.Entry) -> dict[str, object]:
+def _entry(entry: resolver.Entry) -> Record:
     """Where it leads and what is said of it; of very long names, the beginning."""
     whole = entry.as_json()
     record: dict[str, object] = {
@@ -288,14 +287,14 @@ def _entry(entry: resolver.Entry) -> dict[str, object]:
         record["extra"] = extra
     for name in ("name", "title"):
         value = record[name]
-        if isinstance(value, str) and len(value) > NAME:
-            record[name] = f"{value[:NAME]}…"
-    return safe_record(record)
+        if isinstance(value, str):
+            record[name] = cut(value, NAME)
+    return Record(record)
 
 
 def _misused(message: str) -> Answer:
     error = {"code": "BadArguments", "message": message}
-    return Answer({"url": None, "error": error, "exit": 2}, failed=True)
+    return Answer(Record({"url": None, "error": error, "exit": 2}), failed=True)
 
 
 def _failed(error: resolver.ResolveError) -> Answer:
@@ -306,4 +305,4 @@ def _failed(error: resolver.ResolveError) -> Answer:
     if rule is not None:
         reason["rule"] = rule
     record = {"url": error.url, "error": reason, "exit": error.exit_code, "retryable": error.retryable}
-    return Answer(safe_record(record), failed=True)
+    return Answer(Record(record), failed=True)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 
+import fixtures.http
 import resolver
+from fixtures.http import Page, moved
 from resolver.adapters.mcp import Grant, bounded, tools
-from resolver.adapters.mcp.safe import safe_record, safe_text
-from resolver.adapters.mcp.tools import Tools
+from resolver.adapters.mcp.safe import RECORD, Record, safe_text
+from resolver.adapters.mcp.tools import Answer, Tools
 from tests.hang import HANG
 
 HERE = resolver.Policy(name="untrusted", allow_address=frozenset({"127.0.0.1"}))
@@ -81,7 +86,56 @@ def test_a_body_is_always_bounded() -> None:
 )
 def test_text_is_safe_to_show_wherever_it_stands(text: str, shown: str) -> None:
     assert safe_text(text) == shown
-    assert safe_record({"a": [{text: (text, 1, None)}]}) == {"a": [{shown: [shown, 1, None]}]}
+    assert Record({"a": [{text: (text, 1, None)}]}) == {"a": [{shown: [shown, 1, None]}]}
+
+
+@given(
+    st.dictionaries(
+        st.just("a"),
+        st.recursive(
+            st.none() | st.integers() | st.sampled_from(("x" * 9_000, "\x1b" * 3_000, "y" * 40)),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        ),
+    )
+)
+def test_record_is_bounded_whatever_it_holds(told: dict[str, object]) -> None:
+    record = Record(told)
+    assert len(json.dumps(record)) < 3 * RECORD
+    assert Record(record) == record
+
+
+async def answered(nursery: trio.Nursery, site: dict[str, Page], tool: str, path: str) -> Answer:
+    """Return what a tool gives of a page."""
+    server = await fixtures.http.serve(nursery, site=site)
+    grant = Grant(policy=HERE, environment={})
+    with trio.fail_after(HANG):
+        async with grant.session() as session:
+            answer = await Tools(grant, session).call(tool, {"url": server.url(path)})
+    nursery.cancel_scope.cancel()
+    return answer
+
+
+async def test_record_of_long_redirects_is_bounded(nursery: trio.Nursery) -> None:
+    long = "x" * 60_000
+    site = {f"/{number}{long}": moved(f"/{number + 1}{long}") for number in range(9)}
+    answer = await answered(nursery, {**site, f"/9{long}": Page(b"ok")}, "fetch", f"/0{long}")
+    assert (answer.content, answer.record["total"], answer.record["shortened"]) == ("ok", 2, True)
+    assert len(json.dumps(answer.record)) < 2 * RECORD
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page(status=404, reason="x" * 60_000),
+        Page(media_type=f"text/plain; charset=utf-8; x={'x' * 60_000}"),
+        Page(headers=(("Content-Disposition", f'attachment; filename="{"x" * 60_000}"'),)),
+        Page(headers=(("Content-Encoding", "x" * 60_000),)),
+    ],
+)
+@pytest.mark.parametrize("tool", ["fetch", "list", "info"])
+async def test_record_of_long_words_is_bounded(page: Page, tool: str, nursery: trio.Nursery) -> None:
+    answer = await answered(nursery, {"/": page}, tool, "/")
+    assert len(json.dumps(answer.record)) < 2 * RECORD
 
 
 @pytest.mark.parametrize(
