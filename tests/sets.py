@@ -133,6 +133,7 @@ FULL: Mapping[str, str] = {
         tests/resolver/adapters/fsspec/test_filesystems.py::test_a_table_by_ftp
         tests/resolver/adapters/fsspec/test_filesystems.py::test_a_table_by_gopher
         tests/resolver/adapters/fsspec/test_filesystems.py::test_many_tables_in_the_threads_of_dask
+        tests/resolver/adapters/fsspec/test_octets.py::test_duckdb_reads_parquet_in_several_threads
         tests/resolver/adapters/test_urllib.py::test_pandas_reads_a_table_from_gopher
     """,
     "programs that are built, installed or started again and again": """

@@ -7,6 +7,7 @@ came, as long as each try brings something.
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 from typing import Protocol
 
@@ -53,7 +54,10 @@ class Held:
 
 
 class Ranges:
-    """An object that stays where it is. `known` says which state of it is wanted, and its `size`."""
+    """An object that stays where it is. `known` says which state of it is wanted, and its `size`.
+
+    Threads may share it: one reads at a time. fsspec's cache `background` has a thread of its own.
+    """
 
     def __init__(
         self, session: resolver.blocking.Resolver, url: str, size: int, known: resolver.Validators
@@ -62,19 +66,23 @@ class Ranges:
         self._session = session
         self._url = url
         self._known = known
+        self._lock = threading.Lock()
         self._open = ExitStack()
         self._reply: resolver.blocking.LiveReply | None = None
         self._at = 0
 
     def read(self, start: int, end: int) -> bytes:
-        end = min(end, self.size)
+        with self._lock:
+            return self._read_all(start, min(end, self.size))
+
+    def _read_all(self, start: int, end: int) -> bytes:
         octets = bytearray()
         failed_at = -1
         while (at := start + len(octets)) < end:
             try:
                 octets += self._read(at, end)
             except resolver.ResolveError as error:
-                self.close()
+                self._leave()
                 if not error.retryable or failed_at == at:
                     raise
                 failed_at = at
@@ -94,7 +102,7 @@ class Ranges:
     def _standing_at(self, at: int) -> resolver.blocking.LiveReply:
         reply = self._reply
         if reply is None or not 0 <= at - self._at <= _NEAR:
-            self.close()
+            self._leave()
             reply = self._begun(at)
         while self._at < at and (passed := len(reply.body.read_some(min(at - self._at, _NEAR)))):
             self._at += passed
@@ -105,7 +113,7 @@ class Ranges:
         reply = self._open.enter_context(self._session.resume(self._url, at, self._known))
         found = reply.validators
         if not self._known.agree(found):
-            self.close()
+            self._leave()
             raise self._changed("its size, date or entity tag was another one")
         self._known = self._known.completed_by(found)
         self._reply, self._at = reply, reply.start
@@ -115,6 +123,10 @@ class Ranges:
         return resolver.Changed(f"this is not the object that was opened: {words}", url=self._url)
 
     def close(self) -> None:
+        with self._lock:
+            self._leave()
+
+    def _leave(self) -> None:
         """Leave what is being read; another read begins anew."""
         self._reply = None
         self._open.close()

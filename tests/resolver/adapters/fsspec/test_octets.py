@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import gc
-from typing import Literal
+import io
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, TypeVar
 
 import pytest
 
 import resolver
 from fixtures.faulty import Fault, Kind, Manner
 from resolver.adapters.fsspec import FtpFileSystem, HttpFileSystem, UrlFileSystem
+from resolver.adapters.fsspec.file import UrlFile
+from resolver.adapters.fsspec.ranges import Held
+from tests.hang import HANG
 from tests.resolver.adapters.fsspec.conftest import Make, faulty, name_at
+
+T = TypeVar("T")
 
 CONTENT = b"".join(b"%07d\n" % number for number in range(250_000))
 KINDS = {"ftp": FtpFileSystem, "http": HttpFileSystem}
@@ -83,6 +92,93 @@ def test_a_file_that_nobody_closes(scheme: str, kind: type[UrlFileSystem], make:
             del file
             gc.collect()
         assert fs.cat_file(name_at(server)) == CONTENT
+
+
+def in_threads(*operations: Callable[[], T]) -> list[T]:
+    """Return what the operations give, each in a thread of its own; a thread that hangs fails the test."""
+    found: list[T] = []
+    threads = [
+        threading.Thread(target=lambda operation=operation: found.append(operation()), daemon=True)
+        for operation in operations
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(HANG)
+        assert not thread.is_alive()
+    return found
+
+
+@both
+@pytest.mark.parametrize("cache", ["readahead", "background", "bytes"])
+def test_file_of_several_threads_gives_each_piece_once(
+    scheme: str, kind: type[UrlFileSystem], cache: str, make: Make
+) -> None:
+    with faulty(scheme, CONTENT, Manner()) as server:
+        fs = make(kind, server.port)
+        with fs.open(name_at(server), block_size=50_000, cache_type=cache) as file:
+            read = partial(file.read, 20_000)
+            pieces = in_threads(*(lambda: list(iter(read, b"")) for _ in range(6)))
+    found = sorted(piece for each in pieces for piece in each)
+    assert b"".join(found) == CONTENT
+
+
+class Stalled(Held):
+    """Octets of which the first read waits until it is told to go on."""
+
+    def __init__(self, octets: bytes) -> None:
+        super().__init__(octets)
+        self.reading, self.go = threading.Event(), threading.Event()
+
+    def read(self, start: int, end: int) -> bytes:
+        self.reading.set()
+        assert self.go.wait(HANG)
+        return super().read(start, end)
+
+
+def test_file_of_threads_that_seek_reads_where_each_sought() -> None:
+    octets = Stalled(CONTENT)
+    file = UrlFile(HttpFileSystem(), "h/x", octets, None, "none", None)
+    sought = threading.Barrier(2)
+
+    def read_first() -> bytes:
+        return file.read(8)
+
+    def seek_and_read(start: int) -> bytes:
+        assert octets.reading.wait(HANG)
+        file.seek(start)
+        sought.wait(HANG)
+        octets.go.set()
+        return file.read(8)
+
+    found = in_threads(read_first, partial(seek_and_read, 800), partial(seek_and_read, 8_000))
+    assert sorted(found) == [CONTENT[at : at + 8] for at in (0, 800, 8_000)]
+
+
+def test_position_of_a_file_is_that_of_all_threads() -> None:
+    file = UrlFile(HttpFileSystem(), "h/x", Held(CONTENT), None, "none", None)
+    file.seek(800)
+    in_threads(lambda: file.seek(8))
+    assert file.read(8) == CONTENT[8:16]
+    assert in_threads(lambda: file.read(8)) == [CONTENT[16:24]]
+
+
+@both
+def test_duckdb_reads_parquet_in_several_threads(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+    import duckdb
+    import pyarrow
+    import pyarrow.parquet
+
+    numbers = list(range(60_000))
+    table = io.BytesIO()
+    columns = {"n": numbers, "x": [(each * 7_919) % 60_013 / 3 for each in numbers]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), table, row_group_size=5_000)
+    with faulty(scheme, table.getvalue(), Manner()) as server, duckdb.connect() as connection:
+        connection.register_filesystem(make(kind, server.port))
+        place = f"resolve+{scheme}://{name_at(server)}"
+        query = f"select count(*), sum(n), sum((x * 3)::bigint) from read_parquet('{place}')"
+        (found,) = connection.execute(query).fetchall()
+    assert found == (60_000, sum(numbers), sum((each * 7_919) % 60_013 for each in numbers))
 
 
 @both
