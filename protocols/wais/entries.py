@@ -73,8 +73,9 @@ def read_hits(group: bytes) -> Iterator[Header]:
 
 
 def hit_entry(hit: Header, place: WaisUrl) -> Entry:
-    """The entry of a hit. Of a hit of type URL the headline is the address; it is told, never followed."""
-    is_link = _is_link(hit.best_type)
+    """The entry of a hit. Of a hit of type URL the headline is the address; it is told, never followed. A
+    headline that is no such address is the title of a document, which has a URL as every other."""
+    is_link = _link_in(hit, hit.best_type) is not None
     return Entry(
         name=display_text(hit.headline or hit.document_id),
         url=_url_in(hit, hit.best_type, place),
@@ -86,18 +87,19 @@ def hit_entry(hit: Header, place: WaisUrl) -> Entry:
     )
 
 
-def _is_link(wtype: bytes) -> bool:
-    return wtype.upper() == LINK
+def _link_in(hit: Header, wtype: bytes) -> str | None:
+    """Return the address in the headline of a hit of type URL; None for every other hit."""
+    return linked_url(hit.headline or b"") if wtype.upper() == LINK else None
 
 
 def _url_in(hit: Header, wtype: bytes, place: WaisUrl) -> str | None:
     """Where the hit is had in one of its types: as type URL, where its headline says."""
-    return linked_url(hit.headline or b"") if _is_link(wtype) else document_url(hit, wtype, place)
+    return _link_in(hit, wtype) or document_url(hit, wtype, place)
 
 
 def _particulars(hit: Header, place: WaisUrl) -> dict[str, JsonValue]:
     types = hit.types or (b"TEXT",)
-    is_link = _is_link(hit.best_type)
+    is_link = _link_in(hit, hit.best_type) is not None
     return {
         "score": hit.score,
         "best_match": hit.best_match,

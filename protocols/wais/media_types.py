@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: The type of a source description.
 SOURCE = b"WSRC"
-#: The headline of such a hit is a URL; there is nothing to retrieve.
+#: The headline of such a hit is a URL, and there is nothing to retrieve; or it is a title, and there is.
 LINK = b"URL"
 
 SOURCE_MEDIA_TYPE = "application/x-wais-source"

@@ -195,13 +195,16 @@ LINKS = [
 
 
 @pytest.mark.parametrize(("headline", "offered"), LINKS)
-def test_a_headline_that_is_a_url(headline: bytes, offered: bool) -> None:
+def test_hit_of_type_url_without_an_address_is_a_document(headline: bytes, offered: bool) -> None:
     assert linked_url(headline) == (headline.decode() if offered else None)
     (only,) = entries(hit(types=types(b"URL"), headline=headline))
-    assert only.kind is Kind.LINK
-    assert only.url == (headline.decode() if offered else None)
+    assert only.kind is (Kind.LINK if offered else Kind.DOCUMENT)
+    assert only.url == (headline.decode() if offered else f"{HOST}/demo/URL/an%20id")
     assert only.extra is not None
-    assert only.extra["libwww_url"] is None
+    assert only.extra["media_type"] == (None if offered else "application/octet-stream")
+    (second,) = entries(hit(types=types(b"TEXT", b"URL"), headline=headline))
+    assert second.extra is not None
+    assert second.extra["other_types"] == [only.url]
 
 
 def test_the_type_url_is_never_retrieved_wherever_it_stands() -> None:
