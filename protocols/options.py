@@ -5,7 +5,7 @@ Part of the contract and imported from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from protocols.values import NamedTuple, dataclass, field, replace
@@ -221,7 +221,8 @@ class Options:
     `prompt` promises that the whole body is taken as fast as it comes, so that others may wait behind it
     on the same connection. `most` is what the octets of a body are bounded to, None where they are not: the
     retrieval sets it and counts what it takes; a scheme counts what it makes that of (S16). `via` is the
-    proxy that http requests go to in place of the URL's host: the gate sets it. `transcript` is what is
+    proxy that http requests go to in place of the URL's host: the gate sets it. Text in `headers` and
+    `user_agent` goes out in UTF-8, and the fields may be a mapping. `transcript` is what is
     wanted of a telnet session, which without it is announced and not opened (S18).
 
     Examples:
@@ -262,6 +263,35 @@ class Options:
     most: int | None = None
     transcript: Transcript | None = None
     via: Via | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.headers != ():
+            object.__setattr__(self, "headers", header_fields(self.headers))
+        if isinstance(self.user_agent, str):
+            object.__setattr__(self, "user_agent", _octets(self.user_agent))
+
+
+#: Fields of http requests, as a mapping or in pairs; text goes out in UTF-8.
+HeaderFields: TypeAlias = (
+    Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
+)
+
+
+def header_fields(headers: HeaderFields) -> tuple[tuple[bytes, bytes], ...]:
+    """Raises `TypeError`, which shows no value: it is often a secret."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    try:
+        return tuple([(_octets(name), _octets(value)) for name, value in pairs])
+    except (TypeError, ValueError):
+        raise TypeError("headers are a mapping, or pairs of a name and a value, in str or bytes") from None
+
+
+def _octets(text: str | bytes) -> bytes:
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogateescape")
+    if isinstance(text, bytes):
+        return text
+    raise TypeError
 
 
 class Part(NamedTuple):

@@ -7,11 +7,11 @@ if nobody had said anything.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from protocols.options import Limits, Options
+from protocols.options import HeaderFields, Limits, Options, header_fields
 from protocols.values import replace
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from resolver.retrieval.retry import RetryPolicy
     from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
-
-#: Fields of http requests, as a mapping or in pairs; text goes out in UTF-8.
-HeaderFields: TypeAlias = (
-    Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
-)
 
 
 class NetworkSettings(TypedDict, total=False):
@@ -152,21 +147,6 @@ def limits_of(settings: Settings) -> Limits:
 def options_of(settings: Settings) -> Options:
     """The options, with the headers behind theirs. Where there are none, further URLs will follow."""
     options, headers = settings.get("options") or Options(keep=True), settings.get("headers")
-    return options if headers is None else replace(options, headers=(*options.headers, *_fields(headers)))
-
-
-def _fields(headers: HeaderFields) -> tuple[tuple[bytes, bytes], ...]:
-    """Raises `TypeError`, which shows no value: it is often a secret."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    try:
-        return tuple([(_octets(name), _octets(value)) for name, value in pairs])
-    except (TypeError, ValueError):
-        raise TypeError("headers are a mapping, or pairs of a name and a value, in str or bytes") from None
-
-
-def _octets(text: str | bytes) -> bytes:
-    if isinstance(text, str):
-        return text.encode("utf-8", "surrogateescape")
-    if isinstance(text, bytes):
-        return text
-    raise TypeError
+    if headers is None:
+        return options
+    return replace(options, headers=(*options.headers, *header_fields(headers)))

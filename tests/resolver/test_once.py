@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import pytest
 import trio
 
 import resolver
 from fixtures.http import Behaviour, serve
+from protocols.options import HeaderFields
 from resolver import (
     Declined,
     HttpxTransport,
@@ -25,7 +27,6 @@ from resolver import (
     once,
 )
 from resolver.cli.options import OPTIONS
-from resolver.settings import HeaderFields
 from tests.hang import NEVER
 
 FUNCTIONS = ("fetch", "info", "save", "stream", "entries")
@@ -99,6 +100,19 @@ def test_what_is_no_header_is_told_without_its_value(headers: HeaderFields) -> N
     with pytest.raises(TypeError, match=r"^headers .*mapping") as caught:
         Resolver(headers=headers)
     assert "secret" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"^headers .*mapping") as caught:
+        Options(headers=headers)  # type: ignore[arg-type]
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("headers", [(("User-Agent", "é"),), {"User-Agent": "é"}, [(b"User-Agent", "é")]])
+def test_options_with_text_have_bytes(headers: Any) -> None:
+    options = Options(headers=headers)
+    assert options == Options(headers=((b"User-Agent", "é".encode()),))
+    none: Any = {}
+    assert dataclasses.replace(options, headers=none).headers == ()
+    agent: Any = "é"
+    assert Options(user_agent=agent).user_agent == "é".encode()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
