@@ -117,7 +117,7 @@ class Plan(NamedTuple):
 def explain(
     url: str | Url,
     *,
-    policy: Policy | None = None,
+    policy: Policy | str | None = None,
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
     gateways: Mapping[str, str] | None = None,
@@ -139,7 +139,7 @@ def explain(
         >>> [step["action"] for step in plan.steps if step["action"] != "note"]
         ['connect', 'send', 'receive']
     """
-    policy = Policy.default() if policy is None else policy
+    policy = Policy.default() if policy is None else Policy.of(policy)
     try:
         parsed = url_of(url, strict=strict, origin=origin)
     except InvalidUrl as error:

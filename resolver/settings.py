@@ -33,8 +33,9 @@ class NetworkSettings(TypedDict, total=False):
         >>> transport = resolver.HttpxTransport(**way_out)
     """
 
-    policy: Policy | None
-    """What is allowed; `Policy.default()` where nobody says, `Policy.untrusted()` for strangers' URLs."""
+    policy: Policy | str | None
+    """What is allowed, or the name of a policy: `"default"` where nobody says, `"untrusted"` for strangers'
+    URLs."""
 
     limits: Limits | None
     """How much a peer may send, in octets and counts, and how long it may take, in seconds (S16)."""

@@ -67,7 +67,8 @@ class Network:
         hosts = settings.get("hosts")
         for host in () if hosts is None else hosts.values():
             check_proxy(host.proxy, OF_HOST)
-        self.policy = settings.get("policy") or Policy.default()
+        policy = settings.get("policy")
+        self.policy = Policy.default() if policy is None else Policy.of(policy)
         self._on_event = settings.get("on_event")
         self._is_logged, self.listener = is_on(), listening(self._on_event)
         self.on_progress = for_whom(self._on_event, PROGRESS)  # of which the log has none

@@ -92,7 +92,7 @@ __all__ = [
 def check(
     url: str | Url,
     *,
-    policy: Policy | None = None,
+    policy: Policy | str | None = None,
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
     resolves: Mapping[str, Sequence[str]] | None = None,
@@ -122,7 +122,7 @@ def check(
         return refused_text(error)
     where = None if referrer is None else Referrer(*referrer)
     variables = proxy_variables(environment or {}, proxy)
-    allowed = Policy.default() if policy is None else policy
+    allowed = Policy.default() if policy is None else Policy.of(policy)
     subject = subject_of(parsed, allowed, origin, where, variables=variables)
     host = "" if subject.endpoint is None else subject.endpoint.host
     resolved = {_name(name): found for name, found in (resolves or {}).items()}.get(_name(host))

@@ -24,7 +24,7 @@ def guard(
     *,
     port: int | None = None,
     scheme: str = "http",
-    policy: Policy | None = None,
+    policy: Policy | str | None = None,
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
 ) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def guard(
         protocols.errors.Refused: http://h.example/: S08: ...
     """
     url = _url_of(host, port, scheme)
-    allowed = Policy.untrusted() if policy is None else policy
+    allowed = Policy.untrusted() if policy is None else Policy.of(policy)
     subject = subject_of(url, allowed, origin, None if referrer is None else Referrer(*referrer))
     refused = judge_subject(subject, {}).error(url)
     if refused is not None:

@@ -100,6 +100,25 @@ class Policy:
         _check_name(name)
         return cls(name=cast(Name, name))
 
+    @classmethod
+    def of(cls, given: Policy | str) -> Policy:
+        """Return a policy, or the one of that name: what every function takes that takes a policy.
+
+        Raises:
+            TypeError: If it is neither a policy nor a text.
+            ValueError: If there is no policy of that name.
+
+        Examples:
+            >>> resolver.Policy.of("untrusted") == resolver.Policy.untrusted()
+            True
+        """
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str):
+            return cls.named(given)
+        names = ", ".join(get_args(Name))
+        raise TypeError(f"policy must be a Policy or a name ({names}), got {type(given).__name__}")
+
     def bound(self, limits: Limits) -> Limits:
         """The limits of a retrieval under this policy: with an end in time where nobody is there who loses
         patience, unless they say another one themselves (S16)."""

@@ -20,15 +20,13 @@ _FSSPEC = frozenset(
 
 
 def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
-    """The settings of a `Resolver` without those that fsspec knows. A policy may be given by its name.
+    """The settings of a `Resolver` without those that fsspec knows.
 
     Raises `TypeError` and `ValueError`, here or when the `Resolver` is made.
     """
     given = {name: value for name, value in options.items() if name not in _FSSPEC}
     _check_written(given)
     settings = cast(resolver.Settings, given)  # whose names a `Resolver` checks
-    if isinstance(policy := given.get("policy"), str):
-        settings["policy"] = resolver.Policy.named(policy)
     settings["options"] = replace(settings.get("options") or resolver.Options(), keep=True, detailed=True)
     return settings
 

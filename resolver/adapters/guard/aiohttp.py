@@ -27,9 +27,9 @@ class GuardedResolver(AbstractResolver):
     """What `lookups` finds (the system, where none are given), without what the policy refuses."""
 
     def __init__(
-        self, policy: resolver.Policy | None = None, lookups: AbstractResolver | None = None
+        self, policy: resolver.Policy | str | None = None, lookups: AbstractResolver | None = None
     ) -> None:
-        self._policy = policy
+        self._policy = resolver.Policy.of("untrusted" if policy is None else policy)
         self._lookups = aiohttp.ThreadedResolver() if lookups is None else lookups
 
     async def resolve(
@@ -51,9 +51,9 @@ class GuardedConnector(aiohttp.TCPConnector):
     """
 
     def __init__(
-        self, policy: resolver.Policy | None = None, *, lookups: AbstractResolver | None = None
+        self, policy: resolver.Policy | str | None = None, *, lookups: AbstractResolver | None = None
     ) -> None:
-        self._policy = resolver.Policy.untrusted() if policy is None else policy
+        self._policy = resolver.Policy.of("untrusted" if policy is None else policy)
         super().__init__(
             resolver=GuardedResolver(self._policy, lookups), socket_factory=_factory(self._policy)
         )

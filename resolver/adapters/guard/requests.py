@@ -35,8 +35,10 @@ class GuardedAdapter(HTTPAdapter):
 
     __attrs__ = [*HTTPAdapter.__attrs__, "_policy"]  # noqa: RUF012 - what is kept of one that is pickled
 
-    def __init__(self, policy: resolver.Policy | None = None, *, connections: int = DEFAULT_POOLSIZE) -> None:
-        self._policy = resolver.Policy.untrusted() if policy is None else policy
+    def __init__(
+        self, policy: resolver.Policy | str | None = None, *, connections: int = DEFAULT_POOLSIZE
+    ) -> None:
+        self._policy = resolver.Policy.of("untrusted" if policy is None else policy)
         super().__init__(connections, connections)
 
     # requests and subclasses replace the manager for other pool sizes and TLS contexts (`init_poolmanager`).

@@ -14,7 +14,7 @@ def create_connection(
     source_address: tuple[str, int] | None = None,
     *,
     scheme: str = "http",
-    policy: resolver.Policy | None = None,
+    policy: resolver.Policy | str | None = None,
 ) -> socket.socket:
     """A connection to a host and port. `timeout` is in seconds for each address.
 
@@ -28,7 +28,7 @@ def create_connection(
 
 
 def look_up(
-    host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | None = None
+    host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | str | None = None
 ) -> tuple[str, ...]:
     """The addresses of a host that may be connected to. A host that may not is not looked up."""
     try:

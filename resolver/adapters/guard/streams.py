@@ -20,7 +20,7 @@ AddressInfo: TypeAlias = tuple[
 
 
 async def getaddrinfo(
-    host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | None = None
+    host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | str | None = None
 ) -> list[AddressInfo]:
     """What may be connected to out of what the system's look-up gives, for `loop.sock_connect`, for
     `aiohappyeyeballs.start_connection` and whatever else takes numbers.
@@ -34,7 +34,9 @@ async def getaddrinfo(
     return [info for address in wanted for info in await _infos(address, port)]
 
 
-async def _sifted(host: str, port: int, scheme: str, policy: resolver.Policy | None) -> list[AddressInfo]:
+async def _sifted(
+    host: str, port: int, scheme: str, policy: resolver.Policy | str | None
+) -> list[AddressInfo]:
     found = await _infos(host, port)
     left = resolver.guard(host, [str(info[4][0]) for info in found], port=port, scheme=scheme, policy=policy)
     return [info for info in found if info[4][0] in left]
@@ -50,7 +52,7 @@ async def open_connection(
     port: int,
     *,
     tls: SSLContext | None = None,
-    policy: resolver.Policy | None = None,
+    policy: resolver.Policy | str | None = None,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """As `asyncio.open_connection`: the first address that answers, TLS with the name that was asked for.
 

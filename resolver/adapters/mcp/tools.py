@@ -59,6 +59,7 @@ class Grant:
     strict: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "policy", resolver.Policy.of(self.policy))
         if self.policy.name != "untrusted":
             raise ValueError(f"agents get the policy untrusted, with overrides, and not {self.policy.name}")
 

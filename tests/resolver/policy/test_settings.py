@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, replace
+from functools import partial
+from typing import Any
 
+import httpx
 import pytest
 
+import resolver
 from resolver import Policy
+from resolver.adapters.fsspec import FtpFileSystem
+from resolver.adapters.guard.requests import GuardedAdapter
+from resolver.adapters.guard.sockets import create_connection
+from resolver.adapters.httpx import mounts
+from resolver.adapters.mcp import Grant
 
 
 def test_named_policies() -> None:
@@ -17,6 +26,46 @@ def test_named_policies() -> None:
     assert Policy.named("untrusted") == Policy.untrusted()
     marks = [(p.refuses_warnings, p.public_only) for p in (Policy(), Policy.cautious(), Policy.untrusted())]
     assert marks == [(False, False), (True, False), (True, True)]
+
+
+#: What takes a policy, and gives something.
+TAKERS: dict[str, Callable[[Any], object]] = {
+    "Resolver": lambda policy: resolver.Resolver(policy=policy).policy,
+    "blocking.Resolver": lambda policy: resolver.blocking.Resolver(policy=policy).policy,
+    "HttpxTransport": lambda policy: resolver.HttpxTransport(policy=policy)._network.policy,
+    "check": lambda policy: resolver.check("file:///x", policy=policy),
+    "explain": lambda policy: resolver.explain("file:///x", policy=policy).as_json(),
+    "guard": lambda policy: resolver.guard(
+        "h.example", ["192.0.2.1", "10.0.0.1", "93.184.215.14"], policy=policy
+    ),
+    "blocking.fetch": lambda policy: _refused(partial(resolver.blocking.fetch, "file:///x", policy=policy)),
+    "GuardedAdapter": lambda policy: GuardedAdapter(policy)._policy,
+    "create_connection": lambda policy: _refused(partial(create_connection, ("127.0.0.1", 9), policy=policy)),
+    "mounts": lambda policy: _refused(
+        partial(httpx.Client(mounts=mounts(policy=policy)).get, "gopher://127.0.0.1:9/0a")
+    ),
+    "Grant": lambda policy: Grant(policy=policy).policy,
+    "FtpFileSystem": lambda policy: FtpFileSystem(policy=policy, skip_instance_cache=True)._session().policy,
+}
+
+
+def _refused(call: Callable[[], object]) -> str:
+    """Return what a policy says of a place of no use."""
+    with pytest.raises((resolver.Refused, httpx.UnsupportedProtocol)) as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_policy_is_taken_by_name_wherever_one_is_taken(name: str) -> None:
+    assert TAKERS[name]("untrusted") == TAKERS[name](Policy.untrusted())
+    with pytest.raises(ValueError, match=r"no policy is called .*untrusted"):
+        TAKERS[name]("untrused")
+    with pytest.raises(ValueError, match="no policy is called ''"):
+        TAKERS[name]("")
+    for wrong in ({"name": "untrusted"}, 3, False, Policy):
+        with pytest.raises(TypeError, match=r"policy must be a Policy or a name \(default, .*\), got "):
+            TAKERS[name](wrong)
 
 
 def test_sets_are_kept_frozen_and_normal() -> None:
