@@ -37,6 +37,9 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[Rest | None, None, T]]"
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
 _LEAST_SECRET = 4  # a shorter answer is in everything that a peer says
+#: A session's identifier has 64 bits at least (OWASP, session management); a shorter value is a setting, such
+#: as a language, and is in much that a peer says.
+_LEAST_COOKIE = 8
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
 _IAC = 0xFF
@@ -119,10 +122,14 @@ def encode_head_lines(lines: Sequence[bytes], secrets: Sequence[tuple[bytes, byt
 
 
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
-    """What a peer may repeat of the values of these headers: each, what is behind the name of its scheme, and
-    the password in that (RFC 7617)."""
+    """What a peer may repeat of the values of these headers: each, what is behind the name of its scheme, the
+    password in that (RFC 7617), and the value of each cookie (RFC 6265 4.2)."""
     found: list[bytes] = []
-    for _, value in secrets:
+    for name, value in secrets:
+        if name.lower() == b"cookie":
+            values = [pair.partition(b"=")[2].strip(b'" ') for pair in value.split(b";")]
+            found += [value, *(each for each in values if len(each) >= _LEAST_COOKIE)]
+            continue
         scheme, _, token = value.partition(b" ")
         found += [value, token]
         if scheme.lower() == b"basic":

@@ -6,6 +6,7 @@ import pytest
 
 from protocols.http.exchange import Exchange
 from protocols.http.request import compose, encode_basic, host_of, prepare, target_of
+from protocols.wire import secret_parts
 from resolver import Credentials, HttpUrl, Limits, NotConfigured, Options, Refused, parse
 
 
@@ -157,6 +158,11 @@ def test_secrets_are_not_shown() -> None:
     assert shown[0] == b"GET /a HTTP/1.1"
     assert shown[-6:-2] == [b"Cookie: ****", b"X-Api-Key: ****", b"X-Plain: a", b"authorization: ****"]
     assert request.pool_key == tuple(header for header in headers if header[0] != b"X-Plain")
+
+
+def test_secret_parts_of_cookies_are_each_long_value() -> None:
+    fields = [(b"Cookie", b'sid="0123456789"; lang=en; other=abcdefgh; bare-value')]
+    assert secret_parts(fields) == (fields[0][1], b"0123456789", b"abcdefgh")
 
 
 def test_credentials_of_the_caller_win_over_those_of_the_place() -> None:
