@@ -64,4 +64,5 @@ def without_cookie(name: str, value: str) -> str:
     if name.lower() != "set-cookie":
         return value
     cookie, semicolon, attributes = value.partition(";")
-    return f"{cookie.partition('=')[0]}=****{semicolon}{attributes}"
+    own, is_pair, _ = cookie.partition("=")  # one without a name is all value (RFC 6265bis 5.6)
+    return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"

@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 
+from protocols.headers import without_cookie
 from resolver import Headers
 
 PAIRS = (("Set-Cookie", "a=1, b"), ("content-type", "text/plain"), ("SET-COOKIE", "c=2"), ("X-Empty", ""))
@@ -50,3 +51,12 @@ def test_they_are_pairs_still() -> None:
 def test_a_copy_can_be_asked_too(copied: object) -> None:
     assert callable(copied)
     assert copied(HEADERS)["CONTENT-TYPE"] == "text/plain"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("sid=abc; Path=/", "sid=****; Path=/"), ("abc; Path=/", "****; Path=/"), ("sid=", "sid=****")],
+)
+def test_without_cookie_masks_the_value_alone(value: str, shown: str) -> None:
+    assert without_cookie("Set-Cookie", value) == shown
+    assert without_cookie("X-Cookie", value) == value
