@@ -11,9 +11,9 @@ that we write are made in `resolver.disk.partial_file`.
 from resolver.gate.admission import Admission, Family
 from resolver.gate.credentials import Given
 from resolver.gate.lookup import Lookup
-from resolver.gate.mask import Mask
+from resolver.gate.mask import Mask, Masked
 from resolver.gate.network import Network
 from resolver.gate.trust import is_locked
 from resolver.gate.url_gate import UrlGate
 
-__all__ = ["Admission", "Family", "Given", "Lookup", "Mask", "Network", "UrlGate", "is_locked"]
+__all__ = ["Admission", "Family", "Given", "Lookup", "Mask", "Masked", "Network", "UrlGate", "is_locked"]

@@ -8,23 +8,42 @@ person's own and are never touched.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from protocols.location import JsonValue
+from protocols.reply import Facts, facts_of
 
 _HIDDEN = "****"
 _WITHOUT = rb"\1\2" + _HIDDEN.encode()
+
+#: Facts that are texts.
+_TEXTS = ("media_type", "charset", "etag", "title", "target")
+#: Facts that are no text, and those that are masked in a way of their own.
+_NOT_TEXT = frozenset({"kind", "size", "modified", "etag", "suggested", "meta"})
 
 #: A shorter secret is hidden only where it is a word by itself: else half of any answer would be.
 _SHORT = 4
 
 
+class Masked(str):
+    """A text with `****` for each secret that went out: the only form for files and answers.
+
+    `Mask` makes it of what a peer said. A URL that the user gave is masked by `Url.shown`.
+    """
+
+    __slots__ = ()
+
+
 class Secrets:
-    """Those of one connection; with FTP, of its data connections too."""
+    """Those of one connection; with FTP, of its data connections too. `in_text` finds them in what is told,
+    None where there are none."""
 
     def __init__(self) -> None:
         self._octets: frozenset[bytes] = frozenset()
         self._long: re.Pattern[bytes] | None = None
         self._in_octets: re.Pattern[bytes] | None = None
-        self._in_text: re.Pattern[str] | None = None
+        self.in_text: re.Pattern[str] | None = None
 
     def add(self, secrets: Iterable[bytes]) -> None:
         """An empty one hides nothing, and is shown as empty."""
@@ -36,13 +55,13 @@ class Secrets:
             self._long = re.compile(b"|".join(whole)) if whole else None
             self._in_octets = re.compile(b"|".join(map(_octet_pattern, longest)))
             forms = dict.fromkeys(form for secret in longest for form in _forms(secret))
-            self._in_text = re.compile("|".join(map(_text_pattern, forms)))
+            self.in_text = re.compile("|".join(map(_text_pattern, forms)))
 
     def hide(self, octets: bytes) -> bytes:
         return octets if self._in_octets is None else self._in_octets.sub(_HIDDEN.encode(), octets)
 
     def hide_in_text(self, text: str) -> str:
-        return text if self._in_text is None else self._in_text.sub(_HIDDEN, text)
+        return text if self.in_text is None else self.in_text.sub(_HIDDEN, text)
 
     def sure(self, octets: bytes) -> int:
         """How many of the octets are no beginning of a secret that goes on in the next ones."""
@@ -71,10 +90,62 @@ class Mask:
             octets = secrets.hide(octets)
         return octets
 
-    def hide_in_text(self, text: str) -> str:
+    def hide_in_text(self, text: str) -> Masked:
         for secrets in self.watched:
             text = secrets.hide_in_text(text)
-        return text
+        return Masked(text)
+
+    def facts(self, facts: Facts) -> dict[str, Any]:
+        """Return the facts by their names, each text in them as `Masked`.
+
+        An entity tag or a file name that holds a secret is left out: a masked one would name something else.
+        The value of a cookie that the peer sets stays, for the program needs it: who writes it down uses
+        `without_cookie`.
+        """
+        found = facts_of(facts)
+        for secrets in self.watched:
+            if secrets.in_text is not None:
+                return self._hide_in_facts(found)
+        for name in _TEXTS:  # most send no secret, and each call counts
+            if found[name] is not None:
+                found[name] = Masked(found[name])
+        found["meta"] = tuple([(Masked(name), Masked(value)) for name, value in facts.meta])
+        return found
+
+    def _hide_in_facts(self, found: dict[str, Any]) -> dict[str, Any]:
+        found |= {name: self.hide_in_value(value) for name, value in found.items() if name not in _NOT_TEXT}
+        for name in ("etag", "suggested"):
+            found[name] = self._unless_secret(found[name])
+        found["meta"] = tuple([self._header(*pair) for pair in found["meta"]])
+        return found
+
+    def hide_in_value(self, value: JsonValue) -> Any:
+        """The same value, each text in it as `Masked`, however deep it is."""
+        match value:
+            case str():
+                return self.hide_in_text(value)
+            case Mapping():
+                return {self.hide_in_text(name): self.hide_in_value(each) for name, each in value.items()}
+            case list():
+                return [self.hide_in_value(each) for each in value]
+            case tuple():
+                return tuple([self.hide_in_value(each) for each in value])
+        return value
+
+    def _unless_secret(self, value: str | bytes | None) -> Masked | bytes | None:
+        if isinstance(value, str):
+            hidden = self.hide_in_text(value)
+            return hidden if hidden == value else None
+        return value if value is None or self.hide(value) == value else None
+
+    def _header(self, name: str, value: str) -> tuple[Masked, Masked]:
+        shown = self.hide_in_text(name)
+        if name.lower() != "set-cookie":
+            return shown, self.hide_in_text(value)
+        cookie, is_pair, rest = value.partition("=")
+        given, semicolon, attributes = rest.partition(";")
+        hide = self.hide_in_text
+        return shown, Masked(f"{hide(cookie)}{is_pair}{given}{semicolon}{hide(attributes)}")
 
 
 #: A field of a head that gives us a secret: the value of a cookie is one, whatever its name.

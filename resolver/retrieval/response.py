@@ -14,6 +14,7 @@ from typing import Any
 from protocols.brief import brief, quoted
 from protocols.charset import codec_of
 from protocols.contract import Entry
+from protocols.headers import without_cookie
 from protocols.instant import instant
 from protocols.location import Finding, JsonValue
 from protocols.reply import Facts
@@ -91,8 +92,9 @@ class Retrieved(Facts):
     chain: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Every member under its name; octets as one character each."""
-        return {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
+        """Every member under its name; octets as one character each, and a cookie that was set masked."""
+        members = {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
+        return {**members, "meta": [[name, without_cookie(name, value)] for name, value in self.meta]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -20,7 +20,6 @@ from protocols.errors import (
     ResolveError,
     TimedOut,
 )
-from protocols.reply import facts_of
 from protocols.step import Dialogue
 from protocols.values import dataclass, replace
 from resolver import registry
@@ -302,7 +301,7 @@ class Retrieval:
         report = self._progress(reply, url)
         body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide, url_gate.throttle)
         return StreamingResponse(
-            **facts_of(reply),
+            **self._mask.facts(reply),
             request=self._request,
             body=body,
             _reply=reply,

@@ -28,7 +28,7 @@ from protocols.errors import Declined, InvalidUrl, ResolveError
 from protocols.reply import Facts, facts_of
 from protocols.values import dataclass, replace
 from resolver.clock import Clock
-from resolver.gate import UrlGate
+from resolver.gate import Masked, UrlGate
 from resolver.loops import running
 from resolver.retrieval.hops import Request
 from resolver.retrieval.limits import LimitedBody, located
@@ -223,9 +223,16 @@ def _link(text: str) -> str:
 class LiveFacts(Facts):
     """What is known of a reply whose connection still lives, however its body is taken.
 
-    `findings` and `verified` are complete only when the body has ended.
+    Every text of it is `Masked`, so what is made of it may be shown and written down. `findings` and
+    `verified` are complete only when the body has ended.
     """
 
+    media_type: Masked | None = None
+    charset: Masked | None = None
+    etag: Masked | None = None
+    title: Masked | None = None
+    meta: tuple[tuple[Masked, Masked], ...] = ()
+    target: Masked | None = None
     request: Request
     _reply: Reply
     _url_gate: UrlGate
@@ -235,18 +242,22 @@ class LiveFacts(Facts):
     _peers: tuple[str | None, ...] = ()
 
     @property
-    def url(self) -> str:
-        return self.request.url.shown
+    def url(self) -> Masked:
+        shown = self.request.url.shown
+        return self._url_gate.mask.hide_in_text(shown) if self._earlier else Masked(shown)
 
     @property
-    def requested_url(self) -> str:
+    def requested_url(self) -> Masked:
         """What was asked for, redacted: before any hop, and before a gateway."""
-        return self._requested.shown
+        return Masked(self._requested.shown)
 
     @property
-    def chain(self) -> tuple[str, ...]:
+    def chain(self) -> tuple[Masked, ...]:
         """The URLs that led here, redacted: what was asked for, then each that had moved."""
-        return tuple([url.shown for url in self._earlier]) if self._earlier else ()
+        if not self._earlier:
+            return ()
+        first, *others = [url.shown for url in self._earlier]
+        return (Masked(first), *map(self._url_gate.mask.hide_in_text, others))
 
     @property
     def addresses(self) -> tuple[str | None, ...]:
@@ -278,7 +289,8 @@ class LiveFacts(Facts):
     @property
     def failure(self) -> ResolveError | None:
         """The error that the body explains, where it is that of a refusal (`Options.refusals`)."""
-        return self._reply.failure
+        failure = self._reply.failure
+        return None if failure is None else failure.hiding(self._url_gate.mask.hide_in_text)
 
     @property
     def points(self) -> bool:

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.gate import Mask
+from protocols.location import Kind
+from protocols.reply import Reply, facts_of
+from resolver.gate import Mask, Masked
 from resolver.gate.mask import Reported, Secrets
 
 SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
@@ -80,6 +82,34 @@ def test_what_goes_out_later_is_hidden_too() -> None:
     assert mask.hide(b"sesame") == b"sesame"
     secrets.add([b"sesame"])
     assert (mask.hide(b"sesame"), mask.hide_in_text("sesame")) == (b"****", "****")
+
+
+def test_mask_facts_hides_each_text_and_leaves_out_names() -> None:
+    mask = Mask()
+    mask.watch(secrets_of(b"sesame"))
+    reply = Reply(
+        kind=Kind.DOCUMENT,
+        media_type="text/sesame",
+        etag='"sesame"',
+        title="open sesame",
+        suggested=b"sesame.txt",
+        meta=(("X-sesame", "sesame"), ("Set-Cookie", "sesame=sesame; Path=/sesame"), ("Set-Cookie", "x")),
+        extra={"sesame": ["sesame", 200, {"deep": "sesame"}]},
+    )
+    facts = mask.facts(reply)
+    assert facts == {
+        **facts_of(Reply(kind=Kind.DOCUMENT)),
+        "media_type": "text/****",
+        "title": "open ****",
+        "meta": (("X-****", "****"), ("Set-Cookie", "****=sesame; Path=/****"), ("Set-Cookie", "x")),
+        "extra": {"****": ["****", 200, {"deep": "****"}]},
+    }
+    assert type(facts["title"]) is Masked
+
+
+def test_mask_facts_without_secrets_are_the_same() -> None:
+    reply = Reply(kind=Kind.DOCUMENT, etag='"1"', suggested=b"a.txt", meta=(("X", "y"),), size=7)
+    assert Mask().facts(reply) == facts_of(reply)
 
 
 GIVEN = (
