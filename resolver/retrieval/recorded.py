@@ -40,8 +40,9 @@ class Recording:
         is_redirect = via is not None
         if via is None and request.referrer is not None:
             via = request.referrer.url
+        hide = self._mask.hide_in_text if is_redirect else str
         subject = Subject(
-            target=target_of(url, has_user=row.userinfo),
+            target=target_of(url, has_user=row.userinfo, hide=hide),
             shown=self._mask.hide_in_text(url.shown),
             origin=request.origin,
             attempt=self._attempt,
@@ -52,7 +53,7 @@ class Recording:
             protocol=row.archived_as,
             wants=request.options.want,
         )
-        self._capture = self._recorder.begin(subject, self._mask.hide)
+        self._capture = self._recorder.begin(subject, self._mask)
         url_gate.tap(self._capture)
 
     def watched(self, dialogue: Dialogue[T]) -> Dialogue[T]:

@@ -34,6 +34,7 @@ from resolver.warc.way import Way
 from resolver.warc.writing import Block
 
 if TYPE_CHECKING:
+    from resolver.gate import Mask
     from resolver.gate.tap import Link, TlsFacts
 
 T = TypeVar("T")
@@ -44,10 +45,10 @@ _PASSWORD = re.compile(rb"(?m)^(PASS|ACCT) [^\r\n]+")
 class Capture:
     """`late`: the time for all of it was over."""
 
-    def __init__(self, subject: Subject, keeper: Keeper, hide: Callable[[bytes], bytes]) -> None:
+    def __init__(self, subject: Subject, keeper: Keeper, mask: Mask) -> None:
         self._subject = subject
         self._keeper = keeper
-        self._hide = hide
+        self._mask = mask
         self._reply: Reply | None = None
         self._block = keeper.spool()
         self._exchange: Exchange | None = None
@@ -64,7 +65,7 @@ class Capture:
         self._begin()
 
     def _begin(self) -> None:
-        self._events = Events(self._keeper.now(), self._hide)
+        self._events = Events(self._keeper.now(), self._mask.hide)
         self._ways: dict[Hashable, Way] = {}
         self._main: Way | None = None
         subject = self._subject
@@ -285,7 +286,9 @@ class Capture:
         exchange = self._exchange
         assert exchange is not None
         is_whole = self._is_whole and error is None
-        facts = exchange.finished(self._hide, is_whole=is_whole, keeps_cookies=self._keeper.keeps_cookies)
+        facts = exchange.finished(
+            self._mask.hide, is_whole=is_whole, keeps_cookies=self._keeper.keeps_cookies
+        )
         way = self._way(exchange.way)
         now = self._keeper.now()
         for event, octets in facts.said:
@@ -299,7 +302,8 @@ class Capture:
             facts = facts._replace(object=facts.object._replace(truncated=truncated))
         outcome = "info" if facts.is_head else "failed" if facts.object is None else _outcome(truncated)
         failed = error if isinstance(error, ResolveError) and outcome in ("failed", "truncated") else None
-        end = end_of(outcome, failed, self._reply, facts.object, masked=facts.masked, expected=facts.expected)
+        masked, expected = facts.masked, facts.expected
+        end = end_of(outcome, failed, self._reply, facts.object, self._mask, masked, expected)
         self._keep(way, facts.version, end, facts.object, facts.request)
         exchange.close()
         self._exchange = None
@@ -321,9 +325,8 @@ class Capture:
         if not is_object or (error is not None and not size):
             outcome = "done" if is_session else "info" if error is None and is_info else "failed"
             self._finish_bodies(error, None)
-            self._keep(
-                way, self._subject.protocol, end_of(outcome, error, reply, None, hide=self._hide), None, None
-            )
+            end = end_of(outcome, error, reply, None, self._mask)
+            self._keep(way, self._subject.protocol, end, None, None)
             return
         truncated = None if self._is_whole and error is None else truncation_of(error, late=late)
         assert reply is not None
@@ -332,11 +335,11 @@ class Capture:
         if self._answers is not None and reply.listing is not None and reply.records is None:
             media_type, block = self._answers.finish()
         else:
-            media_type = type_of(self._subject, reply, self._command)
+            media_type = type_of(self._subject, reply, self._command, self._mask)
             block = Block(size, self._block.pieces)
         kept = resource_of(media_type, block, truncated)
         self._finish_bodies(error, None if block.size != size else size)
-        end = end_of(_outcome(truncated), error, reply, kept, hide=self._hide)
+        end = end_of(_outcome(truncated), error, reply, kept, self._mask)
         self._keep(way, self._subject.protocol, end, kept, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:

@@ -121,6 +121,6 @@ class Exchange:
             size=octets,
             truncated=None,
             status=answer.status,
-            media_type=answer.media_type,
+            media_type=Answer(0, head).media_type,
         )
         return kept, whole, None if whole else length

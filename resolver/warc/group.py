@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha1, sha256
 from mimetypes import MimeTypes
 from typing import TYPE_CHECKING, Literal
 
 from protocols.errors import Declined, Disconnected, LimitExceeded, ResolveError, TimedOut, Truncated
+from protocols.headers import without_cookie
 from protocols.location import JsonValue, Kind
 from protocols.values import NamedTuple
 from resolver.warc.writing import Block, digest_text
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from protocols.options import Wanted
     from protocols.reply import Reply
     from protocols.scheme import KeptListing
+    from resolver.gate import Mask
     from resolver.warc.dialogue import Dialogue
 
 #: Python's own, whatever this machine thinks.
@@ -93,11 +94,11 @@ def resource_of(media_type: str, block: Block, truncated: str | None) -> Object:
     )
 
 
-def type_of(subject: Subject, reply: Reply, command: bytes) -> str:
+def type_of(subject: Subject, reply: Reply, command: bytes, mask: Mask) -> str:
     """What an object is. Of what came on a connection for data, a listing is what it was asked for by, and a
     file what its name says, for nobody else does."""
     if subject.kept_as != "data":
-        return reply.media_type or _ANY
+        return mask.hide_in_text(reply.media_type or _ANY)
     if reply.kind is Kind.DIRECTORY:
         return f"text/x-{subject.protocol}-{command.decode('ascii', 'replace').lower()}"
     return _TYPES.guess_type(subject.target.partition(";")[0])[0] or _ANY
@@ -120,28 +121,28 @@ def end_of(
     error: BaseException | None,
     reply: Reply | None,
     kept: Object | None,
-    *,
+    mask: Mask,
     masked: list[str] | None = None,
     expected: int | None = None,
-    hide: Callable[[bytes], bytes] | None = None,
 ) -> dict[str, JsonValue]:
-    """The members of a dialogue's last event. With `hide`, which takes secrets out, they have all facts: of
-    http the record of the answer has them."""
+    """The members of a dialogue's last event, without secrets. With `masked`, the fields of http that are
+    masked, they have fewer facts: the record of the answer has them."""
     end: dict[str, JsonValue] = {"outcome": outcome}
     if isinstance(error, ResolveError):
-        told: dict[str, JsonValue] = {"code": type(error).__name__, "message": error.message}
+        message = mask.hide_in_text(error.message)
+        told: dict[str, JsonValue] = {"code": type(error).__name__, "message": message}
         if isinstance(error, Declined) and error.code is not None:
-            told["reply"] = error.code
+            told["reply"] = mask.hide_in_text(error.code)
         end["error"] = told
         if isinstance(error, Truncated):
             expected = error.expected
     if reply is not None:
-        end |= {"kind": reply.kind.value, "media_type": reply.media_type}
+        end |= {"kind": reply.kind.value, "media_type": mask.hide_in_value(reply.media_type)}
         if reply.charset is not None:
-            end["charset"] = reply.charset
+            end["charset"] = mask.hide_in_text(reply.charset)
         if reply.modified is not None:
             end["modified"] = reply.modified.isoformat()
-        end |= {} if hide is None else _facts_of(reply, hide)
+        end |= _facts_of(reply, mask) if masked is None else {}
     if kept is not None:
         end |= {"size": kept.size, "sha256": kept.sha256}
         if kept.status is not None:
@@ -154,32 +155,23 @@ def end_of(
     if masked:
         end["masked"] = list(masked)
     if reply is not None and reply.findings:
-        end["findings"] = [[found.rule, found.action, found.detail] for found in reply.findings]
+        hide = mask.hide_in_text
+        end["findings"] = [[rule, action, hide(detail)] for rule, action, detail in reply.findings]
     return end
 
 
-def _facts_of(reply: Reply, hide: Callable[[bytes], bytes]) -> dict[str, JsonValue]:
+def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
     """What else was known of it, as far as there is any."""
+    masked = mask.facts(reply)
+    suggested: bytes | None = masked["suggested"]
     facts: dict[str, JsonValue] = {
-        "etag": reply.etag,
-        "title": reply.title,
-        "suggested": None if reply.suggested is None else reply.suggested.decode("latin-1"),
-        "meta": [list(pair) for pair in reply.meta] or None,
-        "extra": None if reply.extra is None else dict(reply.extra),
+        "etag": masked["etag"],
+        "title": masked["title"],
+        "suggested": None if suggested is None else suggested.decode("latin-1"),
+        "meta": [[name, without_cookie(name, value)] for name, value in masked["meta"]] or None,
+        "extra": masked["extra"],
     }
-    told = {name: _hidden(fact, hide) for name, fact in facts.items() if fact is not None}
-    return {"announced": reply.size, **told}
-
-
-def _hidden(value: JsonValue, hide: Callable[[bytes], bytes]) -> JsonValue:
-    """The same without secrets, however deep they are in it."""
-    if isinstance(value, str):
-        return hide(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-    if isinstance(value, list | tuple):
-        return [_hidden(each, hide) for each in value]
-    if isinstance(value, dict):
-        return {name: _hidden(each, hide) for name, each in value.items()}
-    return value
+    return {"announced": reply.size, **{name: fact for name, fact in facts.items() if fact is not None}}
 
 
 def metadata_of(subject: Subject, events: Dialogue, now: datetime, end: dict[str, JsonValue]) -> bytes:

@@ -24,6 +24,10 @@ _CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _TYPE = re.compile(rb"\r?\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
 #: Its name, what is behind the colon, and the lines that it is folded into.
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
+#: A line of a head that is no field.
+_OTHER = re.compile(rb"(?m)^(?![^\s:]+[ \t]*:|[ \t])[^\r\n]+")
+#: By these the octets of a record are read again: they keep their names, whatever was sent in secret.
+_FRAMING = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 _MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
 #: Of a longer scheme its end: else each letter of a long word is looked at as often as letters follow.
 _IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]{0,63}://[^\s/?#:@]*:)[^\s/?#@]*@")
@@ -99,11 +103,14 @@ def mask_answer(
         name, value = found[1].lower(), found[3]
         shown = _HIDDEN if name in given else hide(_IN_URL.sub(rb"\1" + _HIDDEN + b"@", value))
         if shown != value:
-            names.append(name.decode("latin-1"))
-        return found[1] + found[2] + shown
+            names.append(hide(name).decode("latin-1"))
+        return (found[1] if name in _FRAMING else hide(found[1])) + found[2] + shown
 
-    first, end, fields = head.partition(b"\n")
-    return first + end + _FIELD.sub(masked, fields), names
+    status = _STATUS.match(head)
+    begin = 0 if status is None else status.end(2)
+    reason, end, fields = head[begin:].partition(b"\n")
+    shown = _FIELD.sub(masked, _OTHER.sub(lambda found: hide(found[0]), fields))
+    return head[:begin] + hide(reason) + end + shown, names
 
 
 class Unchunked:

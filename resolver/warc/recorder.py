@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from threading import Lock
@@ -24,6 +24,7 @@ from resolver.warc.volume import Volume, rows_in
 from resolver.warc.writing import Block, Fields
 
 if TYPE_CHECKING:
+    from resolver.gate import Mask
     from resolver.warc.earlier import Earlier
 
 #: Octets from which on a capture begins another file (WARC 1.1, Annex C).
@@ -132,9 +133,9 @@ class Recorder:
             if self._earlier is not None:
                 self._earlier.close()
 
-    def begin(self, subject: Subject, hide: Callable[[bytes], bytes]) -> Capture:
+    def begin(self, subject: Subject, mask: Mask) -> Capture:
         """What is kept of one hop, from now on."""
-        return Capture(subject, self, hide)
+        return Capture(subject, self, mask)
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from protocols.location import HostUrl, Url
@@ -14,14 +15,15 @@ from resolver.url import build
 _NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
 
 
-def target_of(url: Url, *, has_user: bool) -> str:
-    """The URL as records have it: whose, but not who, and never a password."""
+def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> str:
+    """The URL as records have it: whose, but not who, never a password, and nothing that `hide` hides."""
     absent: dict[str, Any] = {
         name: None
         for name in ("password", "fragment", "zone", *(() if has_user else ("user",)))
         if getattr(url, name, None) is not None
     }
-    return _NEVER.sub(_escaped, build(replace(url, **absent)) if absent else url.text)
+    text = build(replace(url, **absent)) if absent else url.text
+    return _NEVER.sub(_escaped, hide(text))
 
 
 def sought_as(url: Url) -> str:

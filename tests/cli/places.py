@@ -9,12 +9,12 @@ import hashlib
 import queue
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import trio
 
@@ -30,6 +30,7 @@ from fixtures.http.site import Page, moved
 from fixtures.nntp.flavour import LOGIN
 from tests.hang import HANG
 
+T = TypeVar("T")
 Places = Mapping[str, str]
 
 
@@ -205,22 +206,27 @@ async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
 @contextmanager
 def all_places(folder: Path) -> Iterator[Places]:
     """Every place by its name, as a URL without a path; `closed` is one where nobody listens."""
-    started: queue.SimpleQueue[tuple[dict[str, str], trio.CancelScope, trio.lowlevel.TrioToken]]
-    started = queue.SimpleQueue()
+    with in_thread(partial(_start_all, folder=folder)) as places, socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        places["closed"] = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        yield places
+
+
+@contextmanager
+def in_thread(start: Callable[[trio.Nursery], Awaitable[T]]) -> Iterator[T]:
+    """What `start` starts, on a loop in another thread."""
+    started: queue.SimpleQueue[tuple[T, trio.CancelScope, trio.lowlevel.TrioToken]] = queue.SimpleQueue()
 
     async def run() -> None:
         async with trio.open_nursery() as nursery:
-            found = await _start_all(nursery, folder)
+            found = await start(nursery)
             started.put((found, nursery.cancel_scope, trio.lowlevel.current_trio_token()))
 
     thread = threading.Thread(target=trio.run, args=(run,))
     thread.start()
-    places, scope, token = started.get(timeout=HANG)
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        places["closed"] = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        try:
-            yield places
-        finally:
-            trio.from_thread.run_sync(scope.cancel, trio_token=token)
-            thread.join()
+    found, scope, token = started.get(timeout=HANG)
+    try:
+        yield found
+    finally:
+        trio.from_thread.run_sync(scope.cancel, trio_token=token)
+        thread.join()
