@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from protocols.errors import NotConfigured
+from protocols.extras import missing_libraries
 
 #: Seconds that one search may take.
 _LONGEST_SEARCH = 0.5
@@ -80,7 +81,6 @@ def _shown(pattern: bytes) -> str:
 @cache
 def _engine() -> Any:
     if find_spec("regex") is None:
-        raise NotConfigured(
-            "a pattern that is more than a text needs the extra telnet: pip install 'url-resolver[telnet]'"
-        )
+        needed = missing_libraries("telnet")
+        raise NotConfigured(f"a pattern that is more than a text needs {needed}")
     return importlib.import_module("regex")

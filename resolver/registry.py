@@ -17,6 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from protocols.errors import NotConfigured
+from protocols.extras import missing_libraries
 from protocols.scheme import Dialogue, Extra, Scheme
 
 if TYPE_CHECKING:
@@ -187,10 +188,7 @@ def _is_here(extra: Extra) -> bool:
 
 
 def _missing(name: str, extra: Extra) -> str:
-    return (
-        f"{name} URLs need the extra {extra.name!r} of {extra.distribution}, which is not installed:"
-        f" pip install '{extra.distribution}[{extra.name}]'"
-    )
+    return f"{name} URLs need {missing_libraries(extra.name, extra.distribution)}"
 
 
 def _find_plugin(name: str) -> Scheme | str | None:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from protocols.errors import UnsupportedScheme
+from protocols.extras import missing_libraries
 from protocols.location import Url
 from protocols.options import Via
 from protocols.step import Dialogue
@@ -21,9 +22,6 @@ from resolver.policy import Endpoint, proxy_for
 if TYPE_CHECKING:  # few runs have a proxy
     from protocols.http.proxy_login import ProxyLogin
     from resolver.policy.proxy import Proxy
-
-
-_INSTALL = "pip install 'url-resolver[socks]'"
 
 
 class Logins:
@@ -81,7 +79,7 @@ def _via(url: Url, place: Endpoint, login: ProxyLogin) -> Via:
 def _check_spoken(proxy: Proxy) -> None:
     """Without the extra that it takes nothing goes direct instead."""
     if proxy.socks and not _speaks_socks():
-        words = f"{proxy.source} names a SOCKS5 proxy, which needs the extra 'socks': {_INSTALL}"
+        words = f"{proxy.source} names a SOCKS5 proxy, which needs {missing_libraries('socks')}"
         raise UnsupportedScheme(proxy.scheme, words)
 
 

@@ -68,5 +68,5 @@ def understood() -> Iterator[None]:
         raise NotConfigured(f"the cluster cannot take this ({why}): {_WANTED}") from error
 
 
-_SAME = "scheduler, workers and client need the same version of 'url-resolver[bulk]'"
-_WANTED = f"scheduler and workers need 'url-resolver[bulk]' {VERSION}, as it is here"
+_SAME = "scheduler, workers and client need the same version of resolve, with its extra bulk"
+_WANTED = f"scheduler and workers need resolve {VERSION} with its extra bulk, as it is here"

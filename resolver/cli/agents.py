@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 
 from protocols.errors import LocalError
+from protocols.extras import missing_libraries
 from protocols.values import replace
 from resolver.cli import INTERRUPTED, READER_GONE, streams
 from resolver.cli.arguments import Command
@@ -43,7 +44,7 @@ def perform(command: Command) -> int:
     try:
         from resolver.adapters.mcp import serve
     except ModuleNotFoundError:
-        streams.complain("mcp needs an extra: pip install 'url-resolver[mcp]'")
+        streams.complain(f"mcp needs {missing_libraries('mcp')}")
         return _MISSING
     serving = _Serving(partial(serve, grant_of(command), version=VERSION))
     if streams.input_is_terminal():  # whose person sees nothing happen

@@ -8,6 +8,7 @@ import trio
 
 from protocols.contract import Url
 from protocols.errors import UnsupportedScheme
+from protocols.extras import missing_libraries
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.browser import lead
@@ -43,7 +44,7 @@ async def _begin(url: Url, command: Command, archive: Archive | None) -> None:
     try:
         from resolver.window.serve import serving
     except ModuleNotFoundError as error:
-        what = "a browser shows it, which needs an extra: pip install 'url-resolver[web]'"
+        what = f"a browser shows it, which needs {missing_libraries('web')}"
         raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
     from resolver.window.listening import LOOPBACK
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import LocalError, NotConfigured, ResolveError
+from protocols.extras import missing_libraries
 from resolver.cli import below, messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
@@ -51,7 +52,7 @@ def perform(command: Command) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("resolver", "protocols"):
             raise
-        streams.complain("bulk needs an extra: pip install 'url-resolver[bulk]'")
+        streams.complain(f"bulk needs {missing_libraries('bulk')}")
         return _MISSING
     except ResolveError as error:
         if not command.silent:

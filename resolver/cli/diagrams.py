@@ -8,6 +8,7 @@ from types import ModuleType
 import trio
 
 from protocols.errors import LocalError, NotConfigured, ResolveError
+from protocols.extras import missing_libraries
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.plans import plan_of
@@ -92,5 +93,5 @@ def _panel(option: str) -> ModuleType:
     try:
         from resolver.window.dialogue import panel
     except ModuleNotFoundError as error:
-        raise NotConfigured(f"{option} needs an extra: pip install 'url-resolver[web]'") from error
+        raise NotConfigured(f"{option} needs {missing_libraries('web')}") from error
     return panel

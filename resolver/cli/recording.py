@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from protocols.errors import NotConfigured
+from protocols.extras import missing_libraries
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.url import redact
@@ -39,7 +40,7 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
     try:
         from resolver.warc.recorder import SIZE, Recorder  # few keep what is said, and it is an extra
     except ImportError as error:
-        raise NotConfigured("--warc needs an extra: pip install 'url-resolver[warc]'") from error
+        raise NotConfigured(f"--warc needs {missing_libraries('warc')}") from error
     found = command.found
     size = SIZE if found.warc_size is None else found.warc_size
     words = _words(command)

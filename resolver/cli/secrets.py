@@ -15,6 +15,7 @@ import trio
 from protocols.authority import comparable_host
 from protocols.contract import Credentials, HostUrl, Url
 from protocols.errors import LoginRequired, NotConfigured
+from protocols.extras import missing_libraries
 from resolver import registry
 from resolver.cli import below, streams
 from resolver.cli.config import HostSection
@@ -138,9 +139,7 @@ class _Section:
         try:
             import keyring
         except ImportError as error:
-            raise self._fault(
-                "keyring needs the extra of that name: pip install url-resolver[keyring]"
-            ) from error
+            raise self._fault(f"needs {missing_libraries('keyring')}") from error
         try:
             found = await trio.to_thread.run_sync(keyring.get_password, host, user.decode("utf-8", "replace"))
         except keyring.errors.KeyringError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import LocalError, ResolveError
+from protocols.extras import missing_libraries
 from protocols.values import replace
 from resolver.cli import INTERRUPTED, streams
 from resolver.cli.arguments import Command, listens_to_others
@@ -47,7 +48,7 @@ def perform(command: Command) -> int:
     try:
         import resolver.window.serve  # noqa: F401
     except ModuleNotFoundError:
-        streams.complain("serve needs an extra: pip install 'url-resolver[web]'")
+        streams.complain(f"serve needs {missing_libraries('web')}")
         return _MISSING
     registers = command.found.register or command.found.unregister
     try:

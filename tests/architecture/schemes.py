@@ -27,6 +27,7 @@ NAME_SCHEMES: Mapping[str, str] = {
     "resolver.adapters.guard.streams": "the same",
     "resolver.adapters.guard.requests": "a client of http and https",
     "resolver.adapters.fsspec.record": "what fsspec calls a file",
+    "resolver.prompts": "the extra of that name",
     "resolver.tree.robots": "oddities of http, whose rules these are",
     "resolver.warc.recorder": "where the format says what it is",
     "resolver.ledger.database": "how SQLite is told in what way to open its file",

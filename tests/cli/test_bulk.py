@@ -343,7 +343,8 @@ def test_without_the_extra_it_says_what_to_install(folder: Path, monkeypatch: py
     monkeypatch.delitem(sys.modules, "resolver.cli.clusters", raising=False)
     monkeypatch.delattr("resolver.cli.clusters", raising=False)
     done = resolve("bulk", "-", "--out", "x")
-    assert done == Done(13, b"", b"resolve: bulk needs an extra: pip install 'url-resolver[bulk]'\n")
+    needed = b"distributed 2025.1 or later (the extra bulk): pip install distributed"
+    assert done == Done(13, b"", b"resolve: bulk needs " + needed + b"\n")
 
 
 def test_nobody_else_brings_a_cluster() -> None:

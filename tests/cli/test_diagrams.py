@@ -155,7 +155,7 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch,
     ):
         done = resolve(*argv)
         assert (done.status, done.out) == (2, b"")
-        assert done.told.endswith("pip install 'url-resolver[web]'\n")
+        assert done.told.endswith(" needs jinja2 3.1.2 or later (the extra web): pip install jinja2\n")
     assert list(folder.iterdir()) == []
 
 

@@ -379,7 +379,7 @@ def test_a_browser_has_the_others_and_that_needs_an_extra(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = resolve("open", "http://h.example/")
     assert (done.status, done.out) == (13, b"")
-    assert "pip install 'url-resolver[web]'" in done.told
+    assert "needs jinja2 3.1.2 or later (the extra web): pip install jinja2" in done.told
 
 
 async def test_nobody_opens_a_session_that_nobody_chose(folder: Path) -> None:

@@ -55,7 +55,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     done = resolve("serve", "--config", "none")
     assert (done.status, done.out) == (13, b"")
     assert done.told.startswith("resolve: serve ")
-    assert done.told.endswith("pip install 'url-resolver[web]'\n")
+    assert done.told.endswith("serve needs jinja2 3.1.2 or later (the extra web): pip install jinja2\n")
 
 
 @pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])

@@ -282,9 +282,9 @@ async def test_without_its_extra_nothing_is_sent(monkeypatch: pytest.MonkeyPatch
         for scheme in ("socks5", "socks5h"):
             environment = {"all_proxy": f"{scheme}://127.0.0.1:{port}"}
             async with Resolver(environment=environment) as session:
-                with pytest.raises(resolver.UnsupportedScheme, match=r"all_proxy .*'socks'") as caught:
+                with pytest.raises(resolver.UnsupportedScheme, match=r"all_proxy .*extra socks") as caught:
                     await session.fetch(f"http://127.0.0.1:{port}/")
-            assert "'url-resolver[socks]'" in caught.value.message
+            assert "socksio 1 or later (the extra socks): pip install socksio" in caught.value.message
             assert caught.value.exit_code == 13
         assert not seen(listener)
     resolver.tunnels._speaks_socks.cache_clear()

@@ -111,7 +111,7 @@ def test_a_name_that_is_reserved_may_be_given_a_meaning() -> None:
 
 NEEDY = FINGER._replace(needs=Extra("lookup", ("json", "no_such_module"), "finger-scheme"))
 BROKEN = "import no_such_module\n"
-SENTENCE = ": pip install 'finger-scheme[lookup]'"
+SENTENCE = " need the extra lookup of finger-scheme, which is not installed"
 UNIMPORTABLE = ": No module named 'no_such_module'"
 
 

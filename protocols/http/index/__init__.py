@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from protocols.entry import EntryReader
 from protocols.errors import UnsupportedScheme
+from protocols.extras import missing_libraries
 from protocols.http.head import Head
 from protocols.http.url import HttpUrl
 from protocols.location import Finding
@@ -44,6 +45,6 @@ def _markup_reader(url: HttpUrl, limits: Limits, findings: list[Finding]) -> Ent
     try:
         from protocols.http.index.markup import MarkupReader  # brings lxml
     except ModuleNotFoundError as error:
-        message = "to tell whether a page is an index takes lxml: pip install 'url-resolver[html]'"
+        message = f"to tell whether a page is an index needs {missing_libraries('html')}"
         raise UnsupportedScheme(url.scheme, message) from error
     return MarkupReader(url, limits, findings)

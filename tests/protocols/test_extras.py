@@ -1,0 +1,80 @@
+"""What a message says of an extra that is missing: its libraries, by the metadata of the distribution."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import resolver
+from protocols.extras import missing_libraries
+from protocols.http.index import _markup_reader
+from protocols.http.url import HttpUrl
+from resolver import Limits, UnsupportedScheme
+
+CHECKOUT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+#: An instruction to install what nobody has registered.
+INSTALLS = re.compile(r"pip install[^\n]*url-resolver|url-resolver\[")
+
+
+@pytest.fixture
+def nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.usefixtures("nothing")
+def test_missing_libraries_of_an_extra_are_those_of_pyproject(extra: str) -> None:
+    said = missing_libraries(extra)
+    _, _, names = said.partition(f" (the extra {extra}): pip install ")
+    assert sorted(names.split()) == sorted(re.split(r"[\[>]", each)[0] for each in EXTRAS[extra])
+    assert "url-resolver" not in said
+
+
+@pytest.mark.usefixtures("nothing")
+def test_missing_libraries_of_html_name_lxml_and_its_version() -> None:
+    assert missing_libraries("html") == "lxml 6 or later (the extra html): pip install lxml"
+
+
+def test_missing_libraries_name_those_alone_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypercorn", None)
+    assert missing_libraries("web") == "hypercorn 0.18 or later (the extra web): pip install hypercorn"
+
+
+def test_missing_libraries_of_a_distribution_without_metadata_name_the_extra() -> None:
+    assert missing_libraries("more", "no-such-scheme") == (
+        "the extra more of no-such-scheme, which is not installed"
+    )
+
+
+def test_missing_libraries_of_a_plugin_are_read_from_its_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = ["trio>=0.30", "no-such-library[tls]>=2.0,<3; extra == 'a'", 'other-missing ; extra == "b"']
+    monkeypatch.setattr(metadata, "requires", {"more-schemes": told}.get)
+    assert missing_libraries("a,b", "more-schemes") == (
+        "no-such-library 2 or later, other-missing (the extra a,b): pip install no-such-library other-missing"
+    )
+
+
+def test_index_without_lxml_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "protocols.http.index.markup", raising=False)
+    monkeypatch.delattr("protocols.http.index.markup", raising=False)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "lxml"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "lxml", None)
+    url = resolver.parse("http://h.example/")
+    assert isinstance(url, HttpUrl)
+    with pytest.raises(
+        UnsupportedScheme, match=r"needs lxml 6 or later \(the extra html\): pip install lxml$"
+    ):
+        _markup_reader(url, Limits(), [])
+
+
+def test_no_text_tells_to_install_a_name_that_is_not_registered() -> None:
+    files = [path for name in ("resolver", "protocols") for path in (CHECKOUT / name).rglob("*.py")]
+    files += [CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md")]
+    assert [str(path) for path in files if INSTALLS.search(path.read_text(encoding="utf-8"))] == []
