@@ -147,6 +147,7 @@ FULL: Mapping[str, str] = {
         tests/test_own_scheme.py
         tests/test_plugins.py
         tests/test_recipes.py
+        tests/test_sessions.py
         tests/test_scheduled.py
     """,
     "benchmarks and tools, their pages, and calls that are counted": """

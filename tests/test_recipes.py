@@ -1,4 +1,5 @@
-"""Every page of `docs/recipes`, and that of libraries, is run as it stands, and says what comes of it."""
+"""Every command of the README, of `docs/recipes` and of the page of libraries is run as it stands, and says
+what comes of it."""
 
 from __future__ import annotations
 
@@ -15,17 +16,38 @@ import trio
 
 from fixtures.__main__ import PORT_BASE, ROWS, server_tls, start_rows
 from fixtures.ports import ROOM
+from resolver.cli.arguments import read
 from tests.hang import HANG
 from tests.sampled import sampled
 
 CHECKOUT = Path(__file__).parents[1]
 PAGES = [*sorted((CHECKOUT / "docs/recipes").glob("*.md")), CHECKOUT / "docs/libraries.md"]
 TEXTS = {page.stem: page.read_text("utf-8") for page in PAGES}
+DOCS = sorted(str(page.relative_to(CHECKOUT)) for page in (CHECKOUT / "docs").rglob("*.md"))
+README = (CHECKOUT / "README.md").read_text("utf-8")
 
-#: A command, and what is shown of it.
-COMMAND = re.compile(r"^    \$ (.*)\n((?:    (?!\$ ).*\n)*)", re.MULTILINE)
+#: Commands of the README that another test runs, by how they begin.
+ELSEWHERE = {
+    "resolve get --allow-port 18933 ": "tests/cli/test_progress.py draws transfers that are under way",
+    "resolve get -d out -j 8 --per-host 8 ": "tests/cli/test_many.py has a server with few logins",
+    "resolve explain finger:": "tests/test_own_scheme.py",
+    "resolve cat -q finger:": "tests/test_own_scheme.py",
+    "resolve cat finger:": "tests/test_own_scheme.py",
+}
+
+#: A line that begins a command; a telnet service may have the same prompt.
+_BEGIN = r"    \$ (?=(?:\w+=\S+ )?(?:cat|echo|find|grep|ls|printf|python|resolve) )"
+#: A command, and what is shown of it: an empty line is of it where more follows.
+COMMAND = re.compile(
+    rf"^{_BEGIN}([^'\n]*(?:'[^']*'[^'\n]*)*)\n((?:(?!{_BEGIN})    .*\n|\n(?=    (?!\$ )))*)", re.MULTILINE
+)
+#: What another run has otherwise, and what is shown in its place.
+VARIES = (
+    (re.compile(r'"elapsed": [0-9.]+'), '"elapsed": 0'),
+    (re.compile(r" in [0-9.]+ s$", re.MULTILINE), " in 0 s"),
+)
 PROGRAM = re.compile(r"This is `(\w+\.py)`:\n\n```python\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-PLACE = re.compile(r"127\.0\.0\.1:(\d+)")
+PORT = re.compile(r"(?<!\d)[1-9]\d{3,4}(?!\d)")
 
 
 async def start_servers(nursery: trio.Nursery, tls: ssl.SSLContext) -> dict[str, str]:
@@ -38,7 +60,8 @@ async def start_servers(nursery: trio.Nursery, tls: ssl.SSLContext) -> dict[str,
 
 
 def with_ports(text: str, ports: dict[str, str]) -> str:
-    return PLACE.sub(lambda found: f"127.0.0.1:{ports.get(found[1], found[1])}", text)
+    """The text with each port that stands in it, wherever that is, as these have it."""
+    return PORT.sub(lambda found: ports.get(found[0], found[0]), text)
 
 
 def prepare(text: str, folder: Path) -> dict[str, str]:
@@ -61,30 +84,69 @@ def prepare(text: str, folder: Path) -> dict[str, str]:
     }
 
 
-async def run(command: str, folder: Path, environment: dict[str, str]) -> str:
+async def run(command: str, folder: Path, environment: dict[str, str], before: int = 0) -> tuple[str, int]:
+    """What it says, and its status; that of the command `before` is `$?`."""
     with trio.fail_after(HANG):
         done = await trio.run_process(
-            ["/bin/sh", "-c", command],
+            ["/bin/sh", "-c", f"(exit {before})\n{command}"],
             cwd=folder,
             env=environment,
             capture_stdout=True,
             stderr=subprocess.STDOUT,
             check=False,
         )
-    return done.stdout.decode()
+    return done.stdout.decode().replace("\r", ""), done.returncode
+
+
+def agrees(said: str, shown: str) -> bool:
+    """Is that what is shown? A line with `…` stands for any lines; empty ones at the end are not seen."""
+    for pattern, instead in VARIES:
+        said, shown = pattern.sub(instead, said), pattern.sub(instead, shown)
+    parts = [re.escape(part) for part in re.split(r"^…$\n", shown.rstrip("\n") + "\n", flags=re.MULTILINE)]
+    return re.fullmatch("(?:.*\n)*".join(parts), said.rstrip("\n") + "\n") is not None
 
 
 @pytest.mark.parametrize("name", sampled(TEXTS, lambda name: None, 3))
 async def test_a_recipe_does_what_it_shows(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
-    text = TEXTS[name]
+    await try_commands(TEXTS[name], nursery, tmp_path)
+
+
+async def test_the_readme_does_what_it_shows(nursery: trio.Nursery, tmp_path: Path) -> None:
+    await try_commands(README, nursery, tmp_path)
+
+
+def test_each_command_that_is_run_elsewhere_is_one_of_the_readme() -> None:
+    commands = [command for command, _ in COMMAND.findall(README)]
+    for begin in ELSEWHERE:
+        assert len([command for command in commands if command.startswith(begin)]) == 1, begin
+    assert len(commands) > 25
+
+
+@pytest.mark.parametrize("name", ["README.md", *DOCS])
+def test_commands_without_an_output_have_options_that_there_are(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null")
+    text = (CHECKOUT / name).read_text("utf-8")
+    for line in re.findall(r"^    resolve (.*)$", text, re.MULTILINE):
+        words = shlex.split(line, comments=True)
+        ends = [words.index(end) for end in ("|", ">", "&&") if end in words]
+        assert read(words[: min(ends, default=None)]) is not None, line
+
+
+async def try_commands(text: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     ports = await start_servers(nursery, server_tls(tmp_path)[0])
     folder = tmp_path / "here"
     folder.mkdir()
     environment = prepare(text, folder)
     shown = {there: here for here, there in ports.items()}
+    status = 0
     for command, expected in COMMAND.findall(text):
-        said = await run(with_ports(command, ports), folder, environment)
-        assert with_ports(said, shown) == re.sub(r"^    ", "", expected, flags=re.MULTILINE), command
+        if command.startswith(tuple(ELSEWHERE)):
+            continue
+        said, status = await run(with_ports(command, ports), folder, environment, status)
+        said, expected = with_ports(said, shown), re.sub(r"^    ", "", expected, flags=re.MULTILINE)
+        assert agrees(said, expected), f"{command}\n{said}"
 
 
 def test_every_recipe_shows_a_command() -> None:

@@ -1,0 +1,64 @@
+"""Sessions at a terminal are as the README shows them, with the servers of `python -m fixtures`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.__main__ import server_tls
+from tests.cli.terminal import Terminal, on_terminal
+from tests.hang import HANG
+from tests.test_recipes import start_servers, with_ports
+
+CHECKOUT = Path(__file__).parents[1]
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+#: The command of a session, and what the terminal has in the end, or as far as the README goes.
+SESSION = re.compile(r"^```console\n\$ resolve (.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
+SHOWN = {words.split()[-1].partition(":")[0]: (words, text) for words, text in SESSION.findall(README)}
+#: By the scheme: how the last row ends, and what is typed then.
+TYPED = {
+    "gopher": (
+        ("What is your name? [Frodo]", "Sam\r"),
+        ("What is your password?", "sesame\r"),
+        (">", ".\r"),
+        ("1 to 3 [1]", "2\r"),
+        ("Subscribe? [Y/n]", "n\r"),
+        ("[y/N]", "y\r"),
+    ),
+    "telnet": (
+        ("login:", "guest\r"),
+        ("$", "\x1d"),
+        ("telnet>", "status\r"),
+        ("(this client)", "size\r"),
+        ("$", "bye\r"),
+    ),
+}
+
+#: The telnet service tells how many there are.
+LINES = {"gopher": 48, "telnet": 24}
+
+
+def test_each_session_of_the_readme_is_run() -> None:
+    assert SHOWN.keys() == TYPED.keys()
+    assert len(SHOWN) == len(SESSION.findall(README)) == README.count("```console")
+
+
+@pytest.mark.parametrize("scheme", TYPED)
+async def test_a_session_shows_what_the_readme_shows(
+    scheme: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    ports = await start_servers(nursery, server_tls(tmp_path)[0])
+    words, text = (with_ports(each, ports) for each in SHOWN[scheme])
+    terminal = Terminal(80, LINES[scheme])
+    with trio.fail_after(HANG):
+        async with on_terminal(terminal, tmp_path, *words.split(), typed=True) as command:
+            for end, typed in TYPED[scheme]:
+                await terminal.until(lambda rows, end=end: bool(rows) and rows[-1].rstrip().endswith(end))  # type: ignore[misc]
+                terminal.type(typed.encode())
+            assert await command.status() == 0
+    shown = [line.removesuffix(" ^]") for line in text.splitlines()]
+    expected = [line[at : at + 80].rstrip() for line in shown for at in range(0, len(line), 80)]
+    assert terminal.rows[: len(expected)] == expected
