@@ -10,11 +10,14 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
 from protocols.values import NamedTuple
+
+if TYPE_CHECKING:  # a ledger needs no network
+    from resolver.gate import Masked
 
 
 class LedgerFault(LocalError):
@@ -33,8 +36,8 @@ class Whole(NamedTuple):
     size: int
     digest: str | None
     known: Validators
-    final_url: str | None = None
-    media_type: str | None = None
+    final_url: Masked | None = None
+    media_type: Masked | None = None
 
 
 class Row(Protocol):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from resolver import NotFound, Validators
+from resolver.gate import Masked
 from resolver.ledger import LedgerFault, LedgerHeld, Whole, database
 from resolver.ledger.book import Asked, Entry, Ledger
 from resolver.ledger.report import became, read
@@ -100,7 +101,9 @@ async def test_a_ledger_that_was_moved_with_its_files_knows_them(elsewhere: bool
     one = Asked("http://h.example/a", "a.txt", "http://h.example/a")
     async with Ledger(str(here / "ledger"), below=str(here), elsewhere=elsewhere) as ledger:
         (entry,) = ledger.admit([one])
-        facts = Whole(str(here / "a.txt"), 1, 7, "d", Validators(), "http://h.example/b", "text/plain")
+        facts = Whole(
+            str(here / "a.txt"), 1, 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
+        )
         await entry.whole(facts)
         await entry.done(str(here / "a.txt"), 7, 7, 1, skipped=False)
     here.rename(there)
