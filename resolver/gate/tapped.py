@@ -5,8 +5,8 @@ Nothing goes past: octets are not moved in bulk, for those would be seen by nobo
 
 from __future__ import annotations
 
+import socket
 import ssl
-from socket import socket
 
 from protocols.contract import Line, Sink
 from resolver.gate.inner_tls import SECURED
@@ -19,7 +19,7 @@ class TappedStream(Stream):
     """See `Stream`. Whoever it serves has its own tap, or none."""
 
     def __init__(
-        self, sock: socket, peer: str, settings: StreamSettings, *, first: Stream | None = None
+        self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: Stream | None = None
     ) -> None:
         super().__init__(sock, peer, settings, first=first)
         self._port: int = sock.getpeername()[1]
