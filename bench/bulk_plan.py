@@ -24,8 +24,8 @@ from itertools import accumulate, count
 from math import gcd
 
 from resolver.bulk.forecast import BESIDES, simulate
-from resolver.bulk.item import Item, Slice
-from resolver.bulk.plan import BOX, Pace, Plan
+from resolver.bulk.item import BulkRequest, RequestSlice
+from resolver.bulk.plan import BOX, BulkPlan, HostPace
 
 URLS, HOSTS, LARGEST = 1_000_000, 10_000, 50_000
 RATE = 2.0
@@ -43,27 +43,33 @@ def sizes(urls: int, hosts: int, largest: int) -> list[int]:
     return [max(1, round(largest / rank**high)) for rank in range(1, hosts + 1)]
 
 
-def requests(counts: Sequence[int]) -> Iterator[tuple[Item, str, str]]:
+def requests(counts: Sequence[int]) -> Iterator[tuple[BulkRequest, str, str]]:
     """All of them, as if somebody had shuffled them; none is held for that."""
     until = list(accumulate(counts))
     step = next(step for step in count(int(until[-1] * 0.618)) if gcd(step, until[-1]) == 1)
     for number in range(until[-1]):
         name = f"h{bisect(until, number * step % until[-1])}.example.org"
-        yield Item(f"http://{name}/{number}.html", f"{name}/{number % 256:02x}/{number}.html"), name, "http"
+        yield (
+            BulkRequest(f"http://{name}/{number}.html", f"{name}/{number % 256:02x}/{number}.html"),
+            name,
+            "http",
+        )
 
 
-def planned(counts: Sequence[int], pace: Pace) -> Plan:
-    plan = Plan(pace)
+def planned(counts: Sequence[int], pace: HostPace) -> BulkPlan:
+    plan = BulkPlan(pace)
     for request in requests(counts):
         plan.add(*request)
     return plan
 
 
-def answering(pace: Pace, each: Callable[[str], float]) -> Callable[[Slice], tuple[list[Item], float]]:
+def answering(
+    pace: HostPace, each: Callable[[str], float]
+) -> Callable[[RequestSlice], tuple[list[BulkRequest], float]]:
     """A worker that begins what it has in its order, as soon as it may. Each host takes its own time."""
 
-    def perform(slice: Slice) -> tuple[list[Item], float]:
-        left, last = list[Item](), 0.0
+    def perform(slice: RequestSlice) -> tuple[list[BulkRequest], float]:
+        left, last = list[BulkRequest](), 0.0
         ready = defaultdict[str, float](float)
         host_free = defaultdict[str, list[float]](lambda: [0.0] * (pace.per_host or 6))
         free = [0.0] * pace.at_once
@@ -91,9 +97,9 @@ def unequal(host: str) -> float:
 def tell(counts: Sequence[int], slots: int) -> None:
     """One run of the real plan, with its database."""
     began = time.process_time()
-    with planned(counts, Pace(rate=RATE)) as plan:
+    with planned(counts, HostPace(rate=RATE)) as plan:
         added = time.process_time() - began
-        done = simulate(plan, slots, perform=answering(Pace(rate=RATE), lambda host: 0.3))
+        done = simulate(plan, slots, perform=answering(HostPace(rate=RATE), lambda host: 0.3))
         bound = max(plan.bound, done.work / slots)
     taken = time.process_time() - began - added
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -114,11 +120,11 @@ def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: in
     for each in SLOTS:
         alone(urls, hosts, largest, each)
     counts = sizes(urls // 10, hosts // 10, largest // 10)
-    with planned(counts, Pace()) as plan:
-        done = simulate(plan, 64, perform=answering(Pace(), unequal))
+    with planned(counts, HostPace()) as plan:
+        done = simulate(plan, 64, perform=answering(HostPace(), unequal))
     slowest = max(asked * unequal(f"h{host}.example.org") / 6 for host, asked in enumerate(counts))
     print(f"hosts that take 0.05 to 5 s, where 1 was thought: {done.makespan / slowest:.3f} of the slowest")
-    with planned(sizes(urls, hosts, largest), Pace(rate=RATE)) as plan:
+    with planned(sizes(urls, hosts, largest), HostPace(rate=RATE)) as plan:
         for ahead in (1.0, 1.25, 2.0):
             done = simulate(plan.turns(), 16, ahead=ahead)
             print(f"16 slots, {ahead} slices for each: {done.makespan / max(plan.bound, done.work / 16):.3f}")

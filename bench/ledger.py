@@ -23,7 +23,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from resolver.ledger.book import Asked
+from resolver.ledger.book import RequestRow
 
 LINES = 20_000
 DONE = 100_000
@@ -114,7 +114,7 @@ def write_done(folder: Path, lines: int) -> None:
 def row(folder: Path, number: int) -> tuple[bytes, str, str]:
     url = f"http://127.0.0.1:9/pub/directory/object-{number}.bin"
     path = str(folder / "done" / f"object-{number}.bin")
-    return Asked(url, path, url).key, url, path
+    return RequestRow(url, path, url).key, url, path
 
 
 def kill_often(folder: Path, seconds: float) -> int:

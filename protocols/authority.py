@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TypedDict
 
 from protocols.errors import InvalidUrl
-from protocols.location import HostUrl, Place, Url, UrlText
+from protocols.location import ComponentSpan, HostUrl, Url, UrlText
 from protocols.syntax import build_url, decode, encode, find, invalid, note_characters, position_of, take
 from protocols.values import NamedTuple
 
@@ -73,8 +73,8 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
         return None
     host, port, colon = known
     if port is not None:
-        text.places += (Place("port", start + colon + 1, end),)
-    text.places += (Place("host", start, start + colon),)
+        text.places += (ComponentSpan("port", start + colon + 1, end),)
+    text.places += (ComponentSpan("host", start, start + colon),)
     default = text.default_port or 0
     login = Login(user=None, password=None, host=host, port=port, default_port=default, zone=None)
     return login, end
@@ -278,7 +278,7 @@ def parse_host(text: UrlText, start: int, end: int) -> str:
         text.note("encoded-host", start + host.index("%"))
         host = decode(host).decode("latin-1")
     if wrong := _NOT_IN_HOST.search(host):
-        position = position_of(text.text, Place("host", start, end), {ord(wrong[0])})
+        position = position_of(text.text, ComponentSpan("host", start, end), {ord(wrong[0])})
         raise invalid(text.text, "bad-host", "character that no host has", position)
     host = host.lower()
     labels = host.removesuffix(".").split(".")

@@ -23,7 +23,7 @@ class Line(NamedTuple):
     secrets: tuple[bytes, ...] = ()
 
 
-class Packing(Protocol):
+class StreamCodec(Protocol):
     """What two peers compress all that they say with: a machine without I/O."""
 
     @property
@@ -155,7 +155,7 @@ class Datagrams(Protocol):
         ...
 
 
-class Redirected(NamedTuple):
+class RedirectAddress(NamedTuple):
     """Send to this place from now on; `lasting` says that later requests belong there too."""
 
     address: str
@@ -169,10 +169,10 @@ class SwitchAddress(NamedTuple):
     address: str
 
 
-Action: TypeAlias = "Line | Redirected | SwitchAddress"
+DatagramAction: TypeAlias = "Line | RedirectAddress | SwitchAddress"
 
 
-class Exchange(Protocol):
+class DatagramExchange(Protocol):
     """One request in datagrams and its reply: a machine without I/O and without a clock. Each call takes the
     time, and gives what is to be done now; `deadline` says when to call again if nothing comes until then."""
 
@@ -192,13 +192,13 @@ class Exchange(Protocol):
     @property
     def deadline(self) -> float: ...
 
-    def begin(self, now: float) -> Sequence[Action]: ...
+    def begin(self, now: float) -> Sequence[DatagramAction]: ...
 
-    def take(self, datagram: bytes, address: str, now: float) -> Sequence[Action]:
+    def take(self, datagram: bytes, address: str, now: float) -> Sequence[DatagramAction]:
         """A datagram has come from `address`."""
         ...
 
-    def wake(self, now: float) -> Sequence[Action]:
+    def wake(self, now: float) -> Sequence[DatagramAction]:
         """Nothing waits to be read, or the deadline has passed."""
         ...
 

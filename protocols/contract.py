@@ -17,27 +17,27 @@ from typing import Generic, NoReturn, Protocol, TypeVar
 from protocols.connection import Datagram as Datagram
 from protocols.connection import Datagrams as Datagrams
 from protocols.connection import Line as Line
-from protocols.connection import Packing as Packing
 from protocols.connection import Sink as Sink
 from protocols.connection import Stream as Stream
+from protocols.connection import StreamCodec as StreamCodec
 from protocols.entry import Entry as Entry
 from protocols.entry import EntryReader as EntryReader
 from protocols.location import Action as Action
 from protocols.location import BuiltUrl as BuiltUrl
+from protocols.location import ComponentSpan as ComponentSpan
 from protocols.location import Finding as Finding
 from protocols.location import HostUrl as HostUrl
 from protocols.location import JsonValue as JsonValue
 from protocols.location import Kind as Kind
 from protocols.location import Origin as Origin
-from protocols.location import Place as Place
 from protocols.location import Referrer as Referrer
 from protocols.location import Url as Url
 from protocols.location import UrlText as UrlText
 from protocols.options import Credentials as Credentials
+from protocols.options import FrameEvent as FrameEvent
 from protocols.options import Frames as Frames
 from protocols.options import Limits as Limits
 from protocols.options import Options as Options
-from protocols.options import Part as Part
 from protocols.options import Unpacking as Unpacking
 from protocols.options import Validators as Validators
 from protocols.options import Wanted as Wanted
@@ -70,7 +70,7 @@ class Body(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Came(Generic[A]):
+class FirstResult(Generic[A]):
     """A value that `first_of` waited for and got."""
 
     value: A
@@ -187,7 +187,7 @@ class Slot(Protocol):
         """See `step.EndResponse`."""
         ...
 
-    def start_packing(self, machine: Packing) -> None:
+    def start_packing(self, machine: StreamCodec) -> None:
         """See `step.StartPacking`."""
         ...
 
@@ -258,7 +258,7 @@ class Gate(Protocol):
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[Came[A] | None, Came[B] | None]:
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         """Await both at once, beginning with the first; when one is done, cancel the other. Both came when
         both were done in the same turn, so nothing that was heard is lost. An error of either is raised
         bare, unless it is a `ResolveError` and a value came with it."""

@@ -79,7 +79,7 @@ class Referrer(NamedTuple):
     address: str | None = None
 
 
-class Place(NamedTuple):
+class ComponentSpan(NamedTuple):
     """Where a component of a URL stands, still encoded, in the text as given: `text[start:end]`.
 
     `name` is the component's name (`selector`, `cwds[0]`, `password`).
@@ -118,9 +118,9 @@ class Url:
     fragment: str | None = None
     text: str = field(default="", compare=False)
     findings: tuple[str, ...] = field(default=(), compare=False)
-    places: tuple[Place, ...] = field(default=(), compare=False)
+    places: tuple[ComponentSpan, ...] = field(default=(), compare=False)
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> ComponentSpan | None:
         """Where the component stood, or None if the URL was built and not parsed."""
         for place in self.places:
             if place.name == name:
@@ -261,7 +261,7 @@ class UrlText:
         self.fragment: str | None = None
         self.may_have_zone = False
         self.findings: dict[str, int] = {}
-        self.places: list[Place] = []
+        self.places: list[ComponentSpan] = []
 
     def note(self, finding: str, position: int) -> None:
         """Keep a finding, once per URL, in the order met."""
@@ -277,5 +277,5 @@ class UrlText:
 
     def cut(self, name: str, start: int, end: int) -> str:
         """The component `name` as written, `text[start:end]`; its place is kept."""
-        self.places += (Place(name, start, end),)
+        self.places += (ComponentSpan(name, start, end),)
         return self.text[start:end]

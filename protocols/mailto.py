@@ -15,11 +15,11 @@ from collections.abc import Iterator
 
 from protocols.connection import Line
 from protocols.errors import InvalidUrl
-from protocols.location import Finding, Kind, Place, Url, UrlText
+from protocols.location import ComponentSpan, Finding, Kind, Url, UrlText
 from protocols.options import Limits, Options
 from protocols.reply import Reply
 from protocols.scheme import Scheme
-from protocols.step import Begin, Dialogue, Give, Note
+from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
 from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take
 from protocols.values import NamedTuple, dataclass, replace
 from protocols.wire import encode_line
@@ -59,7 +59,7 @@ def parse(text: UrlText) -> MailtoUrl:
     note_characters(text, text.start, end, RESERVED)
     addr_spec = take(text, "addr_spec", text.start, end)
     if any(octet in _CONTROLS for octet in addr_spec):
-        position = position_of(text.text, Place("addr_spec", text.start, end), _CONTROLS)
+        position = position_of(text.text, ComponentSpan("addr_spec", text.start, end), _CONTROLS)
         raise invalid(text.text, "bad-address", "mail address with a control octet", position)
     count = len(split_addresses(addr_spec))
     if not count:
@@ -185,9 +185,9 @@ def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | Non
     """A reply of kind address: its body is the draft, its target the URL. Raises `Refused` (S02) where a
     header field would not stay one."""
     draft = write_draft(url)
-    yield Note("nothing is sent and no program is started; the draft of a mail is written here")
-    yield Begin(_reply(url, draft))
-    yield Give(draft.text)
+    yield PlanNote("nothing is sent and no program is started; the draft of a mail is written here")
+    yield StartBody(_reply(url, draft))
+    yield EmitBody(draft.text)
 
 
 def _reply(url: MailtoUrl, draft: Draft) -> Reply:

@@ -102,7 +102,7 @@ class Transcript:
     tell: Callable[[dict[str, JsonValue]], None] | None = field(default=None, repr=False, compare=False)
 
 
-class ProxyLogin(Protocol):
+class ProxyAuth(Protocol):
     """Who we are to a proxy that is asked for URLs as a whole."""
 
     def fields(self, method: bytes, target: bytes) -> tuple[tuple[bytes, bytes], ...]:
@@ -122,12 +122,12 @@ class ProxyLogin(Protocol):
         ...
 
 
-class Via(NamedTuple):
+class ForwardProxy(NamedTuple):
     """The proxy that http requests are put to: `place` is what stands before the path of the URL then (RFC
     9112 3.2.2)."""
 
     place: bytes
-    login: ProxyLogin
+    login: ProxyAuth
 
 
 Wanted: TypeAlias = Literal["content", "file", "facts", "listing"]
@@ -262,7 +262,7 @@ class Options:
     prompt: bool = False
     most: int | None = None
     transcript: Transcript | None = None
-    via: Via | None = field(default=None, repr=False)
+    via: ForwardProxy | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.headers != ():
@@ -294,7 +294,7 @@ def _octets(text: str | bytes) -> bytes:
     raise TypeError
 
 
-class Part(NamedTuple):
+class FrameEvent(NamedTuple):
     """What a frame of HTTP/2 brought of the answer: a header section, octets of the body, its end, or in
     words why there is no more of it."""
 
@@ -314,7 +314,7 @@ class Frames(Protocol):
         peer takes no more requests here."""
         ...
 
-    def read(self, frame: bytes) -> Part:
+    def read(self, frame: bytes) -> FrameEvent:
         """Take one whole frame. Raises `ProtocolError` and `LimitExceeded`."""
         ...
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 from protocols.errors import ResolveError
 from protocols.step import (
     AwaitData,
-    Begun,
-    Carry,
+    BodyStarted,
+    CopiedBody,
+    CopyBody,
     Dialogue,
-    Hear,
-    Note,
+    ExchangeDatagrams,
     OpenDatagrams,
-    Opened,
+    OpenedConnection,
     OpenFile,
-    Pass,
-    Passed,
     Peek,
-    Random,
+    PlanNote,
+    RandomBytes,
     ReadNames,
+    Receive,
     RequestCredentials,
     Step,
 )
 from protocols.values import NamedTuple
 
 
-class Rehearsal(NamedTuple):
+class PlanRehearsal(NamedTuple):
     """A dialogue as it would go with a willing server. Where it would refuse by itself, `error` is what it
     raises, and the last step a note that says so."""
 
@@ -37,7 +37,7 @@ def rehearse(dialogue: Dialogue[object]) -> list[Step]:
     return rehearsal_of(dialogue).steps
 
 
-def rehearsal_of(dialogue: Dialogue[object]) -> Rehearsal:
+def rehearsal_of(dialogue: Dialogue[object]) -> PlanRehearsal:
     """Its steps and how it ends; nothing is done."""
     steps: list[Step] = []
     answer: object = None
@@ -45,35 +45,35 @@ def rehearsal_of(dialogue: Dialogue[object]) -> Rehearsal:
         try:
             step = dialogue.send(answer)
         except StopIteration:
-            return Rehearsal(steps)
+            return PlanRehearsal(steps)
         except ResolveError as error:
-            return Rehearsal([*steps, Note(error.message)], error)
+            return PlanRehearsal([*steps, PlanNote(error.message)], error)
         steps.append(step)
         answer = _ideal_answer(step)
 
 
 def _ideal_answer(step: Step) -> object:
     match step:
-        case Hear(ideal=ideal) | Peek(ideal=ideal) | RequestCredentials(ideal=ideal):
+        case Receive(ideal=ideal) | Peek(ideal=ideal) | RequestCredentials(ideal=ideal):
             return ideal
-        case OpenFile(ideal=ideal) | Carry(ideal=ideal):
+        case OpenFile(ideal=ideal) | ExchangeDatagrams(ideal=ideal):
             return ideal
         case OpenDatagrams():
-            return Opened(("",), 0)
+            return OpenedConnection(("",), 0)
         case AwaitData(ideal=ideal):
-            return Begun((ideal,), octets=1)
-        case Random(octets=count):
+            return BodyStarted((ideal,), octets=1)
+        case RandomBytes(octets=count):
             return bytes(count)
         case ReadNames():
             return []
-        case Pass():
+        case CopyBody():
             return _ideal_passing(step)
         case _:
             return None
 
 
-def _ideal_passing(step: Pass) -> Passed:
+def _ideal_passing(step: CopyBody) -> CopiedBody:
     if step.filter is not None and step.ideal:
         tuple(step.filter.feed(step.ideal))
         tuple(step.filter.finish())
-    return Passed(step.count or step.expected or len(step.ideal) or 1, close_notify=True)
+    return CopiedBody(step.count or step.expected or len(step.ideal) or 1, close_notify=True)

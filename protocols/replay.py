@@ -13,7 +13,7 @@ from typing import Protocol
 from protocols.values import NamedTuple
 
 
-class Kept(NamedTuple):
+class ArchivedObject(NamedTuple):
     """An object in an archive: its `media_type` as it is kept, the `commands` whose answers it is, if it is
     made of some, and its `block` in pieces. `size` is what the peer had announced."""
 
@@ -24,7 +24,7 @@ class Kept(NamedTuple):
     block: Callable[[], Iterator[bytes]]
 
 
-class Peer(Protocol):
+class ReplayPeer(Protocol):
     """`greeting` is what it says unasked."""
 
     @property

@@ -24,7 +24,7 @@ from protocols.errors import (
     Unreachable,
 )
 from protocols.options import Credentials
-from protocols.step import Dialogue, Note, Say, hear
+from protocols.step import Dialogue, PlanNote, Send, receive
 from protocols.wire import Buffer, Reader, encode_counted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: st
     machine = SOCKS5Connection()
     yield from _agree(machine, credentials, proxy)
     yield _say(machine, SOCKS5CommandRequest(SOCKS5Command.CONNECT, *destination, port))
-    reply = yield from hear(_reply(proxy), "the reply of the proxy", _DONE)
+    reply = yield from receive(_reply(proxy), "the reply of the proxy", _DONE)
     if reply[1]:
         raise _refusal(reply[1], f"{host} port {port}", proxy)
     machine.receive_data(_DONE)  # where the proxy stands itself is nobody's business
@@ -91,24 +91,24 @@ def _agree(machine: SOCKS5Connection, credentials: Credentials | None, proxy: st
     offered: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]
     if credentials is not None:
         offered.append(SOCKS5AuthMethod.USERNAME_PASSWORD)
-        yield Note(f"if the proxy {proxy} wants a login, it gets the user and the password given for it")
+        yield PlanNote(f"if the proxy {proxy} wants a login, it gets the user and the password given for it")
     yield _say(machine, SOCKS5AuthMethodsRequest(offered))
-    chosen = yield from hear(_pair(_VERSION, proxy), "the method that the proxy chooses", _NO_LOGIN)
+    chosen = yield from receive(_pair(_VERSION, proxy), "the method that the proxy chooses", _NO_LOGIN)
     _check_method(chosen[1], [method[0] for method in offered], proxy)
     machine.receive_data(chosen)
     if chosen[1] != _LOGIN or credentials is None:
         return
     login = SOCKS5UsernamePasswordRequest(credentials.user, credentials.password)
     yield _say(machine, login, credentials.password)
-    answer = yield from hear(_pair(1, proxy), "what the proxy says of the login", _GOOD_LOGIN)
+    answer = yield from receive(_pair(1, proxy), "what the proxy says of the login", _GOOD_LOGIN)
     if answer != _GOOD_LOGIN:
         raise AccessDenied(f"the proxy {proxy} refuses this user and password")
     machine.receive_data(answer)
 
 
-def _say(machine: SOCKS5Connection, request: object, *secrets: bytes) -> Say:
+def _say(machine: SOCKS5Connection, request: object, *secrets: bytes) -> Send:
     machine.send(request)
-    return Say((encode_counted(machine.data_to_send(), *secrets),))
+    return Send((encode_counted(machine.data_to_send(), *secrets),))
 
 
 def _check_method(chosen: int, offered: list[int], proxy: str) -> None:

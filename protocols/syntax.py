@@ -13,7 +13,7 @@ from collections.abc import Container
 from functools import cache
 
 from protocols.errors import InvalidUrl
-from protocols.location import Place, Url, UrlText
+from protocols.location import ComponentSpan, Url, UrlText
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
@@ -111,7 +111,7 @@ def find(text: UrlText, character: str, start: int, end: int | None = None) -> i
     return end if found < 0 else found
 
 
-def position_of(text: str, place: Place, octets: Container[int]) -> int:
+def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
     """Index in `text` of the first character or escape within `place` whose decoded octet is one of
     `octets`; the start of the place if there is none."""
     at = place.start

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FEW = 16
 
 
-class Field:
+class ValueField:
     """One field of a dataclass: what `field` was told."""
 
     __slots__ = ("compare", "default", "factory", "init", "kw_only", "name", "repr", "type")
@@ -59,8 +59,8 @@ def _field(
     repr: bool = True,
     compare: bool = True,
     kw_only: bool | None = None,
-) -> Field:
-    return Field(default, default_factory, init, repr, compare, kw_only)
+) -> ValueField:
+    return ValueField(default, default_factory, init, repr, compare, kw_only)
 
 
 def _dataclass(
@@ -76,7 +76,7 @@ def _dataclass(
     def made(cls: type) -> Any:
         namespace = dict(vars(cls))
         own = _own_fields(namespace, kw_only)
-        every: dict[str, Field] = {}
+        every: dict[str, ValueField] = {}
         inherited: set[str] = set()
         for base in cls.__mro__[-2:0:-1]:
             every.update(vars(base).get("__values__", {}))
@@ -109,11 +109,11 @@ def _dataclass(
     return made if cls is None else made(cls)
 
 
-def _own_fields(namespace: dict[str, Any], kw_only: bool) -> dict[str, Field]:
+def _own_fields(namespace: dict[str, Any], kw_only: bool) -> dict[str, ValueField]:
     found = {}
     for name, annotation in namespace.get("__annotations__", {}).items():
         said = namespace.get(name, ABSENT)
-        each = said if isinstance(said, Field) else _field(default=said)
+        each = said if isinstance(said, ValueField) else _field(default=said)
         each.name, each.type = name, annotation
         if each.kw_only is None:
             each.kw_only = kw_only
@@ -122,7 +122,7 @@ def _own_fields(namespace: dict[str, Any], kw_only: bool) -> dict[str, Field]:
 
 
 def _methods(
-    namespace: dict[str, Any], every: dict[str, Field], *, frozen: bool, eq: bool, repr: bool
+    namespace: dict[str, Any], every: dict[str, ValueField], *, frozen: bool, eq: bool, repr: bool
 ) -> Iterator[tuple[str, object]]:
     """What a class has unless it says otherwise."""
     yield "__match_args__", tuple(each.name for each in every.values() if each.init and not each.kw_only)

@@ -71,7 +71,7 @@ class Clock:
         return TimedOut(f"timed out: {self._missed.format(self._limit)}")
 
 
-class Pace:
+class RateCheck:
     """Is a body fast enough? `least` octets a second, averaged over each `_RATE_WINDOW` seconds of waiting
     for it: what a caller does between two pieces does not count against the peer."""
 
@@ -103,7 +103,7 @@ class Pace:
 
 class AnswerPace:
     """Is an answer fast enough that has begun? `least` octets a second of waiting between its octets, as in
-    `Pace`; a peer may think about a question for as long as the idle limit lets it. So a peer that says
+    `RateCheck`; a peer may think about a question for as long as the idle limit lets it. So a peer that says
     everything drop by drop is given up wherever that is: in its greeting, or in the head of an article."""
 
     def __init__(self, least: int | None) -> None:
@@ -114,7 +114,7 @@ class AnswerPace:
         """A question was put: what comes next is the beginning of an answer."""
         self._begun = False
         if self._least is not None:
-            self._pace = Pace(self._least)
+            self._pace = RateCheck(self._least)
 
     def hear(self, seconds: float, octets: int) -> None:
         """So many octets came after a wait. Raises `TimedOut` as `Pace.spend` does."""

@@ -96,7 +96,7 @@ class _Zstd:
         return not self._waiting and self._frame is None
 
 
-class _Installed(Mapping[str, Callable[[], Unpacking]]):
+class _InstalledCodings(Mapping[str, Callable[[], Unpacking]]):
     """What an extra brings is looked for, and loaded, when the first peer may choose from it."""
 
     def __getitem__(self, name: str) -> Callable[[], Unpacking]:
@@ -109,7 +109,7 @@ class _Installed(Mapping[str, Callable[[], Unpacking]]):
         return len(_found())
 
 
-_INSTALLED = _Installed()
+_INSTALLED = _InstalledCodings()
 
 
 def installed() -> Mapping[str, Callable[[], Unpacking]]:

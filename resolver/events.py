@@ -152,7 +152,7 @@ Event: TypeAlias = (
 OnEvent: TypeAlias = Callable[[Event], None]
 
 
-class Hearer:
+class Listener:
     """One who hears of these kinds alone. What goes over the wire, and progress, is not even made an event
     for who hears of none of it; what else there is may be told all the same."""
 
@@ -174,4 +174,4 @@ PROGRESS: frozenset[type[Event]] = frozenset({Progress})
 
 def for_whom(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
     """Who is to be told of these kinds; None where nobody would hear of any."""
-    return None if isinstance(own, Hearer) and not own.hears(kinds) else own
+    return None if isinstance(own, Listener) and not own.hears(kinds) else own

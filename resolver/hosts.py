@@ -53,7 +53,7 @@ def _compressed(address: str) -> str:
 NOTHING = Host()
 
 
-class Hosts:
+class HostSettings:
     """All that is said of single hosts."""
 
     def __init__(self, said: Mapping[str, Host]) -> None:
@@ -69,9 +69,9 @@ class Hosts:
             mirrors=nearest.mirrors or wider.mirrors,
         )
 
-    def with_limits(self, bound: Callable[[Limits], Limits]) -> Hosts:
+    def with_limits(self, bound: Callable[[Limits], Limits]) -> HostSettings:
         """The same, with limits that are made of theirs."""
-        return Hosts(
+        return HostSettings(
             {
                 name: host if host.limits is None else replace(host, limits=bound(host.limits))
                 for name, host in self._said.items()

@@ -10,7 +10,7 @@ import logging
 
 from resolver.events import Event, Kept, OnEvent, Progress, Started, Warned
 from resolver.terminal import escape_line
-from resolver.trace import Words, line_of
+from resolver.trace import TraceFormat, line_of
 
 LOGGER = logging.getLogger("resolver")
 
@@ -24,7 +24,7 @@ def listening(own: OnEvent | None) -> OnEvent | None:
     """The caller's own, and the log where it is on; None where nobody listens."""
     if not is_on():
         return own
-    log = _Log().write
+    log = _EventLogger().write
     if own is None:
         return log
     heard = own
@@ -36,11 +36,11 @@ def listening(own: OnEvent | None) -> OnEvent | None:
     return both
 
 
-class _Log:
+class _EventLogger:
     """Lines of one network: of a piece it is known by those before whether it is words or a body."""
 
     def __init__(self) -> None:
-        self._words = Words()
+        self._words = TraceFormat()
 
     def write(self, event: Event) -> None:
         if (line := self._line(event)) is not None:

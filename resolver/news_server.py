@@ -16,7 +16,7 @@ from protocols.errors import InvalidUrl, NotConfigured
 from protocols.location import Url, UrlText
 from protocols.values import NamedTuple
 from resolver import registry
-from resolver.policy.subject import Server
+from resolver.policy.subject import NewsServer
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
@@ -25,7 +25,7 @@ _MOST = 65_536
 _PLACE = re.compile(r"[^/?#@\s]+")
 
 
-class Setting(NamedTuple):
+class NewsServerSetting(NamedTuple):
     """A server as it was written down, and where."""
 
     text: str
@@ -40,20 +40,22 @@ def needs_server(url: Url) -> bool:
     return row is not None and row.server
 
 
-def find_setting(option: str | None) -> Setting | None:
+def find_setting(option: str | None) -> NewsServerSetting | None:
     """What is set on this machine, by the caller first of all."""
     settled = option or os.environ.get("NNTPSERVER")
     return choose(option, os.environ, None if settled else _read_system_file())
 
 
-def choose(option: str | None, environment: Mapping[str, str], system_file: str | None) -> Setting | None:
+def choose(
+    option: str | None, environment: Mapping[str, str], system_file: str | None
+) -> NewsServerSetting | None:
     """The first of what is set; an empty setting is none."""
     if option:
-        return Setting(option, "--news-server")
+        return NewsServerSetting(option, "--news-server")
     if in_environment := environment.get("NNTPSERVER"):
-        return Setting(in_environment, "NNTPSERVER")
+        return NewsServerSetting(in_environment, "NNTPSERVER")
     word = first_word(system_file or "")
-    return None if word is None else Setting(word, SYSTEM_FILE)
+    return None if word is None else NewsServerSetting(word, SYSTEM_FILE)
 
 
 def first_word(text: str) -> str | None:
@@ -65,7 +67,7 @@ def first_word(text: str) -> str | None:
     return None
 
 
-def server_of(setting: Setting | None, scheme: str) -> Server:
+def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
     """The server: `host`, `host:port` or `[v6]:port`, by the rules of a URL's. Raises `NotConfigured`
     where none is set, and for a setting that names none."""
     if setting is None:
@@ -81,7 +83,7 @@ def server_of(setting: Setting | None, scheme: str) -> Server:
         place, _ = parse_login(UrlText(written, scheme, 0, len(written), row.default_port))
     except InvalidUrl as error:
         raise NotConfigured(f"{complaint} ({error.kind})") from error
-    return Server(place["host"], place["default_port"] if place["port"] is None else place["port"])
+    return NewsServer(place["host"], place["default_port"] if place["port"] is None else place["port"])
 
 
 def _read_system_file() -> str | None:

@@ -19,47 +19,47 @@ from protocols.scheme import Scheme
 from protocols.step import (
     Acquire,
     AwaitData,
-    Begin,
-    Carry,
     CloseData,
     Connect,
+    CopyBody,
     Dialogue,
+    EmitBody,
     EndResponse,
-    Give,
-    Hear,
+    ExchangeDatagrams,
     JoinPipeline,
-    Keep,
-    Note,
     OpenData,
     OpenDatagrams,
     OpenFile,
-    Pass,
+    ParseBuffered,
     Peek,
-    Random,
+    PlanNote,
+    RandomBytes,
     ReadNames,
+    Receive,
+    ReleaseToPool,
     RequestAgreed,
     RequestCredentials,
     RequestEnd,
     RequestPeer,
-    Say,
-    Skim,
+    Send,
+    SendBody,
+    StartBody,
     StartPacking,
     StartRequest,
     StartResponse,
     StartTimer,
     StartTls,
     Step,
-    Upload,
 )
 from protocols.values import NamedTuple, replace
 from protocols.wire import Rest
 from resolver import registry
 from resolver.gateways import no_handler, through_gateway
-from resolver.news_server import HOW_TO_SET, Setting, needs_server, server_of
+from resolver.news_server import HOW_TO_SET, NewsServerSetting, needs_server, server_of
 from resolver.policy import (
     Endpoint,
+    NewsServer,
     Policy,
-    Server,
     endpoint_of,
     judge,
     literal_addresses,
@@ -67,7 +67,7 @@ from resolver.policy import (
     proxy_variables,
     variables_at,
 )
-from resolver.tunnels import Logins, Way, way_of
+from resolver.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.url import redact, url_of
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def explain(
     if plan.error is not None:
         return plan
     try:
-        way = way_of(target, endpoint_of(target, server), beyond, Logins())
+        way = way_of(target, endpoint_of(target, server), beyond, ProxyLogins())
     except (NotConfigured, UnsupportedScheme) as error:
         return plan._replace(error=error.at(parsed.shown))
     plan = plan._replace(proxy=None if way is None else way.proxy.shown)
@@ -181,9 +181,9 @@ def _variables_at(
 ) -> Mapping[str, str]:
     if not hosts or place is None:
         return said
-    from resolver.hosts import Hosts  # few say anything of single ones
+    from resolver.hosts import HostSettings  # few say anything of single ones
 
-    return variables_at(said, Hosts(hosts).at(place.host, place.port).proxy)
+    return variables_at(said, HostSettings(hosts).at(place.host, place.port).proxy)
 
 
 def opens_anything(url: Url) -> bool:
@@ -192,14 +192,14 @@ def opens_anything(url: Url) -> bool:
     return any(step["action"] in ("connect", "open") for step in steps)
 
 
-def _server(url: Url, news_server: str | None) -> Server | None:
+def _server(url: Url, news_server: str | None) -> NewsServer | None:
     if news_server is None or not needs_server(url):
         return None
-    return server_of(Setting(news_server, "news_server"), url.scheme)
+    return server_of(NewsServerSetting(news_server, "news_server"), url.scheme)
 
 
 def _steps(
-    url: Url, server: Server | None, options: Options, policy: Policy, way: Way | None
+    url: Url, server: NewsServer | None, options: Options, policy: Policy, way: ProxyRoute | None
 ) -> tuple[tuple[PlanStep, ...], ResolveError | None]:
     """The steps of a URL that may be asked for, and what keeps it from going through with them."""
     scheme = registry.find(url.scheme)
@@ -239,7 +239,7 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
     return replace(options, codings=codings.installed(), http2=speaks)
 
 
-def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: Way | None) -> list[PlanStep]:
+def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:
     """One or none; of an exchange in datagrams each packet is one, and on a way through a proxy all that is
     said to the proxy."""
     if way is not None and place is not None:
@@ -247,7 +247,11 @@ def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: Way | N
             return _steps_through(way, place, scheme, place.port, step.tls)
         if isinstance(step, OpenData):
             return _steps_through(way, place, scheme, step.port, step.tls)
-    sent = [_send_step((packet,)) for packet in step.exchange.packets] if isinstance(step, Carry) else []
+    sent = (
+        [_send_step((packet,)) for packet in step.exchange.packets]
+        if isinstance(step, ExchangeDatagrams)
+        else []
+    )
     shown = _plan_step(step, place, scheme)
     return sent if shown is None else [*sent, shown]
 
@@ -261,19 +265,19 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
             return _connect_step(place, scheme, port, tls)
         case OpenDatagrams():
             return _connect_step(place, scheme, None, False)
-        case StartRequest() | StartResponse() | EndResponse() | Keep():
+        case StartRequest() | StartResponse() | EndResponse() | ReleaseToPool():
             return None
-        case Peek() | Skim() | ReadNames() | Begin() | Rest() | Random() | StartTimer():
+        case Peek() | ParseBuffered() | ReadNames() | StartBody() | Rest() | RandomBytes() | StartTimer():
             return None
-        case Give(what=what):
+        case EmitBody(what=what):
             return None if what is None else {"action": "receive", "what": what}
-        case Say(lines=lines) | Upload(lines=lines):
+        case Send(lines=lines) | SendBody(lines=lines):
             return _send_step(lines)
-        case Hear(what=what) | AwaitData(what=what) | Carry(what=what) | Pass(what=what):
+        case Receive(what=what) | AwaitData(what=what) | ExchangeDatagrams(what=what) | CopyBody(what=what):
             return {"action": "receive", "what": what}
         case OpenFile(path=path):
             return {"action": "open", "path": path}
-        case Note(text=text) | RequestPeer(text=text):
+        case PlanNote(text=text) | RequestPeer(text=text):
             return {"action": "note", "text": text}
         case RequestAgreed():
             return {"action": "note", "text": "a peer that chooses HTTP/2 is asked the same in its frames"}
@@ -290,7 +294,7 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
     assert_never(step)
 
 
-def _steps_through(way: Way, place: Endpoint, scheme: Scheme, port: int, tls: bool) -> list[PlanStep]:
+def _steps_through(way: ProxyRoute, place: Endpoint, scheme: Scheme, port: int, tls: bool) -> list[PlanStep]:
     """To the proxy, and what is said to it before the place hears anything."""
     proxy = way.proxy
     steps: list[PlanStep] = [_to(proxy.host, proxy.port, proxy.secured, "tcp")]

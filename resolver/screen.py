@@ -44,7 +44,7 @@ _STRINGS = frozenset("PX]^_")  # DCS, SOS, OSC, PM, APC; their C1 forms have 0x4
 _C1_CSI = "\x9b"
 
 
-class _State(enum.Enum):
+class _EscapeState(enum.Enum):
     TEXT = enum.auto()
     ESCAPE = enum.auto()
     CHARSET = enum.auto()
@@ -61,20 +61,20 @@ class Screen:
     def __init__(self, *, utf8: bool = True) -> None:
         self._charset = "utf-8" if utf8 else "latin-1"
         self._decoder = codecs.getincrementaldecoder(self._charset)("replace")
-        self._state = _State.TEXT
+        self._state = _EscapeState.TEXT
         self._held = ""
         self._swallowed = 0
-        self._left = Left()
+        self._left = ScreenModes()
 
     def feed(self, octets: bytes) -> bytes:
         text = self._decoder.decode(octets)
         shown = []
         at = 0
         while at < len(text):
-            if self._state is _State.TEXT and (run := self._run.match(text, at)):
+            if self._state is _EscapeState.TEXT and (run := self._run.match(text, at)):
                 shown.append(self._show(run[0]))
                 at = run.end()
-            elif self._state is _State.STRING:
+            elif self._state is _EscapeState.STRING:
                 at = self._swallow(text, at)
             else:
                 shown.append(self._take(text[at]))
@@ -101,7 +101,7 @@ class Screen:
         return text
 
     def _pass(self, sequence: str) -> str:
-        self._state = _State.TEXT
+        self._state = _EscapeState.TEXT
         permitted = self._permitted(sequence)
         if permitted:
             self._left.pass_(permitted)
@@ -114,28 +114,28 @@ class Screen:
         if found is None:
             self._swallowed += end - at
             if self._swallowed >= LONGEST_STRING:
-                self._state = _State.TEXT
+                self._state = _EscapeState.TEXT
             return end
-        self._begin(_State.ESCAPE if found[0] == _ESC else _State.TEXT)
+        self._begin(_EscapeState.ESCAPE if found[0] == _ESC else _EscapeState.TEXT)
         return found.end()
 
-    def _begin(self, state: _State, held: str = "") -> None:
+    def _begin(self, state: _EscapeState, held: str = "") -> None:
         self._state, self._held, self._swallowed = state, held, 0
 
     def _take(self, character: str) -> str:
         if character == _ESC:
-            self._begin(_State.ESCAPE)
+            self._begin(_EscapeState.ESCAPE)
         elif character in (_CAN, _SUB) or "\x80" <= character < "\xa0":
             return self._take_c1(character)
-        elif self._state is _State.TEXT:
+        elif self._state is _EscapeState.TEXT:
             return self._lone(character)
         elif not " " <= character <= "~":
             if character > "~":  # no sequence goes on so; other controls are heeded before what they stand in
-                self._begin(_State.TEXT)
+                self._begin(_EscapeState.TEXT)
             return self._show(character) if self._run.match(character) else self._lone(character)
-        elif self._state is _State.ESCAPE:
+        elif self._state is _EscapeState.ESCAPE:
             return self._take_second(character)
-        elif character < ("0" if self._state is _State.CHARSET else "@"):
+        elif character < ("0" if self._state is _EscapeState.CHARSET else "@"):
             self._held += character if len(self._held) < LONGEST_SEQUENCE else ""
         else:
             return self._pass(self._held + character)
@@ -143,21 +143,21 @@ class Screen:
 
     def _take_c1(self, character: str) -> str:
         """What ends whatever stands before it: it may begin something, of which nothing is let through."""
-        self._begin(_State.TEXT)
+        self._begin(_EscapeState.TEXT)
         if character == _C1_CSI:
-            self._begin(_State.CSI, character)
+            self._begin(_EscapeState.CSI, character)
         elif chr(ord(character) - 0x40 & 0x7F) in _STRINGS and character > "\x7f":
-            self._begin(_State.STRING)
+            self._begin(_EscapeState.STRING)
         return self._lone(character)
 
     def _take_second(self, character: str) -> str:
         """What stands behind an ESC."""
         if character == "[":
-            self._begin(_State.CSI, f"{_ESC}[")
+            self._begin(_EscapeState.CSI, f"{_ESC}[")
         elif character in _STRINGS:
-            self._begin(_State.STRING)
+            self._begin(_EscapeState.STRING)
         elif character < "0":
-            self._begin(_State.CHARSET, f"{_ESC}{character}")
+            self._begin(_EscapeState.CHARSET, f"{_ESC}{character}")
         else:
             return self._pass(f"{_ESC}{character}")
         return ""
@@ -234,7 +234,7 @@ _UNDO = {
 _USUALLY_ON = frozenset({"?25", "?7"})
 
 
-class Left:
+class ScreenModes:
     """Which modes were let through and not taken back."""
 
     def __init__(self) -> None:

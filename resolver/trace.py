@@ -1,8 +1,8 @@
 """Events as lines, for `-v`, `--trace` and the log: `C:` what we sent, `S:` what came.
 
 Octets are shown escaped and in one line each; of a long piece the first 512 are. Secrets arrive here
-as `****` already. `Words` are those of a line that are the peer's words, and no octets of a body: heads of
-http, replies that begin with a code, else the first line; how much more came is counted.
+as `****` already. `TraceFormat` are those of a line that are the peer's words, and no octets of a body: heads
+of http, replies that begin with a code, else the first line; how much more came is counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REPLIES = re.compile(rb"(?:[0-9]{3}[ -][^\n]*(?:\n[ ][^\n]*)*(?:\n|\Z))+")
 _LINE = re.compile(rb"[^\n]{0,200}\n?")
 
 
-class Words:
+class TraceFormat:
     """What of the dialogue is words, and what an object: the one that a person sees of `-v`."""
 
     def __init__(self) -> None:

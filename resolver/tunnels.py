@@ -13,38 +13,38 @@ from typing import TYPE_CHECKING
 from protocols.errors import UnsupportedScheme
 from protocols.extras import missing_libraries
 from protocols.location import Url
-from protocols.options import Via
+from protocols.options import ForwardProxy
 from protocols.step import Dialogue
 from protocols.values import NamedTuple
 from resolver import registry
 from resolver.policy import Endpoint, proxy_for
 
 if TYPE_CHECKING:  # few runs have a proxy
-    from protocols.http.proxy_login import ProxyLogin
+    from protocols.http.proxy_login import HttpProxyAuth
     from resolver.policy.proxy import Proxy
 
 
-class Logins:
+class ProxyLogins:
     """Who one run is to each of its http proxies. A proxy that asked once is told from then on."""
 
     def __init__(self) -> None:
-        self._logins: dict[Proxy, ProxyLogin] = {}
+        self._logins: dict[Proxy, HttpProxyAuth] = {}
 
-    def at(self, proxy: Proxy) -> ProxyLogin:
+    def at(self, proxy: Proxy) -> HttpProxyAuth:
         if proxy not in self._logins:
-            from protocols.http.proxy_login import ProxyLogin  # as above
+            from protocols.http.proxy_login import HttpProxyAuth  # as above
 
-            self._logins[proxy] = ProxyLogin(proxy.shown, proxy.credentials)
+            self._logins[proxy] = HttpProxyAuth(proxy.shown, proxy.credentials)
         return self._logins[proxy]
 
 
-class Way(NamedTuple):
+class ProxyRoute(NamedTuple):
     """The way of one URL through its proxy. `via` is how http requests are put to it; None where a tunnel is
     opened to the URL's host."""
 
     proxy: Proxy
-    via: Via | None
-    logins: Logins
+    via: ForwardProxy | None
+    logins: ProxyLogins
 
     def open_tunnel(self, host: str, port: int) -> Dialogue[bool]:
         """Is the tunnel open? If not the proxy wants a login, which a new connection to it will bring."""
@@ -58,7 +58,9 @@ class Way(NamedTuple):
         return True
 
 
-def way_of(url: Url, place: Endpoint | None, variables: Mapping[str, str], logins: Logins) -> Way | None:
+def way_of(
+    url: Url, place: Endpoint | None, variables: Mapping[str, str], logins: ProxyLogins
+) -> ProxyRoute | None:
     """None for a direct way. Raises `NotConfigured` for a proxy that is none, and `UnsupportedScheme` for one
     that cannot be spoken to."""
     proxy = proxy_for(url.scheme, place, variables)
@@ -67,13 +69,13 @@ def way_of(url: Url, place: Endpoint | None, variables: Mapping[str, str], login
     _check_spoken(proxy)
     row = registry.find(url.scheme)
     relayed = row is not None and row.relayed and not proxy.socks
-    return Way(proxy, _via(url, place, logins.at(proxy)) if relayed else None, logins)
+    return ProxyRoute(proxy, _via(url, place, logins.at(proxy)) if relayed else None, logins)
 
 
-def _via(url: Url, place: Endpoint, login: ProxyLogin) -> Via:
+def _via(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy:
     host = f"[{place.host}]" if ":" in place.host else place.host
     port = "" if place.port == place.default_port else f":{place.port}"
-    return Via(f"{url.scheme}://{host}{port}".encode("ascii"), login)
+    return ForwardProxy(f"{url.scheme}://{host}{port}".encode("ascii"), login)
 
 
 def _check_spoken(proxy: Proxy) -> None:

@@ -10,7 +10,7 @@ from protocols.errors import Disconnected, NetworkError, TlsError
 from protocols.wire import Buffer
 
 
-class Handshake(enum.Enum):
+class DataTlsHandshake(enum.Enum):
     """Of the data connection: none to make, still to make, or begun and cut short, which cannot be mended."""
 
     NONE = "none"
@@ -25,7 +25,7 @@ class DataConnection:
         self._gate = gate
         self._opened: AbstractAsyncContextManager[Stream] | None = None
         self._stream: Stream | None = None
-        self._handshake = Handshake.NONE
+        self._handshake = DataTlsHandshake.NONE
         self.buffer = Buffer()
 
     @property
@@ -40,16 +40,16 @@ class DataConnection:
         opening = self._gate.connect_data(port)
         self._stream = await opening.__aenter__()
         self._opened = opening
-        self._handshake = Handshake.DUE if tls else Handshake.NONE
+        self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
 
     async def receive(self) -> NetworkError | None:
         """The first octets into the buffer, or what broke the connection."""
         try:
-            if self._handshake is Handshake.DUE:
-                self._handshake = Handshake.BEGUN
+            if self._handshake is DataTlsHandshake.DUE:
+                self._handshake = DataTlsHandshake.BEGUN
                 await self.stream.start_tls()
-                self._handshake = Handshake.NONE
-            if self._handshake is Handshake.BEGUN:
+                self._handshake = DataTlsHandshake.NONE
+            if self._handshake is DataTlsHandshake.BEGUN:
                 return TlsError("the control connection ended during the handshake of the data connection")
             self.buffer.feed(await self.stream.receive())
         except (Disconnected, TlsError) as error:
@@ -58,7 +58,7 @@ class DataConnection:
 
     async def take(self) -> NetworkError | None:
         """The same for what is there already. A handshake that was cut short is not taken up again."""
-        if self._handshake is not Handshake.NONE:
+        if self._handshake is not DataTlsHandshake.NONE:
             return None
         received, _ = await self._gate.first_of(self.receive, _at_once)
         return None if received is None else received.value

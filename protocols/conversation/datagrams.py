@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-from protocols.connection import Action, Datagrams, Exchange, Line, Redirected, SwitchAddress
+from protocols.connection import (
+    DatagramAction,
+    DatagramExchange,
+    Datagrams,
+    Line,
+    RedirectAddress,
+    SwitchAddress,
+)
 from protocols.contract import Gate
 from protocols.errors import LimitExceeded, ResolveError, Unreachable
-from protocols.step import Carried, Opened
+from protocols.step import DatagramReply, OpenedConnection
 
 
-class Exchanges:
+class DatagramSender:
     """One after the other, each on datagrams of its own."""
 
     def __init__(self, gate: Gate) -> None:
@@ -23,28 +30,28 @@ class Exchanges:
         self._opened = AsyncExitStack()
         self._datagrams: Datagrams | None = None
 
-    async def open_datagrams(self, route: Sequence[str]) -> Opened:
+    async def open_datagrams(self, route: Sequence[str]) -> OpenedConnection:
         """To the place that the route leads to. Raises what the gates on it raise."""
         await self.aclose()
         gate = self._gate
         for location in route:
             gate = gate.elsewhere(location)
         self._datagrams = await self._opened.enter_async_context(gate.open_datagrams())
-        return Opened(tuple(self._datagrams.addresses), self._datagrams.draw_number())
+        return OpenedConnection(tuple(self._datagrams.addresses), self._datagrams.draw_number())
 
-    async def carry(self, exchange: Exchange) -> Carried:
+    async def carry(self, exchange: DatagramExchange) -> DatagramReply:
         """To its end; nothing stays open."""
         assert self._datagrams is not None, "the dialogue has not opened datagrams"
         datagrams, self._datagrams = self._datagrams, None
         async with self._opened:
             await carry(exchange, datagrams)
-        return Carried(tuple(exchange.pieces), datagrams.peer)
+        return DatagramReply(tuple(exchange.pieces), datagrams.peer)
 
     async def aclose(self) -> None:
         await self._opened.aclose()
 
 
-async def carry(exchange: Exchange, datagrams: Datagrams) -> None:
+async def carry(exchange: DatagramExchange, datagrams: Datagrams) -> None:
     """To its end. Who leaves the exchange before that, or has enough of the reply, tells the server."""
     try:
         actions = exchange.begin(datagrams.now())
@@ -61,11 +68,13 @@ async def carry(exchange: Exchange, datagrams: Datagrams) -> None:
         raise
 
 
-async def _perform(exchange: Exchange, datagrams: Datagrams, actions: Sequence[Action]) -> None:
+async def _perform(
+    exchange: DatagramExchange, datagrams: Datagrams, actions: Sequence[DatagramAction]
+) -> None:
     """Raises `Unreachable` where no address of the server can be sent to."""
     for action in actions:
         match action:
-            case Redirected():
+            case RedirectAddress():
                 datagrams.redirect_to(action.address, action.port)
             case SwitchAddress():
                 datagrams.switch_to(action.address)
@@ -73,7 +82,7 @@ async def _perform(exchange: Exchange, datagrams: Datagrams, actions: Sequence[A
                 await _send(exchange, datagrams, action)
 
 
-async def _send(exchange: Exchange, datagrams: Datagrams, packet: Line) -> None:
+async def _send(exchange: DatagramExchange, datagrams: Datagrams, packet: Line) -> None:
     try:
         await datagrams.send(packet)
     except Unreachable:

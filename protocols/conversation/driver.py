@@ -1,7 +1,8 @@
 """The one driver of dialogues: it performs their steps on connections that the gate opens.
 
-The steps, and what a dialogue is, stand in `protocols.step`. A conversation goes as far as the `Begin`; what
-the dialogue does behind it is done as the body is read, step by step, and nothing is done that nobody reads.
+The steps, and what a dialogue is, stand in `protocols.step`. A conversation goes as far as the `StartBody`;
+what the dialogue does behind it is done as the body is read, step by step, and nothing is done that nobody
+reads.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from functools import partial
 from types import TracebackType
 
 from protocols.contract import Gate, Reply, Sink
-from protocols.conversation.passing import Given, Passing
+from protocols.conversation.passing import CopiedBodyStream, EmittedBody
 from protocols.conversation.performer import Performer
 from protocols.errors import Disconnected, LocalError, ResolveError
 from protocols.step import (
-    Begin,
     CloseData,
+    CopyBody,
     Dialogue,
-    Give,
-    Hear,
-    Note,
-    Pass,
+    EmitBody,
     Peek,
+    PlanNote,
+    Receive,
+    StartBody,
     StartRequest,
     StartResponse,
     Step,
@@ -31,15 +32,15 @@ from protocols.step import (
 from protocols.wire import Rest
 
 #: What waits for something, or may be done twice.
-_REPEATABLE = (Hear, Peek, StartResponse, StartRequest, CloseData, Note, Rest)
+_REPEATABLE = (Receive, Peek, StartResponse, StartRequest, CloseData, PlanNote, Rest)
 #: What is not done but taken.
-_OF_THE_BODY = frozenset({Begin, Give, Pass})
+_OF_THE_BODY = frozenset({StartBody, EmitBody, CopyBody})
 
 
 class Conversation:
     """One dialogue performed on connections that the gate opens.
 
-    Entering it goes to the `Begin`; then it is the body: it is iterated, or drained into a file. What a
+    Entering it goes to the `StartBody`; then it is the body: it is iterated, or drained into a file. What a
     reader of the body was cancelled in goes on with the next read where nothing is lost by that, and is
     `Disconnected` otherwise. Leaving it closes everything opened.
     """
@@ -48,18 +49,18 @@ class Conversation:
         self._dialogue = dialogue
         self._next: Step | None = None
         self._broken_off: Step | None = None
-        self._part: Given | Passing | None = None
+        self._part: EmittedBody | CopiedBodyStream | None = None
         self._failure: ResolveError | None = None
         self._performer = Performer(gate)
 
     async def __aenter__(self) -> Reply:
-        """Perform steps up to the `Begin`; its reply, with this conversation as its body. A dialogue that has
-        nothing more to do is over then, also where nobody reads its body."""
+        """Perform steps up to the `StartBody`; its reply, with this conversation as its body. A dialogue that
+        has nothing more to do is over then, also where nobody reads its body."""
         try:
             step = await self._advance(partial(self._dialogue.send, None))
-            while type(step) is Pass:
+            while type(step) is CopyBody:
                 step = await self._advance(await self._take_in(step))
-            assert type(step) is Begin, "a dialogue begins a body"
+            assert type(step) is StartBody, "a dialogue begins a body"
             self._begin_body()
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
@@ -75,8 +76,8 @@ class Conversation:
         self._dialogue.close()
         await self._performer.aclose()
 
-    async def _take_in(self, step: Pass) -> Callable[[], Step]:
-        part = Passing(step, *self._performer.source_of(step))
+    async def _take_in(self, step: CopyBody) -> Callable[[], Step]:
+        part = CopiedBodyStream(step, *self._performer.source_of(step))
         try:
             octets = await part.next()
         except ResolveError as error:
@@ -85,7 +86,7 @@ class Conversation:
         return partial(self._dialogue.send, part.answer)
 
     def _begin_body(self) -> None:
-        """What the dialogue does first behind its `Begin` waits for a reader, also where it fails."""
+        """What the dialogue does first behind its `StartBody` waits for a reader, also where it fails."""
         try:
             self._take_up(self._dialogue.send(None))
         except StopIteration as done:
@@ -126,7 +127,7 @@ class Conversation:
             await self._go_on(advance)
         return count
 
-    async def _next_part(self) -> Given | Passing | None:
+    async def _next_part(self) -> EmittedBody | CopiedBodyStream | None:
         """What the body is made of next; None at its end. What broke it breaks it again."""
         if self._failure is not None:
             raise self._failure
@@ -147,15 +148,15 @@ class Conversation:
             raise
         if step is not None:
             self._take_up(step)
-        if type(before) is Given and isinstance(self._part, Given):
+        if type(before) is EmittedBody and isinstance(self._part, EmittedBody):
             await self._performer.rest()
 
     def _take_up(self, step: Step) -> None:
         match step:
-            case Give():
-                self._part = Given(step)
-            case Pass():
-                self._part = Passing(step, *self._performer.source_of(step))
+            case EmitBody():
+                self._part = EmittedBody(step)
+            case CopyBody():
+                self._part = CopiedBodyStream(step, *self._performer.source_of(step))
             case _:
                 self._next = step
 

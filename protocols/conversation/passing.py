@@ -1,4 +1,4 @@
-"""What a body is made of while it is read: the octets of one `Give`, or of one `Pass`."""
+"""What a body is made of while it is read: the octets of one `EmitBody`, or of one `CopyBody`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Protocol
 
 from protocols.contract import LocalFile, Sink
 from protocols.errors import Disconnected, Truncated
-from protocols.step import Give, Pass, Passed
+from protocols.step import CopiedBody, CopyBody, EmitBody
 from protocols.wire import Buffer
 
 
-class Given:
-    """What a `Give` gives."""
+class EmittedBody:
+    """What a `EmitBody` gives."""
 
     answer = None
 
-    def __init__(self, step: Give) -> None:
+    def __init__(self, step: EmitBody) -> None:
         self._octets = step.octets
         self.delivered = 0
 
@@ -29,8 +29,8 @@ class Given:
         sink.write(await self.next())
 
 
-class Source(Protocol):
-    """Where the octets of a `Pass` come from: a `Stream`, or a file that is like one."""
+class BodySource(Protocol):
+    """Where the octets of a `CopyBody` come from: a `Stream`, or a file that is like one."""
 
     @property
     def received(self) -> int: ...
@@ -43,7 +43,7 @@ class Source(Protocol):
     async def move(self, sink: Sink, count: int | None) -> int: ...
 
 
-class FileSource:
+class FileBodySource:
     """A file, from its octet `begin` until its end."""
 
     close_notify_seen = False
@@ -69,11 +69,11 @@ class FileSource:
         return moved
 
 
-class Passing:
-    """The octets of a `Pass` on their way: what was read ahead first, then the connection. `delivered` counts
-    those behind the filter."""
+class CopiedBodyStream:
+    """The octets of a `CopyBody` on their way: what was read ahead first, then the connection. `delivered`
+    counts those behind the filter."""
 
-    def __init__(self, step: Pass, stream: Source, buffer: Buffer) -> None:
+    def __init__(self, step: CopyBody, stream: BodySource, buffer: Buffer) -> None:
         self._step = step
         self._count = step.count
         self._filter = step.filter
@@ -85,9 +85,9 @@ class Passing:
         self.delivered = 0
 
     @property
-    def answer(self) -> Passed:
-        modified = isinstance(self._stream, FileSource) and self._stream.modified
-        return Passed(self._passed, self._stream.close_notify_seen, modified)
+    def answer(self) -> CopiedBody:
+        modified = isinstance(self._stream, FileBodySource) and self._stream.modified
+        return CopiedBody(self._passed, self._stream.close_notify_seen, modified)
 
     async def next(self) -> bytes:
         """The next octets; none at the end."""

@@ -7,47 +7,47 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TypeVar, cast
 
-from protocols.contract import Came, Gate, LocalFile, PooledConnection, Slot, Stream, Timer
+from protocols.contract import FirstResult, Gate, LocalFile, PooledConnection, Slot, Stream, Timer
 from protocols.conversation.data import DataConnection
-from protocols.conversation.datagrams import Exchanges
-from protocols.conversation.passing import FileSource, Source
+from protocols.conversation.datagrams import DatagramSender
+from protocols.conversation.passing import BodySource, FileBodySource
 from protocols.errors import Disconnected, ProtocolError, ResolveError, TimedOut
 from protocols.step import (
     Acquire,
     AwaitData,
-    Begin,
-    Begun,
-    Carry,
+    BodyStarted,
     CloseData,
     Connect,
+    CopyBody,
+    DataExpectation,
+    EmitBody,
     EndResponse,
-    Give,
-    Hear,
-    Joined,
+    ExchangeDatagrams,
+    JoinedPipeline,
     JoinPipeline,
-    Keep,
     OpenData,
     OpenDatagrams,
     OpenFile,
-    Pace,
-    Pass,
+    ParseBuffered,
     Peek,
-    Random,
+    RandomBytes,
     ReadNames,
+    Receive,
+    ReleaseToPool,
     RequestAgreed,
     RequestCredentials,
     RequestEnd,
     RequestPeer,
-    Say,
-    Skim,
+    Send,
+    SendBody,
+    StartBody,
     StartPacking,
     StartRequest,
     StartResponse,
     StartTimer,
     StartTls,
     Step,
-    Unless,
-    Upload,
+    StopCondition,
 )
 from protocols.wire import REST, Buffer, Reader, Rest
 
@@ -66,11 +66,11 @@ class Performer:
         self._slot: Slot | None = None
         self._file: LocalFile | None = None
         self._waiting: Generator[Rest | None, None, object] | None = None
-        self._early: Came[object] | None = None
+        self._early: FirstResult[object] | None = None
         self._timer: Timer | None = None
         self.buffer = Buffer()
         self._data: DataConnection | None = None
-        self._exchanges: Exchanges | None = None
+        self._exchanges: DatagramSender | None = None
 
     @property
     def stream(self) -> Stream:
@@ -95,9 +95,9 @@ class Performer:
         return self._data
 
     @property
-    def exchanges(self) -> Exchanges:
+    def exchanges(self) -> DatagramSender:
         if self._exchanges is None:
-            self._exchanges = Exchanges(self._gate)
+            self._exchanges = DatagramSender(self._gate)
         return self._exchanges
 
     async def aclose(self) -> None:
@@ -115,9 +115,9 @@ class Performer:
     async def perform(self, step: Step) -> object:
         """Do what one step asks for; its answer. What breaks is raised. First what small things ask for."""
         match step:
-            case Hear(reader=reader):
+            case Receive(reader=reader):
                 return await self._hear(reader)
-            case Say(lines=lines, unless=None):
+            case Send(lines=lines, unless=None):
                 await self.stream.send(*lines)
             case Acquire():
                 return await self._acquire(step)
@@ -125,13 +125,13 @@ class Performer:
                 await self._connect(tls)
             case Peek(reader=reader):
                 return await self._peek(reader)
-            case Keep(state=state):
+            case ReleaseToPool(state=state):
                 return self.keep(state)
             case RequestCredentials(user=user, challenged=challenged):
                 return await self._gate.credentials(user, challenged=challenged)
-            case Say(lines=lines, unless=unless):
+            case Send(lines=lines, unless=unless):
                 return await self._speak(partial(self.stream.send, *lines), unless)
-            case Upload(unless=unless):
+            case SendBody(unless=unless):
                 return await self._speak(partial(self._upload, step), unless)
             case Rest():
                 await self.rest()
@@ -149,13 +149,13 @@ class Performer:
                 return await self._open_file(segments)
             case ReadNames():
                 return await self.file.names()
-            case Skim(reader=reader):
+            case ParseBuffered(reader=reader):
                 return self._skim(reader)
             case StartTimer(seconds=seconds):
                 self._timer = self._gate.timer(seconds)
             case StartTls() | StartPacking():
                 await self._turn(step)
-            case Random(octets=count):
+            case RandomBytes(octets=count):
                 return self._gate.random(count)
             case OpenData(port=port, tls=tls):
                 await self.data.connect(port, tls=tls)
@@ -165,9 +165,9 @@ class Performer:
                 await self.data.aclose()
             case OpenDatagrams(route=route):
                 return await self.exchanges.open_datagrams(route)
-            case Carry(exchange=exchange):
+            case ExchangeDatagrams(exchange=exchange):
                 return await self.exchanges.carry(exchange)
-            case Begin() | Give() | Pass():
+            case StartBody() | EmitBody() | CopyBody():
                 raise AssertionError("the body is taken, not performed")
         return None
 
@@ -201,13 +201,13 @@ class Performer:
         self._stream = self._pooled.stream
         return self._pooled.state
 
-    async def _join(self, step: JoinPipeline) -> Joined:
+    async def _join(self, step: JoinPipeline) -> JoinedPipeline:
         self._slot = await self._open(self._gate.join(step.key, step.state, tls=step.tls, anew=step.anew))
         self._stream = self._slot.stream
         state = self._slot.state
         assert isinstance(state.buffer, Buffer)
         self.buffer = state.buffer
-        return Joined(state, self._stream.peer)
+        return JoinedPipeline(state, self._stream.peer)
 
     async def _begin_anew(self) -> None:
         await self.aclose()
@@ -217,15 +217,15 @@ class Performer:
         self._pooled = None
         self._slot = None
 
-    def source_of(self, step: Pass) -> tuple[Source, Buffer]:
-        """Where the octets of a `Pass` come from, and what of them was read ahead."""
+    def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
+        """Where the octets of a `CopyBody` come from, and what of them was read ahead."""
         match step.source:
             case "connection":
                 return self.stream, self.buffer
             case "data":
                 return self.data.stream, self.data.buffer
             case "file":
-                return FileSource(self.file, step.begin), Buffer()
+                return FileBodySource(self.file, step.begin), Buffer()
 
     def keep(self, state: object) -> int:
         """The connection is in order: one that was acquired is kept on leaving, unless something came on it
@@ -255,7 +255,7 @@ class Performer:
             await self.stream.start_tls()
 
     async def _speak(
-        self, speak: Callable[[], Awaitable[None]], unless: Unless[object] | None
+        self, speak: Callable[[], Awaitable[None]], unless: StopCondition[object] | None
     ) -> object | None:
         if unless is None or self._early is not None:
             await speak()
@@ -268,7 +268,7 @@ class Performer:
             return None
         return None if heard is None else heard.value
 
-    async def _heed(self, unless: Unless[object]) -> object:
+    async def _heed(self, unless: StopCondition[object]) -> object:
         """What ends the saying: a value, or what the answer breaks by, which would be lost if it were raised
         as the last octets leave. As long as there is something to say, silence is no fault."""
         while self._early is None:
@@ -280,10 +280,10 @@ class Performer:
                 return error
             if unless.ends(value):
                 return value
-            self._early = Came(value)
+            self._early = FirstResult(value)
         await self._gate.stand_by()
 
-    async def _upload(self, step: Upload) -> None:
+    async def _upload(self, step: SendBody) -> None:
         lines = step.lines
         while octets := await step.source():
             await self.stream.send(*lines, step.encode(octets))
@@ -338,17 +338,17 @@ class Performer:
         """Where much is done and nothing waited for, others have their turn all the same (S16)."""
         await self._gate.pause()
 
-    async def _await_data(self, step: AwaitData[T]) -> Begun[T]:
+    async def _await_data(self, step: AwaitData[T]) -> BodyStarted[T]:
         values: list[T] = []
 
-        async def hear() -> Pace:
+        async def hear() -> DataExpectation:
             try:
-                while (pace := await self._hear_one(step, values)) is Pace.MORE:
+                while (pace := await self._hear_one(step, values)) is DataExpectation.MORE:
                     pass
             except ProtocolError as error:  # which would be lost where octets come in the same turn
-                self._early = Came(error)
-                return Pace.OVER
-            if pace is Pace.LAST:
+                self._early = FirstResult(error)
+                return DataExpectation.OVER
+            if pace is DataExpectation.LAST:
                 await self._await_more()
             return pace
 
@@ -358,23 +358,23 @@ class Performer:
         broken = None
         if received is not None:
             broken = received.value
-        elif heard is not None and heard.value is Pace.LAST:
+        elif heard is not None and heard.value is DataExpectation.LAST:
             broken = await self.data.receive()
-        elif heard is not None and heard.value is Pace.BROKEN:
+        elif heard is not None and heard.value is DataExpectation.BROKEN:
             broken = await self.data.take()
-        return Begun(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
+        return BodyStarted(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
 
-    async def _await_announced(self, step: AwaitData[T]) -> Begun[T]:
+    async def _await_announced(self, step: AwaitData[T]) -> BodyStarted[T]:
         values: list[T] = []
         broken = None
         match await self._hear_one(step, values):
-            case Pace.MORE | Pace.LAST:
+            case DataExpectation.MORE | DataExpectation.LAST:
                 broken = await self.data.receive()
-            case Pace.BROKEN:
+            case DataExpectation.BROKEN:
                 broken = await self.data.take()
-        return Begun(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
+        return BodyStarted(tuple(values), len(self.data.buffer), broken, self.data.stream.close_notify_seen)
 
-    async def _hear_one(self, step: AwaitData[T], values: list[T]) -> Pace:
+    async def _hear_one(self, step: AwaitData[T], values: list[T]) -> DataExpectation:
         values.append(await self._hear(step.reader))
         return step.weigh(values)
 

@@ -13,7 +13,7 @@ from typing import cast
 
 from protocols.contract import BuiltUrl, Entry, FileStatus, JsonValue, Kind, LocalFile, Reply
 from protocols.file.url import FileUrl, build, encode_segment
-from protocols.step import Begin, Dialogue, Give, ReadNames
+from protocols.step import Dialogue, EmitBody, ReadNames, StartBody
 from protocols.values import replace
 
 #: Octets of lines that a body gives in one piece.
@@ -99,7 +99,7 @@ def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
         listing=DirectoryReader(url, file, names),
         extra=_identity(file.status),
     )
-    yield Begin(reply)
+    yield StartBody(reply)
     for lines in name_lines(names):
-        yield Give(lines)
+        yield EmitBody(lines)
     reply.verified.add("terminator")  # getdents(2) returned 0: the names are all

@@ -8,7 +8,7 @@ from protocols.errors import Changed, Truncated
 from protocols.location import Kind
 from protocols.options import Options, Validators
 from protocols.reply import Reply
-from protocols.step import Begin, Dialogue, Pass, Passed, pass_on
+from protocols.step import CopiedBody, CopyBody, Dialogue, StartBody, copy_body
 from protocols.values import replace
 
 if TYPE_CHECKING:  # a plan opens nothing
@@ -56,15 +56,15 @@ def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[No
         modified=now.modified,
     )
     if options.held is not None and not options.start and options.held.covers(now):
-        yield Begin(replace(reply, unchanged=True))
+        yield StartBody(replace(reply, unchanged=True))
         return
-    yield Begin(reply)
-    passed = yield from pass_on(Pass("the octets of the file", source="file", begin=start))
+    yield StartBody(reply)
+    passed = yield from copy_body(CopyBody("the octets of the file", source="file", begin=start))
     if now.size is not None:
         _check_whole(passed, now.size - start, reply)
 
 
-def _check_whole(passed: Passed, size: int, reply: Reply) -> None:
+def _check_whole(passed: CopiedBody, size: int, reply: Reply) -> None:
     if passed.octets < size:
         raise Truncated(
             f"the file ended after {passed.octets} of {size} octets: it shrank while it was read",

@@ -6,9 +6,9 @@ from protocols.connection import Line
 from protocols.errors import Declined, ProtocolError, Refused, TryLater
 from protocols.ftp.refusal import declined
 from protocols.ftp.reply import ControlReply, read_reply, shown_text
-from protocols.ftp.reuse import SessionState
+from protocols.ftp.reuse import FtpSessionState
 from protocols.options import Limits
-from protocols.step import Dialogue, Say, hear
+from protocols.step import Dialogue, Send, receive
 from protocols.wire import Secret, encode_line, encode_refusals
 
 #: Above 4 KiB vsftpd answers 500, Pure-FTPd closes and ProFTPD says nothing any more.
@@ -17,7 +17,7 @@ ARGUMENT_LIMIT = 4000
 PRELIMINARY_LIMIT = 100
 
 
-class Closing(TryLater):
+class ServiceClosing(TryLater):
     """421 to a command or unasked: this connection is gone, a new one may do (RFC 959 5.4)."""
 
 
@@ -41,7 +41,7 @@ def shown_command(verb: bytes, *arguments: bytes | Secret) -> str:
 class Control:
     """Asks and hears. Refuses Telnet options outside of transfers, and knows when the peer says goodbye."""
 
-    def __init__(self, limits: Limits, state: SessionState) -> None:
+    def __init__(self, limits: Limits, state: FtpSessionState) -> None:
         self.limits = limits
         self.state = state
         self.reader = read_reply(limits)
@@ -50,13 +50,13 @@ class Control:
 
     def say(self, verb: bytes, *arguments: bytes | Secret) -> Dialogue[None]:
         self.commands += 1
-        yield Say((command(verb, *arguments),))
+        yield Send((command(verb, *arguments),))
 
     def say_together(self, *lines: Line) -> Dialogue[None]:
         """Commands in one write, for a server that answers them in order. They count as one: a failure of the
         first of them is one of all."""
         self.commands += 1
-        yield Say(lines)
+        yield Send(lines)
 
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
@@ -69,7 +69,7 @@ class Control:
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
         """The reply to a command that was sent."""
-        reply = yield from hear(
+        reply = yield from receive(
             self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))
         )
         for argument in arguments:
@@ -89,16 +89,17 @@ class Control:
 
     def hear_greeting(self) -> Dialogue[ControlReply]:
         """The first reply. A 421 here is the server's answer: another connection would hear it again."""
-        reply = yield from hear(self.reader, "the server's greeting", ControlReply(220, (b"Ready",)))
+        reply = yield from receive(self.reader, "the server's greeting", ControlReply(220, (b"Ready",)))
         self._options += reply.options
         yield from self.refuse_options()
         return reply
 
     def take(self, reply: ControlReply) -> None:
-        """Take note of a reply that was heard. Raises `Closing` for 421, which may come at any time."""
+        """Take note of a reply that was heard. Raises `ServiceClosing` for 421, which may come at any
+        time."""
         self._options += reply.options
         if reply.code == 421:
-            raise Closing(
+            raise ServiceClosing(
                 f"the server closes the connection: it said {reply.shown!r}",
                 code="421",
                 text=reply.text,
@@ -111,7 +112,7 @@ class Control:
         answer = encode_refusals(self._options)
         self._options.clear()
         if answer.octets:
-            yield Say((answer,))
+            yield Send((answer,))
 
 
 def check_good(reply: ControlReply, doing: str, hint: str = "") -> None:

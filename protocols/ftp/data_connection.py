@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from protocols.errors import Disconnected, Refused, TimedOut, Unreachable
 from protocols.ftp.control import Control, refusal
-from protocols.ftp.passive import Offer, parse_extended, parse_passive, read_offer
+from protocols.ftp.passive import PassiveReply, parse_extended, parse_passive, read_offer
 from protocols.ftp.reply import ControlReply
-from protocols.step import Dialogue, Note, OpenData, RequestPeer, hear
+from protocols.step import Dialogue, OpenData, PlanNote, RequestPeer, receive
 
 
 def set_type(control: Control, code: bytes) -> Dialogue[None]:
@@ -20,7 +20,7 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
         control.state.type_code = code
 
 
-def open_data(control: Control, offer: Offer | None = None) -> Dialogue[None]:
+def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[None]:
     """EPSV, unless what the server says to it was heard already, and where that does not work PASV (IPv4
     only); then the data connection."""
     state = control.state
@@ -36,19 +36,19 @@ def open_data(control: Control, offer: Offer | None = None) -> Dialogue[None]:
         state.extended = False
     else:
         failure = None
-    offer = yield from _request_port(control, b"PASV", Offer(ControlReply(227), 0))
+    offer = yield from _request_port(control, b"PASV", PassiveReply(ControlReply(227), 0))
     if offer.port is None:
         raise failure if isinstance(failure, Refused) else refusal(offer.reply, "'PASV'")
     yield OpenData(offer.port, state.protected)
 
 
-def _try_extended(control: Control, offer: Offer | None) -> Dialogue[Exception | None]:
+def _try_extended(control: Control, offer: PassiveReply | None) -> Dialogue[Exception | None]:
     """What was in the way; None where nothing was."""
     if offer is None:
-        offer = yield from _request_port(control, b"EPSV", Offer(ControlReply(229), 0))
+        offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
     if offer.port is None:
         return refusal(offer.reply, "'EPSV'")
-    yield Note("the port of the data connection is the server's choice; shown as 0")
+    yield PlanNote("the port of the data connection is the server's choice; shown as 0")
     try:
         yield OpenData(offer.port, control.state.protected)
     except (Unreachable, TimedOut, Disconnected) as error:
@@ -61,15 +61,17 @@ def _try_extended(control: Control, offer: Offer | None) -> Dialogue[Exception |
     return None
 
 
-def _request_port(control: Control, verb: bytes, ideal: Offer) -> Dialogue[Offer]:
+def _request_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogue[PassiveReply]:
     yield from control.say(verb)
     return (yield from hear_port(control, verb, ideal))
 
 
-def hear_port(control: Control, verb: bytes, ideal: Offer) -> Dialogue[Offer]:
+def hear_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogue[PassiveReply]:
     """What the server says to EPSV or PASV, which was sent."""
     parse = parse_extended if verb == b"EPSV" else parse_passive
-    offer = yield from hear(read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal)
+    offer = yield from receive(
+        read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal
+    )
     control.take(offer.reply)
     yield from control.refuse_options()
     return offer

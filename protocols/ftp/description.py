@@ -9,17 +9,17 @@ from protocols.ftp.data_connection import set_type
 from protocols.ftp.directory import UNIMPLEMENTED, names_reply
 from protocols.ftp.facts import parse_size
 from protocols.ftp.reply import ControlReply
-from protocols.ftp.session import Session, enter, request_fact, request_time
+from protocols.ftp.session import FtpSession, enter, request_fact, request_time
 from protocols.location import Kind
 from protocols.reply import Reply
-from protocols.step import Dialogue, Note
+from protocols.step import Dialogue, PlanNote
 from protocols.values import replace
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime
 
 
-def describe(session: Session) -> Dialogue[Reply]:
+def describe(session: FtpSession) -> Dialogue[Reply]:
     """What is found, without a data connection. `Kind.UNKNOWN` where the server knows neither SIZE nor
     MDTM and the name is no directory. In type A there is no size: SIZE counts what is stored, not what
     would be sent."""
@@ -33,7 +33,7 @@ def describe(session: Session) -> Dialogue[Reply]:
     return _file(session, parse_size(sized), modified)
 
 
-def _describe_directory(session: Session) -> Dialogue[Reply]:
+def _describe_directory(session: FtpSession) -> Dialogue[Reply]:
     if session.name:
         reply = yield from enter(session)
         if not reply.good:
@@ -41,16 +41,16 @@ def _describe_directory(session: Session) -> Dialogue[Reply]:
     return names_reply(session)
 
 
-def _file(session: Session, size: int | None, modified: datetime | None) -> Reply:
+def _file(session: FtpSession, size: int | None, modified: datetime | None) -> Reply:
     if session.url.typecode == "a":
         return Reply(kind=Kind.DOCUMENT, media_type="text/plain", modified=modified)
     return Reply(kind=Kind.DOCUMENT, size=size, modified=modified)
 
 
-def _describe_unsized(session: Session, sized: ControlReply, modified: datetime | None) -> Dialogue[Reply]:
+def _describe_unsized(session: FtpSession, sized: ControlReply, modified: datetime | None) -> Dialogue[Reply]:
     """No size: a directory (of which some servers tell the time), nothing, or a server without SIZE."""
     if session.url.typecode is None:
-        yield Note("the name may be that of a directory: CWD tells")
+        yield PlanNote("the name may be that of a directory: CWD tells")
         entered = yield from enter(session)
         if entered.good:
             return replace(names_reply(session), modified=modified)

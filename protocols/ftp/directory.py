@@ -12,11 +12,19 @@ from protocols.ftp.data_connection import open_data, set_type
 from protocols.ftp.facts import parse_path
 from protocols.ftp.refusal import refusal_of
 from protocols.ftp.reply import shown_text
-from protocols.ftp.session import Session, enter
-from protocols.ftp.transfer import Form, Refusal, Transfer, Whole, refuse_transfer, settle, transfer
+from protocols.ftp.session import FtpSession, enter
+from protocols.ftp.transfer import (
+    BodyForm,
+    CompleteTransfer,
+    FtpTransfer,
+    TransferRefusal,
+    refuse_transfer,
+    settle,
+    transfer,
+)
 from protocols.location import Finding, JsonValue, Kind
 from protocols.reply import Reply
-from protocols.step import Dialogue, Note
+from protocols.step import Dialogue, PlanNote
 
 #: The server has not got the command.
 UNIMPLEMENTED = (500, 502, 504)
@@ -30,7 +38,7 @@ _PERHAPS_EMPTY = (450, 550)
 Told: TypeAlias = "dict[str, JsonValue] | None"
 
 
-def names_reply(session: Session, argument: bytes = b"", told: Told = None) -> Reply:
+def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -> Reply:
     """What a listing begins with; `argument` is what NLST is given, empty if nothing."""
     from protocols.ftp.listing import NlstReader  # most URLs name files
 
@@ -39,7 +47,7 @@ def names_reply(session: Session, argument: bytes = b"", told: Told = None) -> R
     return Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=names, findings=findings, extra=told)
 
 
-def list_names(session: Session, argument: bytes) -> Dialogue[None]:
+def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
     """Names of what is in `argument`, empty for where the connection stands."""
     control = session.control
     yield from set_type(control, b"A")
@@ -52,20 +60,20 @@ def list_names(session: Session, argument: bytes) -> Dialogue[None]:
             return
     yield from open_data(control)
     if argument:
-        yield Note("if NLST is refused with 450 or 550, or gives nothing: CWD tells an empty directory")
+        yield PlanNote("if NLST is refused with 450 or 550, or gives nothing: CWD tells an empty directory")
     reply = names_reply(session, argument, told)
     arguments = (argument,) if argument else ()
-    ended = yield from transfer(control, Transfer(reply, Form.NAMES), b"NLST", *arguments)
-    if isinstance(ended, Refusal) or (argument and not ended.received):
+    ended = yield from transfer(control, FtpTransfer(reply, BodyForm.NAMES), b"NLST", *arguments)
+    if isinstance(ended, TransferRefusal) or (argument and not ended.received):
         yield from _check_empty(session, argument, ended)
-    if isinstance(ended, Refusal):
+    if isinstance(ended, TransferRefusal):
         detail = f"NLST was refused with {ended.reply.shown!r}: taken as an empty directory"
         reply.findings.append(Finding("ftp:empty", "warn", detail))
-        ended = Whole(0, frozenset())
+        ended = CompleteTransfer(0, frozenset())
     yield from _end(reply, ended)
 
 
-def _end(reply: Reply, ended: Whole) -> Dialogue[None]:
+def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
     """A listing is whole where its transfer is, unless the server says that it cut it: Pure-FTPd does at
     10,000 names, with 226."""
     if b"truncated" in ended.text.lower():
@@ -74,7 +82,7 @@ def _end(reply: Reply, ended: Whole) -> Dialogue[None]:
     yield from settle(reply, ended)
 
 
-def _where(session: Session, argument: bytes) -> Dialogue[Told]:
+def _where(session: FtpSession, argument: bytes) -> Dialogue[Told]:
     """Where the connection really stands, whatever links led there: servers resolve them for PWD."""
     if argument or not session.options.placed:
         return None
@@ -83,7 +91,7 @@ def _where(session: Session, argument: bytes) -> Dialogue[Told]:
     return None if path is None else {"unique": path.decode("latin-1")}
 
 
-def _wants_facts(session: Session) -> Dialogue[bool]:
+def _wants_facts(session: FtpSession) -> Dialogue[bool]:
     """MLSD where it is asked for; where kinds, sizes and dates are, if the server has it (RFC 2389 3.2,
     RFC 3659 7.8)."""
     if session.options.mlsd or not session.options.detailed:
@@ -97,10 +105,12 @@ def _wants_facts(session: Session) -> Dialogue[bool]:
     return state.lists_facts
 
 
-def _check_empty(session: Session, argument: bytes, ended: Refusal | Whole) -> Dialogue[None]:
+def _check_empty(
+    session: FtpSession, argument: bytes, ended: TransferRefusal | CompleteTransfer
+) -> Dialogue[None]:
     """NLST gave nothing or was refused: is that an empty directory, or is there none?"""
     verb = (b"NLST", argument) if argument else (b"NLST",)
-    if isinstance(ended, Refusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
+    if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
         raise refuse_transfer(ended, *verb)
     if argument:
         reply = yield from enter(session)
@@ -111,23 +121,23 @@ def _check_empty(session: Session, argument: bytes, ended: Refusal | Whole) -> D
                 NotFound, reply, f"{shown_command(*verb)}: nothing is listed, and CWD is refused"
             )
     elif not session.url.cwds and not session.name:
-        assert isinstance(ended, Refusal)
+        assert isinstance(ended, TransferRefusal)
         raise refuse_transfer(ended, *verb)
 
 
-def _list_facts(session: Session, argument: bytes, told: Told) -> Dialogue[bool]:
+def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[bool]:
     """MLSD (RFC 3659); False where the server has not got it."""
     from protocols.ftp.listing import MlsdReader  # only where it is asked for
 
     yield from open_data(session.control)
     instead = "LIST, whose usual forms are read" if session.options.detailed else "NLST"
-    yield Note(f"if the server does not know MLSD: {instead}")
+    yield PlanNote(f"if the server does not know MLSD: {instead}")
     findings: list[Finding] = []
     facts = MlsdReader(session.url, session.control.limits, findings)
     reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=facts, findings=findings, extra=told)
     arguments = (argument,) if argument else ()
-    ended = yield from transfer(session.control, Transfer(reply, Form.FACTS), b"MLSD", *arguments)
-    if isinstance(ended, Whole):
+    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.FACTS), b"MLSD", *arguments)
+    if isinstance(ended, CompleteTransfer):
         yield from _end(reply, ended)
         return True
     if ended.reply.code in UNIMPLEMENTED and not ended.started:
@@ -135,7 +145,7 @@ def _list_facts(session: Session, argument: bytes, told: Told) -> Dialogue[bool]
     raise refuse_transfer(ended, b"MLSD", *arguments)
 
 
-def _stand_in(session: Session, argument: bytes) -> Dialogue[bytes]:
+def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
     """Go where the names are, for LIST gets no argument: `-a` is an option to some servers, and a missing
     name looks like an empty directory. What is left of the argument: all of it, where there is no way in."""
     if not argument or (yield from enter(session)).good:
@@ -143,7 +153,7 @@ def _stand_in(session: Session, argument: bytes) -> Dialogue[bytes]:
     return argument
 
 
-def _list_lines(session: Session, told: Told) -> Dialogue[bool]:
+def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
     """LIST (RFC 959 4.1.3); False where NLST may do better."""
     from protocols.ftp.listing import ListReader  # only where the server has no MLSD
 
@@ -152,8 +162,8 @@ def _list_lines(session: Session, told: Told) -> Dialogue[bool]:
     clock = session.options.clock
     lines = ListReader(session.url, session.control.limits, findings, None if clock is None else clock())
     reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings, extra=told)
-    ended = yield from transfer(session.control, Transfer(reply, Form.LINES), b"LIST")
-    if isinstance(ended, Whole):
+    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.LINES), b"LIST")
+    if isinstance(ended, CompleteTransfer):
         yield from _end(reply, ended)
         return True
     if not ended.started and ended.reply.code in (*UNIMPLEMENTED, *_PERHAPS_EMPTY):

@@ -30,7 +30,7 @@ def shown_name(name: bytes) -> str:
     return text.replace("\r", "\\x0d").replace("\n", "\\x0a")
 
 
-class _Directory:
+class _UnixDirectory:
     """The directory that is listed: makes entries of names, and knows what is no name in it (S14)."""
 
     def __init__(self, url: FtpUrl, findings: list[Finding]) -> None:
@@ -80,9 +80,9 @@ class NlstReader:
     """
 
     def __init__(self, url: FtpUrl, argument: bytes, limits: Limits, findings: list[Finding]) -> None:
-        self._directory = _Directory(url, findings)
+        self._directory = _UnixDirectory(url, findings)
         self._prefix = b"" if not argument else argument if argument.endswith(b"/") else argument + b"/"
-        self._lines = _Lines(limits)
+        self._lines = _ListingLines(limits)
         self._held: list[bytes] = []
         self._room = _HELD if argument else 0
 
@@ -122,7 +122,7 @@ class NlstReader:
         return None
 
 
-class _Lines:
+class _ListingLines:
     """Lines as octets come; holds one that has not ended yet, within `limits`. With `by_network` LF alone is
     a part of a line."""
 
@@ -164,8 +164,8 @@ class MlsdReader:
     and where a link leads, if that is told."""
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding]) -> None:
-        self._directory = _Directory(url, findings)
-        self._lines = _Lines(limits)
+        self._directory = _UnixDirectory(url, findings)
+        self._lines = _ListingLines(limits)
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
         return filter(None, map(self._entry, self._lines.feed(octets)))
@@ -248,8 +248,8 @@ class ListReader:
     """
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding], now: datetime | None) -> None:
-        self._directory = _Directory(url, findings)
-        self._lines = _Lines(limits)
+        self._directory = _UnixDirectory(url, findings)
+        self._lines = _ListingLines(limits)
         self._held: bytes | None = b""
         self._first = True
         self._now = now

@@ -14,7 +14,7 @@ from protocols.ftp.refusal import declined, is_full, refusal_of
 from protocols.ftp.reply import ControlReply
 from protocols.ftp.url import FtpUrl
 from protocols.options import Credentials, Options
-from protocols.step import Dialogue, Note, RequestCredentials, StartTls
+from protocols.step import Dialogue, PlanNote, RequestCredentials, StartTls
 from protocols.wire import Secret
 
 _UNKNOWN = Secret(b"****")
@@ -61,7 +61,7 @@ def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "requ
         yield StartTls()
         yield from _protect_data(control)
     elif mode == "try" and (answer.refused or answer is greeting):
-        yield Note("no TLS: the server has none to offer")
+        yield PlanNote("no TLS: the server has none to offer")
     else:
         raise TlsError(f"TLS was asked for, and the server said {answer.shown!r}")
 

@@ -19,7 +19,7 @@ _EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")
 _SIX_NUMBERS = re.compile(rb"(?<!\d)(?<!\d,)(\d{1,3}(?:,\d{1,3}){5})(?!,?\d)")
 
 
-class Offer(NamedTuple):
+class PassiveReply(NamedTuple):
     """A reply to EPSV or PASV, and the port in it: None if it tells none."""
 
     reply: ControlReply
@@ -47,11 +47,13 @@ def parse_passive(reply: ControlReply) -> int:
     return port
 
 
-def read_offer(reader: Reader[ControlReply], parse: Callable[[ControlReply], int | None]) -> Reader[Offer]:
+def read_offer(
+    reader: Reader[ControlReply], parse: Callable[[ControlReply], int | None]
+) -> Reader[PassiveReply]:
     """A reader for a reply and the port in it."""
 
-    def read(buffer: Buffer) -> Generator[Rest | None, None, Offer]:
+    def read(buffer: Buffer) -> Generator[Rest | None, None, PassiveReply]:
         reply = yield from reader(buffer)
-        return Offer(reply, parse(reply) if reply.good else None)
+        return PassiveReply(reply, parse(reply) if reply.good else None)
 
     return read

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from protocols.replay import Kept
+from protocols.replay import ArchivedObject
 from protocols.wire import encode_line
 
 _LISTING = "text/x-ftp-"
@@ -21,10 +21,10 @@ _ANY_PORT = b"(|||1024|)"
 _ARCHIVE = b"archive"
 
 
-class Server:
-    """See `protocols.replay.Peer`."""
+class FtpReplayServer:
+    """See `protocols.replay.ReplayPeer`."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: ArchivedObject) -> None:
         self._kept = kept
         self._listed = kept.media_type.removeprefix(_LISTING).upper().encode("ascii", "replace")
         self._is_listing = kept.media_type.startswith(_LISTING)

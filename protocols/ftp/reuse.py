@@ -31,7 +31,7 @@ class LoginKey:
 
 def stands_in(cwds: tuple[bytes, ...], state: object) -> bool:
     """Is a connection in this state where these CWDs lead?"""
-    return isinstance(state, SessionState) and state.route(cwds) is Route.STAY
+    return isinstance(state, FtpSessionState) and state.route(cwds) is DirectoryRoute.STAY
 
 
 def login_key(url: FtpUrl, options: Options) -> LoginKey:
@@ -40,7 +40,7 @@ def login_key(url: FtpUrl, options: Options) -> LoginKey:
     return LoginKey(url.scheme, url.host, url.effective_port, url.user, url.password, anonymous, tls)
 
 
-class Route(enum.Enum):
+class DirectoryRoute(enum.Enum):
     """How to get from where a connection stands to where a URL's directory is."""
 
     STAY = "send no CWD"
@@ -49,7 +49,7 @@ class Route(enum.Enum):
 
 
 @dataclass(slots=True)
-class SessionState:
+class FtpSessionState:
     """The server's side of one control connection, as far as its replies have told.
 
     `protected` says that data goes through TLS. `type_code` is the last TYPE that was answered 2yz,
@@ -71,9 +71,9 @@ class SessionState:
     cwds: tuple[bytes, ...] | None = ()
     idle: bool = True
 
-    def route(self, cwds: tuple[bytes, ...]) -> Route:
+    def route(self, cwds: tuple[bytes, ...]) -> DirectoryRoute:
         if not self.idle:
-            return Route.ANEW
+            return DirectoryRoute.ANEW
         if self.cwds == cwds:
-            return Route.STAY
-        return Route.ANEW if self.home is None else Route.HOME
+            return DirectoryRoute.STAY
+        return DirectoryRoute.ANEW if self.home is None else DirectoryRoute.HOME

@@ -8,7 +8,7 @@ from protocols.ftp.control import Control, refusal, shown_command
 from protocols.ftp.facts import parse_path, parse_size, parse_time
 from protocols.ftp.login import log_in
 from protocols.ftp.reply import ControlReply
-from protocols.ftp.reuse import Route, SessionState
+from protocols.ftp.reuse import DirectoryRoute, FtpSessionState
 from protocols.ftp.url import FtpUrl
 from protocols.options import Options
 from protocols.step import Dialogue
@@ -20,11 +20,11 @@ if TYPE_CHECKING:  # a plan has no dates
 _ABSOLUTE = "an empty segment is a CWD without argument; an absolute path is written %2F"
 
 
-class NotReusable(Exception):
+class ConnectionNotReusable(Exception):
     """A kept connection does not get to where the URL begins."""
 
 
-class Session(NamedTuple):
+class FtpSession(NamedTuple):
     """One URL on one control connection."""
 
     control: Control
@@ -36,11 +36,11 @@ class Session(NamedTuple):
         return self.url.name or b""
 
     @property
-    def state(self) -> SessionState:
+    def state(self) -> FtpSessionState:
         return self.control.state
 
 
-def arrive(session: Session) -> Dialogue[None]:
+def arrive(session: FtpSession) -> Dialogue[None]:
     """Log in on a new connection, and go where the URL's directory is."""
     control = session.control
     yield from log_in(control, session.url, session.options)
@@ -54,16 +54,16 @@ def return_to(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
     """On a kept connection, through the login directory if it stands elsewhere."""
     state = control.state
     route = state.route(cwds)
-    if route is Route.ANEW:
-        raise NotReusable
-    if route is Route.STAY:
+    if route is DirectoryRoute.ANEW:
+        raise ConnectionNotReusable
+    if route is DirectoryRoute.STAY:
         return
     home, state.cwds = state.home, None
     assert home is not None
     moved = yield from control.command(b"CWD", home, ideal=(250, b"OK"))
     reply = yield from control.command(b"PWD", ideal=(257, b'"/"'))
     if not moved.good or reply.code != 257 or parse_path(reply) != home:
-        raise NotReusable
+        raise ConnectionNotReusable
     yield from change_directory(control, cwds)
 
 
@@ -74,17 +74,17 @@ def change_directory(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None
     control.state.cwds = cwds
 
 
-def enter(session: Session) -> Dialogue[ControlReply]:
+def enter(session: FtpSession) -> Dialogue[ControlReply]:
     """CWD to the name itself: is it a directory?"""
     session.state.cwds = None
     return (yield from session.control.command(b"CWD", session.name, ideal=(250, b"OK")))
 
 
-def request_size(session: Session) -> Dialogue[int | None]:
+def request_size(session: FtpSession) -> Dialogue[int | None]:
     return _size_in((yield from request_fact(session, b"SIZE", b"0")))
 
 
-def hear_size(session: Session) -> Dialogue[int | None]:
+def hear_size(session: FtpSession) -> Dialogue[int | None]:
     """What the server says to SIZE, which was sent."""
     return _size_in((yield from _hear_fact(session, b"SIZE", b"0")))
 
@@ -93,11 +93,11 @@ def _size_in(reply: ControlReply) -> int | None:
     return parse_size(reply) if reply.code == 213 else None
 
 
-def request_time(session: Session) -> Dialogue[datetime | None]:
+def request_time(session: FtpSession) -> Dialogue[datetime | None]:
     return _time_in((yield from request_fact(session, b"MDTM", b"-")))
 
 
-def hear_time(session: Session) -> Dialogue[datetime | None]:
+def hear_time(session: FtpSession) -> Dialogue[datetime | None]:
     """What the server says to MDTM, which was sent."""
     return _time_in((yield from _hear_fact(session, b"MDTM", b"-")))
 
@@ -106,12 +106,12 @@ def _time_in(reply: ControlReply) -> datetime | None:
     return parse_time(reply.octets) if reply.code == 213 else None
 
 
-def request_fact(session: Session, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
+def request_fact(session: FtpSession, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
     yield from session.control.say(verb, session.name)
     return (yield from _hear_fact(session, verb, ideal))
 
 
-def _hear_fact(session: Session, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
+def _hear_fact(session: FtpSession, verb: bytes, ideal: bytes) -> Dialogue[ControlReply]:
     reply = yield from session.control.hear_reply(verb, session.name, ideal=(213, ideal))
     if reply.good or reply.refused:
         return reply

@@ -13,27 +13,27 @@ import enum
 from collections.abc import Sequence
 
 from protocols.errors import Changed, Disconnected, ProtocolError, TimedOut, Truncated
-from protocols.ftp.control import PRELIMINARY_LIMIT, Closing, Control, refusal, shown_command
+from protocols.ftp.control import PRELIMINARY_LIMIT, Control, ServiceClosing, refusal, shown_command
 from protocols.ftp.reply import ControlReply
-from protocols.ftp.reuse import SessionState
+from protocols.ftp.reuse import FtpSessionState
 from protocols.ftp.text import NetworkText
 from protocols.reply import Reply
 from protocols.step import (
     AwaitData,
-    Begin,
-    Begun,
+    BodyStarted,
     CloseData,
+    CopiedBody,
+    CopyBody,
+    DataExpectation,
     Dialogue,
-    Pace,
-    Pass,
-    Passed,
-    hear,
-    pass_on,
+    StartBody,
+    copy_body,
+    receive,
 )
 from protocols.values import NamedTuple
 
 
-class Form(enum.Enum):
+class BodyForm(enum.Enum):
     """What the octets of a body are."""
 
     FILE = "the octets of the file"
@@ -43,12 +43,12 @@ class Form(enum.Enum):
     LINES = "the lines of the listing"
 
 
-class Transfer(NamedTuple):
+class FtpTransfer(NamedTuple):
     """What is to be transferred: the facts that are known before, and what its octets are. `is_listed` where
     a listing said how many, which then may be more than there are now (RFC 3659 7.5.7)."""
 
     reply: Reply
-    form: Form
+    form: BodyForm
     is_listed: bool = False
 
     @property
@@ -58,14 +58,14 @@ class Transfer(NamedTuple):
         return None if end is None else max(0, end - self.reply.start)
 
 
-class Refusal(NamedTuple):
+class TransferRefusal(NamedTuple):
     """The final reply was 4yz or 5yz and no octet came; `started` if a 1yz had been there before."""
 
     reply: ControlReply
     started: bool
 
 
-class Whole(NamedTuple):
+class CompleteTransfer(NamedTuple):
     """A transfer of so many octets, complete, what shows that it is, and what the server said at its end."""
 
     received: int
@@ -74,14 +74,14 @@ class Whole(NamedTuple):
 
 
 def transfer(
-    control: Control, planned: Transfer, verb: bytes, *arguments: bytes
-) -> Dialogue[Refusal | Whole]:
+    control: Control, planned: FtpTransfer, verb: bytes, *arguments: bytes
+) -> Dialogue[TransferRefusal | CompleteTransfer]:
     """Send the command on a data connection that is open already, and see the transfer through. With the
     first octet the body begins; where none comes, `settle` begins it. Of a part no more is taken than it has:
     then the connection is of no more use, for servers differ in what they say to that, and when.
 
     Raises `Truncated` with both numbers when octets came and not all of them, `Disconnected` when the
-    data connection broke before the first, `Closing` for a 421 before the first.
+    data connection broke before the first, `ServiceClosing` for a 421 before the first.
     """
     doing = shown_command(verb, *arguments)
     control.state.idle = False
@@ -90,14 +90,14 @@ def transfer(
     heard = list(begun.values)
     if not begun.octets:
         return (yield from _conclude_nothing(control, heard, begun, planned, doing))
-    yield Begin(planned.reply)
-    text = NetworkText() if planned.form is Form.TEXT else None
+    yield StartBody(planned.reply)
+    text = NetworkText() if planned.form is BodyForm.TEXT else None
     count = None if planned.reply.stop is None else planned.expected
-    octets = Pass(planned.form.value, count, source="data", filter=text, expected=planned.expected)
-    passed = yield from pass_on(octets)
+    octets = CopyBody(planned.form.value, count, source="data", filter=text, expected=planned.expected)
+    passed = yield from copy_body(octets)
     yield CloseData()
     if count is not None:
-        return Whole(count, frozenset({"length"}))
+        return CompleteTransfer(count, frozenset({"length"}))
     try:
         final = yield from _hear_final(control, heard, passed.octets, planned, doing)
         return _check_whole(control, final, passed, planned, doing)
@@ -105,45 +105,45 @@ def transfer(
         raise error.saying(_count(passed.octets, planned)) from error.__cause__
 
 
-def settle(reply: Reply, whole: Whole) -> Dialogue[None]:
+def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
     """What shows that it is whole becomes known; a body without an octet begins now, and is over."""
     reply.verified.update(whole.verified)
     if not whole.received:
-        yield Begin(reply)
+        yield StartBody(reply)
 
 
-def _is_announced(state: SessionState, verb: bytes) -> bool:
+def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
     """Comes 150 before the first octet? Who is inside TLS may want the handshake first."""
     return state.in_order and not state.protected and verb == b"RETR"
 
 
-def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[Begun[ControlReply]]:
+def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[BodyStarted[ControlReply]]:
     begun = yield AwaitData(
         control.reader, f"the first reply to {doing}, or the first data", ControlReply(150), _weigh, announced
     )
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, BodyStarted)
     for reply in begun.values:
         if reply.preliminary:
             control.take(reply)
     return begun
 
 
-def _weigh(heard: Sequence[ControlReply]) -> Pace:
+def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
     """A refusal is the end of it; behind a 1yz octets may have come before."""
     if heard[-1].preliminary:
-        return Pace.MORE
+        return DataExpectation.MORE
     if heard[-1].good:
-        return Pace.LAST
-    return Pace.OVER if len(heard) == 1 else Pace.BROKEN
+        return DataExpectation.LAST
+    return DataExpectation.OVER if len(heard) == 1 else DataExpectation.BROKEN
 
 
 def _conclude_nothing(
     control: Control,
     heard: list[ControlReply],
-    begun: Begun[ControlReply],
-    planned: Transfer,
+    begun: BodyStarted[ControlReply],
+    planned: FtpTransfer,
     doing: str,
-) -> Dialogue[Refusal | Whole]:
+) -> Dialogue[TransferRefusal | CompleteTransfer]:
     """No octet came: an empty object, a refusal, or a failure. The final reply tells."""
     yield CloseData()
     try:
@@ -152,14 +152,14 @@ def _conclude_nothing(
         raise (begun.broken or error) from None
     if final.refused and final.code != 426:
         control.state.idle = True
-        return Refusal(final, started=any(reply.preliminary for reply in heard))
+        return TransferRefusal(final, started=any(reply.preliminary for reply in heard))
     if final.good and begun.broken is not None:
         raise begun.broken
-    return _check_whole(control, final, Passed(0, begun.close_notify), planned, doing)
+    return _check_whole(control, final, CopiedBody(0, begun.close_notify), planned, doing)
 
 
 def _hear_final(
-    control: Control, heard: list[ControlReply], received: int, planned: Transfer, doing: str
+    control: Control, heard: list[ControlReply], received: int, planned: FtpTransfer, doing: str
 ) -> Dialogue[ControlReply]:
     """The reply that ends the transfer, heard already or still to come; 1yz ones join `heard`. Without
     one nothing is proved: `Truncated`."""
@@ -168,13 +168,13 @@ def _hear_final(
             control.take(heard[-1])
             return heard[-1]
         while len(heard) < PRELIMINARY_LIMIT:
-            reply = yield from hear(control.reader, f"the final reply to {doing}", ControlReply(226))
+            reply = yield from receive(control.reader, f"the final reply to {doing}", ControlReply(226))
             control.take(reply)
             if not reply.preliminary:
                 yield from control.refuse_options()
                 return reply
             heard.append(reply)
-    except Closing as error:
+    except ServiceClosing as error:
         if received == 0:
             raise
         raise _cut(f"{doing}: {error.message}", received, planned) from error
@@ -186,8 +186,8 @@ def _hear_final(
 
 
 def _check_whole(
-    control: Control, final: ControlReply, passed: Passed, planned: Transfer, doing: str
-) -> Whole:
+    control: Control, final: ControlReply, passed: CopiedBody, planned: FtpTransfer, doing: str
+) -> CompleteTransfer:
     received, expected = passed.octets, planned.expected
     if not final.good:
         raise _broken_off(final, received, planned, doing)
@@ -201,10 +201,12 @@ def _check_whole(
             raise Changed(words, again=True)
         raise _cut(f"{doing}: fewer octets came than SIZE had given", received, planned)
     proofs = {"final-reply": True, "close-notify": secured, "length": received == expected}
-    return Whole(received, frozenset(word for word, shown in proofs.items() if shown), final.octets)
+    return CompleteTransfer(
+        received, frozenset(word for word, shown in proofs.items() if shown), final.octets
+    )
 
 
-def _broken_off(reply: ControlReply, received: int, planned: Transfer, doing: str) -> Exception:
+def _broken_off(reply: ControlReply, received: int, planned: FtpTransfer, doing: str) -> Exception:
     """A final reply that is not 2yz: however many octets came, the transfer failed."""
     if (received == 0 and reply.code != 426) or reply.intermediate:
         return refusal(reply, doing)
@@ -214,15 +216,15 @@ def _broken_off(reply: ControlReply, received: int, planned: Transfer, doing: st
     return _cut(message, received, planned)
 
 
-def _cut(message: str, received: int, planned: Transfer) -> Truncated:
+def _cut(message: str, received: int, planned: FtpTransfer) -> Truncated:
     return Truncated(f"{message}, {_count(received, planned)}", received=received, expected=planned.expected)
 
 
-def _count(received: int, planned: Transfer) -> str:
+def _count(received: int, planned: FtpTransfer) -> str:
     announced = "" if planned.expected is None else f" of {planned.expected}"
     return f"after {received}{announced} octets"
 
 
-def refuse_transfer(refused: Refusal, verb: bytes, *arguments: bytes) -> Exception:
+def refuse_transfer(refused: TransferRefusal, verb: bytes, *arguments: bytes) -> Exception:
     """The error for a transfer that was refused."""
     return refusal(refused.reply, shown_command(verb, *arguments))

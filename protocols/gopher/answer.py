@@ -8,51 +8,51 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
-from protocols.gopher.content import Completeness, Content
-from protocols.gopher.request import ATTRIBUTES_VIEW, SAFE_REQUEST, Command, Requested
+from protocols.gopher.content import Completeness, GopherContent
+from protocols.gopher.request import ATTRIBUTES_VIEW, SAFE_REQUEST, GopherPlusCommand, RequestedView
 from protocols.gopher.url import GopherUrl
 from protocols.location import Kind
 from protocols.reply import Reply
-from protocols.step import Begin, Dialogue
+from protocols.step import Dialogue, StartBody
 from protocols.values import NamedTuple
 
 if TYPE_CHECKING:
     from protocols.entry import EntryReader
-    from protocols.gopher.framing import Header
+    from protocols.gopher.framing import GopherPlusHeader
 
 
-class Listing(enum.Enum):
+class GopherListing(enum.Enum):
     """What the lines of a listing are."""
 
     ITEMS = "items"
     RECORDS = "records"
 
 
-class Shape(NamedTuple):
+class ReplyShape(NamedTuple):
     """How a reply is read and what it is called. `textual`: unframed, its lone periods are undone."""
 
     kind: Kind
     media_type: str | None
-    listing: Listing | None
+    listing: GopherListing | None
     textual: bool
 
 
 #: What a plan takes a reply for.
-OCTETS = Shape(Kind.DOCUMENT, None, None, textual=False)
-RECORDS = Shape(Kind.DIRECTORY, ATTRIBUTES_VIEW, Listing.RECORDS, textual=True)
+OCTETS = ReplyShape(Kind.DOCUMENT, None, None, textual=False)
+RECORDS = ReplyShape(Kind.DIRECTORY, ATTRIBUTES_VIEW, GopherListing.RECORDS, textual=True)
 
 
-class Answer:
+class GopherAnswer:
     """The answer to one request, whose line had `sent` octets and said what `command` does. `line_limit` is
     the longest line of a listing, in octets. With `raw` it is octets as they came, whatever they are."""
 
     def __init__(
         self,
         url: GopherUrl,
-        command: Command,
+        command: GopherPlusCommand,
         sent: int,
-        header: Header | None,
-        shape: Shape,
+        header: GopherPlusHeader | None,
+        shape: ReplyShape,
         line_limit: int,
         *,
         raw: bool = False,
@@ -63,7 +63,7 @@ class Answer:
         self._raw = raw
         self.line_limit = line_limit
         self.completeness = Completeness(secured=url.scheme == "gophers")
-        self.content = Content(header, self.completeness, textual=shape.textual, raw=raw)
+        self.content = GopherContent(header, self.completeness, textual=shape.textual, raw=raw)
         self._header = header
         self._note_oddities(sent)
 
@@ -80,20 +80,20 @@ class Answer:
     @property
     def has_records(self) -> bool:
         """Is it made of attribute records?"""
-        return self.shape.listing is Listing.RECORDS
+        return self.shape.listing is GopherListing.RECORDS
 
     def give(self) -> Dialogue[None]:
         """The reply and its body. The attributes of a single item are facts and read before it, those of a
         directory are given as they come: of both, only the blocks that were asked for."""
-        requested = self.command.requested if self.has_records else Requested.PLAIN
-        if requested is Requested.ATTRIBUTES:
+        requested = self.command.requested if self.has_records else RequestedView.PLAIN
+        if requested is RequestedView.ATTRIBUTES:
             from protocols.gopher.records import give_record  # few URLs ask so
 
             yield from give_record(self)
             return
-        legible = requested is Requested.DIRECTORY
+        legible = requested is RequestedView.DIRECTORY
         names = self.command.attributes if legible else ()
-        yield Begin(self._reply(names, legible=legible))
+        yield StartBody(self._reply(names, legible=legible))
         yield from self.content.give(names)
 
     def _reply(self, names: tuple[str, ...], *, legible: bool) -> Reply:
@@ -120,11 +120,11 @@ class Answer:
 
     def _listing(self) -> EntryReader | None:
         match self.shape.listing:
-            case Listing.ITEMS:
+            case GopherListing.ITEMS:
                 from protocols.gopher.menu import MenuReader  # a plan reads none
 
                 return MenuReader(self.url, self.line_limit)
-            case Listing.RECORDS:
+            case GopherListing.RECORDS:
                 from protocols.gopher.records import record_entries
 
                 return record_entries(self)

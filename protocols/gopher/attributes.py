@@ -12,8 +12,8 @@ from datetime import datetime
 
 from protocols.errors import LimitExceeded
 from protocols.gopher.item import MenuItem, display_text, line_text, parse_item
-from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
-from protocols.gopher.views import View, parse_view
+from protocols.gopher.lines import LINE_LIMIT, MenuLines, TextLine
+from protocols.gopher.views import AlternateView, parse_view
 from protocols.instant import in_utc
 from protocols.values import dataclass
 
@@ -27,14 +27,14 @@ RECORD_LIMIT = 65_536
 _OPENING_LIMIT = 4_096
 
 _OPENING = re.compile(rb"\+([^+: \t\r\n]+)(?::| |\Z) ?")
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # a CR alone ends no line, here as in `Lines`
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # a CR alone ends no line, here as in `MenuLines`
 _FACT = re.compile(rb"[ \t]*([A-Za-z0-9-]+)[ \t]*:[ \t]*")
 _INSTANT = re.compile(rb"<([0-9]{4})" + rb"([0-9]{2})" * 5 + rb">")
 _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class AttributeBlock:
     """One block: its name, its lines without the blank in front, and the item that its opening line
     refers to instead, None if there is none. Where there are both, the lines count."""
 
@@ -48,7 +48,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Admin:
+class AdminBlock:
     """Block ADMIN. `modified` is the server's local time; it does not say in which zone. `facts` are
     all lines as name and value."""
 
@@ -60,15 +60,15 @@ class Admin:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AttributeRecord:
     """The attributes of one item. `info` is None where blocks came before any +INFO line; `cut` says
     that lines too long to be kept are missing."""
 
     info: MenuItem | None
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[AttributeBlock, ...] = ()
     cut: bool = False
 
-    def block(self, name: str) -> Block | None:
+    def block(self, name: str) -> AttributeBlock | None:
         """The block of that name; of several the one with lines."""
         named = [block for block in self.blocks if block.name == name]
         return next((block for block in named if block.lines), named[0] if named else None)
@@ -79,12 +79,12 @@ class Record:
         return tuple(dict.fromkeys(block.name for block in self.blocks))
 
     @property
-    def admin(self) -> Admin | None:
+    def admin(self) -> AdminBlock | None:
         block = self.block("ADMIN")
         return None if block is None else parse_admin(block.lines)
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[AlternateView, ...]:
         """The item's views; the server's preference first."""
         block = self.block("VIEWS")
         return () if block is None else tuple(parse_view(line) for line in block.lines)
@@ -94,7 +94,7 @@ class Record:
         block = self.block("ABSTRACT")
         return block.text if block is not None and block.lines else None
 
-    def select(self, names: Iterable[str]) -> tuple[Record, tuple[str, ...]]:
+    def select(self, names: Iterable[str]) -> tuple[AttributeRecord, tuple[str, ...]]:
         """This record reduced to +INFO and the blocks named, and the names that did not come. No names
         means all: servers take named attributes as a wish, so the choice is made here."""
         wanted = tuple(dict.fromkeys(names))
@@ -102,7 +102,7 @@ class Record:
             return self, ()
         kept = tuple(block for block in self.blocks if block.name in wanted)
         came = {block.name for block in kept} | {INFO}
-        return Record(self.info, kept, self.cut), tuple(name for name in wanted if name not in came)
+        return AttributeRecord(self.info, kept, self.cut), tuple(name for name in wanted if name not in came)
 
 
 class BlockFilter:
@@ -151,20 +151,20 @@ class RecordReader:
     (`LimitExceeded`). Lines longer than `line_limit` octets are left out."""
 
     def __init__(self, limit: int = RECORD_LIMIT, line_limit: int = LINE_LIMIT) -> None:
-        self._lines = Lines(line_limit)
+        self._lines = MenuLines(line_limit)
         self._limit = limit
         self._open: _OpenRecord | None = None
 
-    def feed(self, octets: bytes) -> Iterator[Record]:
+    def feed(self, octets: bytes) -> Iterator[AttributeRecord]:
         return self._records(self._lines.feed(octets))
 
-    def finish(self) -> Iterator[Record]:
+    def finish(self) -> Iterator[AttributeRecord]:
         yield from self._records(self._lines.finish())
         if self._open is not None:
             yield self._open.record()
             self._open = None
 
-    def _records(self, lines: Iterable[TextLine]) -> Iterator[Record]:
+    def _records(self, lines: Iterable[TextLine]) -> Iterator[AttributeRecord]:
         for line in lines:
             found = _OPENING.match(line.octets)
             name = None if found is None else display_text(found[1])
@@ -180,7 +180,7 @@ class RecordReader:
             self._open.add(line, name, b"" if found is None else line.octets[found.end() :])
 
 
-def parse_records(octets: bytes, line_limit: int = LINE_LIMIT) -> list[Record]:
+def parse_records(octets: bytes, line_limit: int = LINE_LIMIT) -> list[AttributeRecord]:
     """All records in octets at hand."""
     reader = RecordReader(line_limit=line_limit)
     return [*reader.feed(octets), *reader.finish()]
@@ -208,12 +208,14 @@ class _OpenRecord:
             # exactly one blank marks a line of the block; a line without it is malformed, and kept
             self._blocks[-1][2].append(line.octets.removeprefix(b" "))
 
-    def record(self) -> Record:
-        blocks = tuple(Block(name, tuple(lines), reference) for name, reference, lines in self._blocks)
-        return Record(self._info, blocks, self._cut)
+    def record(self) -> AttributeRecord:
+        blocks = tuple(
+            AttributeBlock(name, tuple(lines), reference) for name, reference, lines in self._blocks
+        )
+        return AttributeRecord(self._info, blocks, self._cut)
 
 
-def parse_admin(lines: Iterable[bytes]) -> Admin:
+def parse_admin(lines: Iterable[bytes]) -> AdminBlock:
     """The lines of an ADMIN block; those that are no `Name: value` are left out."""
     facts: dict[str, bytes] = {}
     for line in lines:
@@ -222,7 +224,7 @@ def parse_admin(lines: Iterable[bytes]) -> Admin:
     known = {name.lower(): value for name, value in facts.items()}
     name, address = _angle(known.get("admin", b""))
     seconds = _SECONDS.match(known.get("ttl", b"").strip())
-    return Admin(
+    return AdminBlock(
         name=name,
         address=address,
         modified=_parse_instant(known.get("mod-date", b"")),

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from protocols.errors import Disconnected, LimitExceeded, TimedOut, Truncated
 from protocols.location import Finding
-from protocols.step import Dialogue, Give, Pass, Passed, pass_on
+from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody, copy_body
 
 if TYPE_CHECKING:  # most plans need none of it
     from protocols.gopher.attributes import BlockFilter
-    from protocols.gopher.framing import Header
-    from protocols.gopher.periods import Periods
+    from protocols.gopher.framing import GopherPlusHeader
+    from protocols.gopher.periods import PeriodUnstuffer
 
 
 class Completeness:
@@ -48,11 +48,11 @@ class Completeness:
             )
 
 
-class Cleaning:
+class ContentFilter:
     """A `Filter`: lone periods are undone, where there are `periods`, and `blocks` that nobody asked for are
     left out."""
 
-    def __init__(self, periods: Periods | None, blocks: BlockFilter | None = None) -> None:
+    def __init__(self, periods: PeriodUnstuffer | None, blocks: BlockFilter | None = None) -> None:
         self._periods = periods
         self._blocks = blocks
 
@@ -70,10 +70,10 @@ class Cleaning:
         return (rest if self._blocks is None else self._blocks.feed(rest) + self._blocks.finish(),)
 
 
-class Untouched(Cleaning):
+class IdentityFilter(ContentFilter):
     """One that undoes nothing: the `header` line comes first, and lone periods are only looked at."""
 
-    def __init__(self, periods: Periods | None, header: bytes) -> None:
+    def __init__(self, periods: PeriodUnstuffer | None, header: bytes) -> None:
         super().__init__(periods)
         self._header = header
 
@@ -92,10 +92,10 @@ class Untouched(Cleaning):
         return ()
 
 
-class Gathering(Cleaning):
+class CollectingFilter(ContentFilter):
     """One that keeps all of it, at most `limit` octets."""
 
-    def __init__(self, periods: Periods | None, limit: int) -> None:
+    def __init__(self, periods: PeriodUnstuffer | None, limit: int) -> None:
         super().__init__(periods)
         self.octets = bytearray()
         self._limit = limit
@@ -116,50 +116,54 @@ class Gathering(Cleaning):
         return ()
 
 
-class Content:
+class GopherContent:
     """What follows the header line, or, where there is none, the whole reply; `textual`: a text then. With
     `raw` the header line, and all that follows it as it came."""
 
     def __init__(
-        self, header: Header | None, completeness: Completeness, *, textual: bool, raw: bool = False
+        self, header: GopherPlusHeader | None, completeness: Completeness, *, textual: bool, raw: bool = False
     ) -> None:
         self._what = "the reply, until the server closes" if header is None else header.promise
         self._count = None if header is None else header.count
         self._promised = header is not None and header.has_period
         self._periods = _periods() if self._promised or (textual and header is None) else None
         self._completeness = completeness
-        self._untouched = Untouched(self._periods, b"" if header is None else header.octets) if raw else None
+        self._untouched = (
+            IdentityFilter(self._periods, b"" if header is None else header.octets) if raw else None
+        )
         self.restore = None if self._periods is None or raw else self._periods.restore
 
     def give(self, names: tuple[str, ...] = ()) -> Dialogue[None]:
         """The body; of attributes only the blocks with these names, if there are any."""
         blocks = _blocks(names) if names else None
         if self._periods is not None:
-            return self._pass_text(self._periods, self._untouched or Cleaning(self._periods, blocks))
-        return self._pass_octets(self._untouched or (None if blocks is None else Cleaning(None, blocks)))
+            return self._pass_text(self._periods, self._untouched or ContentFilter(self._periods, blocks))
+        return self._pass_octets(self._untouched or (None if blocks is None else ContentFilter(None, blocks)))
 
     def gather(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
         """The same before there is a body: octets that are facts; a willing server's are `ideal`."""
-        kept = Gathering(self._periods, limit)
+        kept = CollectingFilter(self._periods, limit)
         if self._periods is not None:
             yield from self._pass_text(self._periods, kept, ideal)
         else:
             yield from self._pass_octets(kept, ideal)
         return bytes(kept.octets)
 
-    def _pass_octets(self, cleaning: Cleaning | None, ideal: bytes = b"") -> Dialogue[None]:
-        passed = yield from pass_on(Pass(self._what, self._count, filter=cleaning, ideal=ideal))
+    def _pass_octets(self, cleaning: ContentFilter | None, ideal: bytes = b"") -> Dialogue[None]:
+        passed = yield from copy_body(CopyBody(self._what, self._count, filter=cleaning, ideal=ideal))
         if self._count is None:
             self._completeness.closed(close_notify=passed.close_notify)
         else:
             self._completeness.proved("length")
 
-    def _pass_text(self, periods: Periods, cleaning: Cleaning, ideal: bytes = b"") -> Dialogue[None]:
+    def _pass_text(
+        self, periods: PeriodUnstuffer, cleaning: ContentFilter, ideal: bytes = b""
+    ) -> Dialogue[None]:
         """What came is always given before an error is raised. Behind a final period a reset ends any text,
         and silence one that was promised to end so."""
-        passed = Passed(0)
+        passed = CopiedBody(0)
         try:
-            passed = yield from pass_on(Pass(self._what, filter=cleaning, ideal=ideal + b".\n"))
+            passed = yield from copy_body(CopyBody(self._what, filter=cleaning, ideal=ideal + b".\n"))
         except (Disconnected, Truncated):
             if not periods.last_line:
                 yield from _give(cleaning.abandon())
@@ -172,7 +176,7 @@ class Content:
             yield from _give(cleaning.finish())
         self._judge_text(periods, passed)
 
-    def _judge_text(self, periods: Periods, passed: Passed) -> None:
+    def _judge_text(self, periods: PeriodUnstuffer, passed: CopiedBody) -> None:
         if periods.gave_up:
             detail = "too much text with doubled periods; they are left as they came"
             self._completeness.warn("gopher:periods-kept", detail)
@@ -190,13 +194,13 @@ class Content:
 def _give(pieces: tuple[bytes, ...]) -> Dialogue[None]:
     for octets in pieces:
         if octets:
-            yield Give(octets)
+            yield EmitBody(octets)
 
 
-def _periods() -> Periods:
-    from protocols.gopher.periods import Periods  # a plan knows of no text
+def _periods() -> PeriodUnstuffer:
+    from protocols.gopher.periods import PeriodUnstuffer  # a plan knows of no text
 
-    return Periods()
+    return PeriodUnstuffer()
 
 
 def _blocks(names: tuple[str, ...]) -> BlockFilter:

@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, Refused
-from protocols.gopher.answer import OCTETS, RECORDS, Answer, Shape
+from protocols.gopher.answer import OCTETS, RECORDS, GopherAnswer, ReplyShape
 from protocols.gopher.request import (
     SAFE_REQUEST,
-    Command,
-    Requested,
+    GopherPlusCommand,
+    RequestedView,
     command_in,
     encode_request,
     line_length,
@@ -24,16 +24,16 @@ from protocols.gopher.url import GopherUrl, build, with_gopherplus
 from protocols.location import JsonValue, Kind
 from protocols.options import Limits, Options
 from protocols.reply import Reply
-from protocols.step import Begin, Connect, Dialogue, Note, Peek, Say, hear
+from protocols.step import Connect, Dialogue, Peek, PlanNote, Send, StartBody, receive
 from protocols.values import NamedTuple, replace
 
 if TYPE_CHECKING:
     from protocols.connection import Line
-    from protocols.gopher.framing import Header
+    from protocols.gopher.framing import GopherPlusHeader
     from protocols.wire import Buffer, Reader
 
 
-class Pointer(NamedTuple):
+class SessionPointer(NamedTuple):
     """What an item stands for that is not fetched: the URL to go to, and its particulars."""
 
     kind: Kind
@@ -51,24 +51,24 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
     request = encode_request(url)  # what may not be sent may not be pointed to either
     pointer = find_pointer(url)
     if pointer is not None:
-        yield Note(f"nothing is sent: this is a {pointer.kind.value} that leads to {pointer.target}")
-        yield Begin(Reply(kind=pointer.kind, target=pointer.target, extra=pointer.extra))
+        yield PlanNote(f"nothing is sent: this is a {pointer.kind.value} that leads to {pointer.target}")
+        yield StartBody(Reply(kind=pointer.kind, target=pointer.target, extra=pointer.extra))
         return
     limits, raw = limits or Limits(), options is not None and options.raw
     answer = yield from _request(url, request, limits, raw=raw)
-    if answer.command.requested is Requested.FORM and not raw:
+    if answer.command.requested is RequestedView.FORM and not raw:
         yield from _give_form(answer, limits)
     else:
         yield from answer.give()
 
 
-def _give_form(answer: Answer, limits: Limits) -> Dialogue[None]:
+def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
     """The form, if the item has one; else the item in its default view."""
     from protocols.gopher.records import give_form  # few URLs ask so
 
     has_form = answer.has_records and (yield from give_form(answer))
-    yield Note("the answers make a new URL (RFC 1738 3.4.9), which goes on a connection of its own")
-    yield Note("an item without a form is fetched in its default view, on a second connection")
+    yield PlanNote("the answers make a new URL (RFC 1738 3.4.9), which goes on a connection of its own")
+    yield PlanNote("an item without a form is fetched in its default view, on a second connection")
     if has_form:
         return
     url = default_view(answer.url)
@@ -82,32 +82,39 @@ def default_view(url: GopherUrl) -> GopherUrl:
     return with_gopherplus(url, b"+")
 
 
-def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False) -> Dialogue[Answer]:
+def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False) -> Dialogue[GopherAnswer]:
     """Send the request, hear the header line if there may be one, and look at what follows."""
     yield Connect(tls=url.scheme == "gophers")
     if (length := line_length(request)) > SAFE_REQUEST:
-        yield Note(f"a request of {length} octets; some servers read {SAFE_REQUEST}")
-    yield Say((request,))
+        yield PlanNote(f"a request of {length} octets; some servers read {SAFE_REQUEST}")
+    yield Send((request,))
     command, header, ideal = command_in(url), None, OCTETS
-    if command.requested is not Requested.PLAIN:
+    if command.requested is not RequestedView.PLAIN:
         header = yield from _hear_header(url)
         ideal = _ideal_shape(command)
     shape = yield Peek(partial(_read_shape, url, header), ideal)
-    assert isinstance(shape, Shape)
-    return Answer(url, command, length, header, shape, limits.line, raw=raw)
+    assert isinstance(shape, ReplyShape)
+    return GopherAnswer(url, command, length, header, shape, limits.line, raw=raw)
 
 
-def _hear_header(url: GopherUrl) -> Dialogue[Header | None]:
-    from protocols.gopher.framing import Ending, Header, read_header, read_promised_header  # few URLs ask so
+def _hear_header(url: GopherUrl) -> Dialogue[GopherPlusHeader | None]:
+    from protocols.gopher.framing import (
+        DataEnding,
+        GopherPlusHeader,
+        read_header,
+        read_promised_header,
+    )  # few URLs ask so
 
-    reader: Reader[Header | None] = read_promised_header if url.gopherplus else read_header
-    willing: Header | None = Header(Ending.PERIOD)
-    header = yield from hear(reader, "the header line of a Gopher+ reply", willing)
-    yield Note("a reply without a header line is read as one of a server that does not know Gopher+")
+    reader: Reader[GopherPlusHeader | None] = read_promised_header if url.gopherplus else read_header
+    willing: GopherPlusHeader | None = GopherPlusHeader(DataEnding.PERIOD)
+    header = yield from receive(reader, "the header line of a Gopher+ reply", willing)
+    yield PlanNote("a reply without a header line is read as one of a server that does not know Gopher+")
     return header
 
 
-def _read_shape(url: GopherUrl, header: Header | None, buffer: Buffer) -> Generator[None, None, Shape]:
+def _read_shape(
+    url: GopherUrl, header: GopherPlusHeader | None, buffer: Buffer
+) -> Generator[None, None, ReplyShape]:
     if header is not None:
         from protocols.gopher.framed import read_framed  # few URLs ask so
 
@@ -117,11 +124,11 @@ def _read_shape(url: GopherUrl, header: Header | None, buffer: Buffer) -> Genera
     return read_unframed(url, buffer)
 
 
-def _ideal_shape(command: Command) -> Shape:
+def _ideal_shape(command: GopherPlusCommand) -> ReplyShape:
     return RECORDS if command.requests_records else OCTETS
 
 
-def find_pointer(url: GopherUrl) -> Pointer | None:
+def find_pointer(url: GopherUrl) -> SessionPointer | None:
     """Where an item leads that is not fetched; None for one that is. Raises `Refused` (S20) for a link
     of a kind that is never offered."""
     if url.gophertype == "h":
@@ -131,19 +138,19 @@ def find_pointer(url: GopherUrl) -> Pointer | None:
     return None
 
 
-def _find_link(selector: bytes) -> Pointer | None:
+def _find_link(selector: bytes) -> SessionPointer | None:
     from protocols.gopher.item import check_linked, linked_url  # also below: most items are fetched
 
     target = linked_url(selector)
     if target is None:
         return None
     try:
-        return Pointer(Kind.LINK, check_linked(target), {})
+        return SessionPointer(Kind.LINK, check_linked(target), {})
     except InvalidUrl as error:
         raise Refused("S20", error.message) from error
 
 
-def _find_service(url: GopherUrl) -> Pointer:
+def _find_service(url: GopherUrl) -> SessionPointer:
     from protocols.gopher.item import build_session
     from protocols.gopher.item_types import find_type
 
@@ -154,7 +161,7 @@ def _find_service(url: GopherUrl) -> Pointer:
     }
     if url.gophertype == "2":
         phone_book = replace(url, selector=b"", search=None, gopherplus=None, fragment=None)
-        return Pointer(Kind.SERVICE, build(phone_book), place)
+        return SessionPointer(Kind.SERVICE, build(phone_book), place)
     session = build_session(url.gophertype, url.host, url.effective_port, url.selector)
     login = url.selector.decode("latin-1") or None
-    return Pointer(Kind.SERVICE, session, {**place, "login": login})
+    return SessionPointer(Kind.SERVICE, session, {**place, "login": login})

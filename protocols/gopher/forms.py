@@ -29,7 +29,7 @@ _LINE_END = re.compile(rb"\r\n|\n")
 _DEFAULT_BEHIND = re.compile(r":([01])\s*\Z")
 
 
-class Question(enum.Enum):
+class AskQuestion(enum.Enum):
     """What a line asks for; the value is the word of the form, without regard to case."""
 
     NOTE = "note"
@@ -45,20 +45,20 @@ class Question(enum.Enum):
     @property
     def is_asked(self) -> bool:
         """Does it want an answer? A note and a line of an unknown kind are only shown."""
-        return self not in (Question.NOTE, Question.UNKNOWN)
+        return self not in (AskQuestion.NOTE, AskQuestion.UNKNOWN)
 
 
-_QUESTIONS = {question.value: question for question in Question}
-_LINE = (Question.ASK, Question.ASK_HIDDEN, Question.ASK_FILE)
+_QUESTIONS = {question.value: question for question in AskQuestion}
+_LINE = (AskQuestion.ASK, AskQuestion.ASK_HIDDEN, AskQuestion.ASK_FILE)
 
 
 @dataclass(frozen=True, slots=True)
-class FormLine:
+class AskLine:
     """One line of a form. `word` is the kind as the server wrote it, `choices` are the words to choose
     from, to be sent as they are; the first is the default. `default` is None where the line has none,
     and where a file is asked for: that choice is the person's own, never the form's."""
 
-    question: Question
+    question: AskQuestion
     word: str
     prompt: str
     choices: tuple[bytes, ...] = ()
@@ -71,71 +71,71 @@ class FormLine:
             "choices": [display_text(choice) for choice in self.choices],
             "default": self.default,
             "asked": self.question.is_asked,
-            "hidden": self.question is Question.ASK_HIDDEN,
+            "hidden": self.question is AskQuestion.ASK_HIDDEN,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AskForm:
     """The lines of an ASK block, in the order in which they are to be answered."""
 
-    lines: tuple[FormLine, ...]
+    lines: tuple[AskLine, ...]
 
     @property
-    def asked(self) -> tuple[FormLine, ...]:
+    def asked(self) -> tuple[AskLine, ...]:
         """The lines that want an answer."""
         return tuple(line for line in self.lines if line.question.is_asked)
 
     def findings(self, *, in_clear: bool) -> Iterator[Finding]:
         """What to tell the person before they answer; `in_clear`: anybody on the way can read it."""
         for line in self.lines:
-            if line.question is Question.UNKNOWN:
+            if line.question is AskQuestion.UNKNOWN:
                 yield Finding("gopher:unknown-question", "warn", f"a line of unknown kind {line.word!r}")
-            elif line.question is Question.ASK_HIDDEN and in_clear:
+            elif line.question is AskQuestion.ASK_HIDDEN and in_clear:
                 detail = f"the answer to {line.prompt!r} is hidden while typed, and travels in clear"
                 yield Finding("gopher:answer-in-clear", "warn", detail)
 
 
-def parse_form(lines: Iterable[bytes]) -> Form:
+def parse_form(lines: Iterable[bytes]) -> AskForm:
     """The lines of an ASK block. Any line is one of the form, if need be of unknown kind."""
-    return Form(tuple(_parse_line(line) for line in lines if line.strip()))
+    return AskForm(tuple(_parse_line(line) for line in lines if line.strip()))
 
 
-def _parse_line(line: bytes) -> FormLine:
+def _parse_line(line: bytes) -> AskLine:
     word, colon, rest = line.partition(b":")
     prompt, *values = rest.removeprefix(b" ").split(b"\t")
     shown = display_text(word).strip()
-    question = _QUESTIONS.get(shown.lower(), Question.UNKNOWN)
-    if not colon or question is Question.UNKNOWN:
-        return FormLine(Question.UNKNOWN, shown, display_text(prompt if colon else word))
+    question = _QUESTIONS.get(shown.lower(), AskQuestion.UNKNOWN)
+    if not colon or question is AskQuestion.UNKNOWN:
+        return AskLine(AskQuestion.UNKNOWN, shown, display_text(prompt if colon else word))
     first = display_text(values[0]) if values else None
-    if question is Question.SELECT:
+    if question is AskQuestion.SELECT:
         return _parse_select(shown, display_text(prompt), first)
-    if question is Question.CHOOSE:
-        return FormLine(question, shown, display_text(prompt), tuple(values), first)
+    if question is AskQuestion.CHOOSE:
+        return AskLine(question, shown, display_text(prompt), tuple(values), first)
     default = None if first is None else _default(question, first)
-    return FormLine(question, shown, display_text(prompt), (), default)
+    return AskLine(question, shown, display_text(prompt), (), default)
 
 
-def _parse_select(word: str, prompt: str, value: str | None) -> FormLine:
+def _parse_select(word: str, prompt: str, value: str | None) -> AskLine:
     """A yes or no. Its default stands behind a TAB, or as `:1` or `:0` at the end of the prompt."""
     behind = _DEFAULT_BEHIND.search(prompt)
     if behind is not None:
         prompt = prompt[: behind.start()]
         value = behind[1] if value is None else value
     default = None if value is None else "1" if value.strip() == "1" else "0"
-    return FormLine(Question.SELECT, word, prompt, (), default)
+    return AskLine(AskQuestion.SELECT, word, prompt, (), default)
 
 
-def _default(question: Question, value: str) -> str | None:
-    if question is Question.CHOOSE_FILE:
+def _default(question: AskQuestion, value: str) -> str | None:
+    if question is AskQuestion.CHOOSE_FILE:
         return None
-    if question is Question.ASK_FILE and re.search(r"[/\\]|\A\.", value):
+    if question is AskQuestion.ASK_FILE and re.search(r"[/\\]|\A\.", value):
         return None  # a file name from a peer has no place in the file system but where we are
     return value
 
 
-def encode_answers(form: Form, answers: Sequence[Answer], view: bytes = b"") -> bytes:
+def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") -> bytes:
     """The Gopher+ string of the filled-in form, one answer for each of `form.asked`.
 
     A chosen file goes last, whatever its place in the form. Raises `Refused` (S03) for what a
@@ -148,7 +148,7 @@ def encode_answers(form: Form, answers: Sequence[Answer], view: bytes = b"") -> 
     lines: list[bytes] = []
     file: list[bytes] = []
     for line, answer in zip(asked, answers, strict=True):
-        if line.question is Question.CHOOSE_FILE:
+        if line.question is AskQuestion.CHOOSE_FILE:
             if file:
                 raise ValueError("a form sends one file at most")
             file = _file_lines(line, answer)
@@ -160,17 +160,17 @@ def encode_answers(form: Form, answers: Sequence[Answer], view: bytes = b"") -> 
     return octets
 
 
-def fill(url: GopherUrl, form: Form, answers: Sequence[Answer], view: bytes = b"") -> GopherUrl:
+def fill(url: GopherUrl, form: AskForm, answers: Sequence[Answer], view: bytes = b"") -> GopherUrl:
     """The URL that submits the answers to the item at `url`. Raises what `encode_answers` does."""
     return with_gopherplus(url, encode_answers(form, answers, view))
 
 
-def _answer_lines(line: FormLine, answer: Answer) -> list[bytes]:
-    if line.question is Question.SELECT and isinstance(answer, bool):
+def _answer_lines(line: AskLine, answer: Answer) -> list[bytes]:
+    if line.question is AskQuestion.SELECT and isinstance(answer, bool):
         return [b"1" if answer else b"0"]
-    if line.question is Question.ASK_LINES and isinstance(answer, tuple):
+    if line.question is AskQuestion.ASK_LINES and isinstance(answer, tuple):
         return [b"%d" % len(answer), *answer]
-    if line.question is Question.CHOOSE and isinstance(answer, bytes):
+    if line.question is AskQuestion.CHOOSE and isinstance(answer, bytes):
         if answer not in line.choices:
             choices = ", ".join(repr(display_text(choice)) for choice in line.choices)
             raise ValueError(f"{line.prompt!r} takes one of {choices}")
@@ -180,7 +180,7 @@ def _answer_lines(line: FormLine, answer: Answer) -> list[bytes]:
     raise ValueError(f"that is no answer to a line {line.word!r}: {line.prompt!r}")
 
 
-def _file_lines(line: FormLine, answer: Answer) -> list[bytes]:
+def _file_lines(line: AskLine, answer: Answer) -> list[bytes]:
     if answer is None:
         return []
     if not isinstance(answer, bytes):

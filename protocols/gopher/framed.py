@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from protocols.errors import Declined, NotFound, TryLater
-from protocols.gopher.answer import RECORDS, Listing, Shape
+from protocols.gopher.answer import RECORDS, GopherListing, ReplyShape
 from protocols.gopher.item import line_text, link_of, parse_item
 from protocols.gopher.item_types import SIGNATURE_LENGTH, find_type
 from protocols.gopher.reading import ERROR_LIMIT, check_begun, first_octets, shape_by_type
@@ -18,12 +18,14 @@ from protocols.location import Kind
 from protocols.wire import Buffer
 
 if TYPE_CHECKING:
-    from protocols.gopher.framing import Header
+    from protocols.gopher.framing import GopherPlusHeader
 
 _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 
 
-def read_framed(url: GopherUrl, header: Header, buffer: Buffer) -> Generator[None, None, Shape]:
+def read_framed(
+    url: GopherUrl, header: GopherPlusHeader, buffer: Buffer
+) -> Generator[None, None, ReplyShape]:
     """The same as `reading.read_unframed` of a reply behind this header line."""
     if header.refused:
         wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
@@ -36,7 +38,7 @@ def read_framed(url: GopherUrl, header: Header, buffer: Buffer) -> Generator[Non
     return shape
 
 
-def shape_of_framed(url: GopherUrl, first: bytes = b"") -> Shape:
+def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
     """The shape of a framed reply whose data begin with the octets `first`."""
     command = command_in(url)
     if command.requests_records:
@@ -47,7 +49,7 @@ def shape_of_framed(url: GopherUrl, first: bytes = b"") -> Shape:
     kind, media_type = viewed
     if media_type == ATTRIBUTES_VIEW:
         return RECORDS
-    return Shape(kind, media_type, Listing.ITEMS if kind is Kind.DIRECTORY else None, True)
+    return ReplyShape(kind, media_type, GopherListing.ITEMS if kind is Kind.DIRECTORY else None, True)
 
 
 def parse_refusal(text: bytes, url: GopherUrl) -> Declined:

@@ -22,7 +22,7 @@ _HEADER = re.compile(rb"([+-])(-1|-2|[0-9]{1,18})[ \t]*\r?\n")
 _BEGINNING = re.compile(rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z")
 
 
-class Ending(enum.Enum):
+class DataEnding(enum.Enum):
     """What ends the data."""
 
     COUNT = "count"
@@ -31,11 +31,11 @@ class Ending(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class GopherPlusHeader:
     """`refused`: what follows is an error text. `count` is the number of octets that follow, None
     unless `ending` is COUNT. `octets` are the line as it came."""
 
-    ending: Ending
+    ending: DataEnding
     count: int | None = None
     refused: bool = False
     octets: bytes = field(default=b"", compare=False)
@@ -43,28 +43,28 @@ class Header:
     @property
     def written(self) -> str:
         """The header as it is written on the wire, without its line end."""
-        how = {Ending.PERIOD: "-1", Ending.CLOSE: "-2"}.get(self.ending, str(self.count))
+        how = {DataEnding.PERIOD: "-1", DataEnding.CLOSE: "-2"}.get(self.ending, str(self.count))
         return ("-" if self.refused else "+") + how
 
     @property
     def has_period(self) -> bool:
         """Will a final period come?"""
-        return self.ending is Ending.PERIOD
+        return self.ending is DataEnding.PERIOD
 
     @property
     def promise(self) -> str:
         """What it says, for a person."""
         what = "an error text" if self.refused else "the reply"
         match self.ending:
-            case Ending.COUNT:
+            case DataEnding.COUNT:
                 return f"{what}, {self.count} octets"
-            case Ending.PERIOD:
+            case DataEnding.PERIOD:
                 return f"{what}, up to a line with a lone period, until the server closes"
-            case Ending.CLOSE:
+            case DataEnding.CLOSE:
                 return f"{what}, until the server closes"
 
 
-def read_header(buffer: Buffer) -> Generator[None, None, Header | None]:
+def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
     """A reader for the header line, which it takes; None for an unframed reply, of which it takes
     nothing. Asks for more only while the octets at hand can still become a header. An empty reply
     where a header may be is None too: whether it is allowed is for the asker to say."""
@@ -79,7 +79,7 @@ def read_header(buffer: Buffer) -> Generator[None, None, Header | None]:
         yield
 
 
-def read_promised_header(buffer: Buffer) -> Generator[None, None, Header | None]:
+def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
     """The same for a request that certainly was Gopher+: an empty reply to it is a `ProtocolError`, and one
     that ends inside a header was cut off there: `Disconnected`."""
     header = yield from read_header(buffer)
@@ -93,10 +93,10 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, Header | None]
     return header
 
 
-def _header(sign: bytes, how: bytes, octets: bytes) -> Header:
+def _header(sign: bytes, how: bytes, octets: bytes) -> GopherPlusHeader:
     refused = sign == b"-"
     if how == b"-1":
-        return Header(Ending.PERIOD, None, refused, octets)
+        return GopherPlusHeader(DataEnding.PERIOD, None, refused, octets)
     if how == b"-2":
-        return Header(Ending.CLOSE, None, refused, octets)
-    return Header(Ending.COUNT, int(how), refused, octets)
+        return GopherPlusHeader(DataEnding.CLOSE, None, refused, octets)
+    return GopherPlusHeader(DataEnding.COUNT, int(how), refused, octets)

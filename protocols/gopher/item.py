@@ -70,7 +70,7 @@ def parse_item(line: bytes) -> MenuItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class MenuLink:
     """Where an item leads: a URL, or None and why not. What was never meant to lead anywhere, prose
     and errors, has neither. A URL that is not a `BuiltUrl` is the peer's text."""
 
@@ -78,17 +78,17 @@ class Link:
     unusable: str | None = None
 
 
-def link_of(item: MenuItem, character: str, menu: GopherUrl) -> Link:
+def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
     """The link of an item of type `character`, found in the menu at `menu`."""
     if character in ("i", "3"):
-        return Link()
+        return MenuLink()
     target = linked_url(item.selector) if character == "h" and item.selector else None
     try:
         if target is not None:
-            return Link(check_linked(target))
-        return Link(_build(item, character, menu))
+            return MenuLink(check_linked(target))
+        return MenuLink(_build(item, character, menu))
     except InvalidUrl as error:
-        return Link(unusable=error.message)
+        return MenuLink(unusable=error.message)
 
 
 def linked_url(selector: bytes) -> bytes | None:

@@ -14,7 +14,7 @@ from protocols.location import Kind
 from protocols.values import dataclass
 
 
-class Reading(enum.Enum):
+class ReplyReading(enum.Enum):
     """How an unframed reply is read. TEXT and MENU undo what the protocol does to lines of periods;
     OCTETS changes nothing; NOTHING is never fetched."""
 
@@ -32,13 +32,18 @@ class ItemType:
 
     character: str
     what: str
-    reading: Reading
+    reading: ReplyReading
     media_type: str | None
     kind: Kind = Kind.DOCUMENT
     sniffed: bool = False
 
 
-_TEXT, _MENU, _OCTETS, _NOTHING = Reading.TEXT, Reading.MENU, Reading.OCTETS, Reading.NOTHING
+_TEXT, _MENU, _OCTETS, _NOTHING = (
+    ReplyReading.TEXT,
+    ReplyReading.MENU,
+    ReplyReading.OCTETS,
+    ReplyReading.NOTHING,
+)
 
 _TABLE = (
     ItemType("0", "text file", _TEXT, "text/plain"),
@@ -100,7 +105,7 @@ def find_type(character: str) -> ItemType:
     known = ITEM_TYPES.get(character)
     if known is not None:
         return known
-    return ItemType(character, "unknown type", Reading.OCTETS, "application/octet-stream", Kind.UNKNOWN)
+    return ItemType(character, "unknown type", ReplyReading.OCTETS, "application/octet-stream", Kind.UNKNOWN)
 
 
 def media_type_of(item_type: ItemType, first: bytes) -> str | None:

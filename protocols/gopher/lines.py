@@ -19,7 +19,7 @@ class TextLine(NamedTuple):
     whole: bool = True
 
 
-class Lines:
+class MenuLines:
     """Splits octets into lines; holds one line at most, and no more of it than `limit` octets."""
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from protocols.entry import Entry
-from protocols.gopher.item import Link, MenuItem, display_text, link_of, parse_item
+from protocols.gopher.item import MenuItem, MenuLink, display_text, link_of, parse_item
 from protocols.gopher.item_types import find_type
-from protocols.gopher.lines import LINE_LIMIT, Lines, TextLine
+from protocols.gopher.lines import LINE_LIMIT, MenuLines, TextLine
 from protocols.gopher.url import GopherUrl
 from protocols.location import JsonValue, Kind
 
 _NO_ITEM = ("i", "3", "+", "")
 
 
-class Items:
+class MenuItems:
     """Gives items their types, in the order of the menu: one of type `+` is another server for the
     item before it, and has that one's type. Prose in between does not count."""
 
@@ -43,7 +43,7 @@ def _kind(item: MenuItem, character: str) -> Kind:
     return find_type(character).kind
 
 
-def _complaint(link: Link) -> dict[str, JsonValue]:
+def _complaint(link: MenuLink) -> dict[str, JsonValue]:
     return {} if link.unusable is None else {"unusable": link.unusable}
 
 
@@ -52,8 +52,8 @@ class MenuReader:
     wherever it stands. A line longer than `limit` octets is an entry that leads nowhere."""
 
     def __init__(self, menu: GopherUrl, limit: int = LINE_LIMIT) -> None:
-        self._lines = Lines(limit)
-        self._items = Items(menu)
+        self._lines = MenuLines(limit)
+        self._items = MenuItems(menu)
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
         return self._entries(self._lines.feed(octets))

@@ -9,7 +9,7 @@ leave out the end, or double only lone periods, or nothing. The rules, on the wh
 4. A longer line that begins with two periods loses one, unless some line begins with a single period
    and something else: such a line shows that at most lone periods are doubled.
 
-`Periods` applies them to a reply as it comes. Octets leave as soon as their fate is certain: a text
+`PeriodUnstuffer` applies them to a reply as it comes. Octets leave as soon as their fate is certain: a text
 without lines of two periods passes straight through. From the first such line on, the octets wait for
 the end; beyond a bound the machine stops waiting and changes nothing more but the terminator.
 """
@@ -41,7 +41,7 @@ def closing_period(octets: bytes) -> bytes:
     return b"" if found is None else found[1]
 
 
-class Periods:
+class PeriodUnstuffer:
     """Fed a whole textual reply as it comes, gives what it stands for. After `finish`, `terminator` holds the
     octets of the terminator (empty if there was none) and `restore` gives the untouched octets back.
 

@@ -17,9 +17,9 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from protocols.errors import Disconnected, NotFound
-from protocols.gopher.answer import RECORDS, Listing, Shape
-from protocols.gopher.item_types import SIGNATURE_LENGTH, Reading, find_type, media_type_of
-from protocols.gopher.request import Requested, parse_command
+from protocols.gopher.answer import RECORDS, GopherListing, ReplyShape
+from protocols.gopher.item_types import SIGNATURE_LENGTH, ReplyReading, find_type, media_type_of
+from protocols.gopher.request import RequestedView, parse_command
 from protocols.gopher.url import GopherUrl
 from protocols.location import Kind
 from protocols.wire import Buffer
@@ -44,13 +44,13 @@ _TERMINATOR_LENGTH = 3
 _TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
 
 
-def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Shape]:
+def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, ReplyShape]:
     """A reader for what a reply without a header line is; it takes nothing. Raises `Declined` where it is an
     error, and what broke the connection where that was before its first octet."""
     item_type = find_type(url.gophertype)
     wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
     first = (yield from first_octets(wanted, buffer)) if wanted else b""
-    detector = MenuDetector() if item_type.reading is Reading.MENU else LineDetector()
+    detector = MenuDetector() if item_type.reading is ReplyReading.MENU else LineDetector()
     yield from _show(detector, buffer)
     if detector.is_refusal:
         raise detector.refusal
@@ -95,7 +95,7 @@ def check_begun(buffer: Buffer) -> None:
         raise buffer.broken
 
 
-def shape_of_unframed(url: GopherUrl, first: bytes) -> Shape:
+def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
     """The shape of a reply without a header. Minnesota's answers to a search in Gopher+ are attribute
     records without one."""
     shape = shape_by_type(url, first)
@@ -103,19 +103,19 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> Shape:
         return shape
     command = parse_command(url.gopherplus)
     expected = command.requests_records or (
-        command.requested is not Requested.PLAIN and shape.listing is not None
+        command.requested is not RequestedView.PLAIN and shape.listing is not None
     )
     return RECORDS if expected and _RECORD_MARK.match(first) else shape
 
 
-def shape_by_type(url: GopherUrl, first: bytes) -> Shape:
+def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
     """The shape that the item type alone gives."""
     item_type = find_type(url.gophertype)
     media_type = media_type_of(item_type, first)
-    if item_type.reading is not Reading.MENU:
-        return Shape(Kind.DOCUMENT, media_type, None, item_type.reading is Reading.TEXT)
+    if item_type.reading is not ReplyReading.MENU:
+        return ReplyShape(Kind.DOCUMENT, media_type, None, item_type.reading is ReplyReading.TEXT)
     is_incomplete = item_type.kind is Kind.SEARCH and not url.search
-    return Shape(Kind.SEARCH if is_incomplete else Kind.DIRECTORY, media_type, Listing.ITEMS, True)
+    return ReplyShape(Kind.SEARCH if is_incomplete else Kind.DIRECTORY, media_type, GopherListing.ITEMS, True)
 
 
 class ErrorDetector:
@@ -161,10 +161,10 @@ class MenuDetector(ErrorDetector):
     """A menu is an error if it has an item of type 3 and none but such and prose."""
 
     def __init__(self) -> None:
-        from protocols.gopher.lines import Lines  # a document has none
+        from protocols.gopher.lines import MenuLines  # a document has none
 
         super().__init__()
-        self._lines = Lines()
+        self._lines = MenuLines()
 
     def _look(self, octets: bytes) -> None:
         self._judge(self._lines.feed(octets))

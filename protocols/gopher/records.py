@@ -10,31 +10,31 @@ from protocols.entry import Entry
 from protocols.errors import ProtocolError
 from protocols.gopher.attributes import (
     RECORD_LIMIT,
-    Admin,
-    Record,
+    AdminBlock,
+    AttributeRecord,
     RecordReader,
     parse_records,
     reduce_record,
 )
-from protocols.gopher.forms import Form, parse_form
+from protocols.gopher.forms import AskForm, parse_form
 from protocols.gopher.item import line_text
 from protocols.gopher.lines import LINE_LIMIT
-from protocols.gopher.menu import Items
+from protocols.gopher.menu import MenuItems
 from protocols.gopher.url import GopherUrl
 from protocols.location import Finding, JsonValue, Kind
 from protocols.reply import Reply
-from protocols.step import Begin, Dialogue, Give
+from protocols.step import Dialogue, EmitBody, StartBody
 from protocols.values import replace
 
 if TYPE_CHECKING:
     from protocols.entry import EntryReader
-    from protocols.gopher.answer import Answer
+    from protocols.gopher.answer import GopherAnswer
 
 #: What a willing server says of an item: it has a form.
 _WILLING = b"+INFO: \n+ASK:\n Ask: \n"
 
 
-def give_record(answer: Answer) -> Dialogue[None]:
+def give_record(answer: GopherAnswer) -> Dialogue[None]:
     """The attributes of one item, reduced to those that were asked for."""
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
@@ -46,11 +46,11 @@ def give_record(answer: Answer) -> Dialogue[None]:
         answer.completeness.report(finding)
     shown = reduce_record(octets, names)
     reply = _reply(answer, octets, len(shown), record_json(reduced, missing), record_entries(answer))
-    yield Begin(replace(reply, legible=True))
-    yield Give(shown)
+    yield StartBody(replace(reply, legible=True))
+    yield EmitBody(shown)
 
 
-def give_form(answer: Answer) -> Dialogue[bool]:
+def give_form(answer: GopherAnswer) -> Dialogue[bool]:
     """The item's form, its lines as a listing; False if it has none."""
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
@@ -60,13 +60,13 @@ def give_form(answer: Answer) -> Dialogue[bool]:
     for finding in form.findings(in_clear=not answer.completeness.secured):
         answer.completeness.report(finding)
     extra = record_json(records[0], ())
-    yield Begin(_reply(answer, octets, len(octets), extra, FormEntries(answer.line_limit)))
-    yield Give(octets)
+    yield StartBody(_reply(answer, octets, len(octets), extra, FormEntries(answer.line_limit)))
+    yield EmitBody(octets)
     return True
 
 
 def _reply(
-    answer: Answer, octets: bytes, size: int, extra: Mapping[str, JsonValue], listing: EntryReader
+    answer: GopherAnswer, octets: bytes, size: int, extra: Mapping[str, JsonValue], listing: EntryReader
 ) -> Reply:
     restore = answer.content.restore
     raw = octets if restore is None else restore(octets)
@@ -82,12 +82,12 @@ def _reply(
     )
 
 
-def record_entries(answer: Answer) -> RecordEntries:
+def record_entries(answer: GopherAnswer) -> RecordEntries:
     """A listing of all records of the answer."""
     return RecordEntries(answer.url, answer.command.attributes, answer.completeness.report, answer.line_limit)
 
 
-def form_of(record: Record) -> Form | None:
+def form_of(record: AttributeRecord) -> AskForm | None:
     """The form in an ASK block."""
     block = record.block("ASK")
     return None if block is None else parse_form(block.lines)
@@ -99,7 +99,7 @@ def missing_findings(names: Iterable[str]) -> Iterator[Finding]:
         yield Finding("gopher:attribute-missing", "warn", f"the server sent no +{name}")
 
 
-def record_json(record: Record, missing: Iterable[str]) -> dict[str, JsonValue]:
+def record_json(record: AttributeRecord, missing: Iterable[str]) -> dict[str, JsonValue]:
     """A record's blocks: `attributes` as lines of text by name, the well-known ones also taken apart
     (null where absent), and the names that were asked for and did not come."""
     admin, form = record.admin, form_of(record)
@@ -121,7 +121,7 @@ def record_json(record: Record, missing: Iterable[str]) -> dict[str, JsonValue]:
     }
 
 
-def _admin_json(admin: Admin) -> dict[str, JsonValue]:
+def _admin_json(admin: AdminBlock) -> dict[str, JsonValue]:
     return {
         "name": admin.name,
         "address": admin.address,
@@ -145,7 +145,7 @@ class RecordEntries:
         self._names = tuple(names)
         self._never_came = set(self._names)
         self._report = report
-        self._items = Items(menu)
+        self._items = MenuItems(menu)
         self._records = RecordReader(line_limit=line_limit)
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
@@ -156,7 +156,7 @@ class RecordEntries:
         for finding in missing_findings(name for name in self._names if name in self._never_came):
             self._report(finding)
 
-    def _entry(self, record: Record) -> Entry:
+    def _entry(self, record: AttributeRecord) -> Entry:
         reduced, missing = record.select(self._names)
         self._never_came.intersection_update(missing)
         known = record_json(reduced, missing)
@@ -181,7 +181,7 @@ class FormEntries:
     def finish(self) -> Iterable[Entry]:
         return self._entries(self._records.finish())
 
-    def _entries(self, records: Iterable[Record]) -> Iterator[Entry]:
+    def _entries(self, records: Iterable[AttributeRecord]) -> Iterator[Entry]:
         for form in filter(None, map(form_of, records)):
             for line in form.lines:
                 yield Entry(name=line.prompt, kind=Kind.INFO, extra=line.as_json())

@@ -29,7 +29,7 @@ _ENDS_FIELD = re.compile(rb"[\0\t\r\n]")
 _NAME = re.compile(rb"[^+: \t\r\n]+")
 
 
-class Requested(enum.Enum):
+class RequestedView(enum.Enum):
     """What a request asks for."""
 
     PLAIN = "the item, without Gopher+"
@@ -40,12 +40,12 @@ class Requested(enum.Enum):
     OTHER = "an unknown Gopher+ command"
 
 
-class Command(NamedTuple):
+class GopherPlusCommand(NamedTuple):
     """A Gopher+ string, read. `view` is as it stands in +VIEWS, empty for the default; `names` are the
     attributes asked for, without their plus signs, empty for all; `answers` are those of a filled-in
     form, None if there is none."""
 
-    requested: Requested
+    requested: RequestedView
     view: bytes = b""
     names: tuple[bytes, ...] = ()
     answers: tuple[bytes, ...] | None = None
@@ -60,13 +60,13 @@ class Command(NamedTuple):
     @property
     def requests_records(self) -> bool:
         """Are attribute records wanted?"""
-        return self.requested in (Requested.ATTRIBUTES, Requested.DIRECTORY, Requested.FORM)
+        return self.requested in (RequestedView.ATTRIBUTES, RequestedView.DIRECTORY, RequestedView.FORM)
 
 
-_PLAIN = Command(Requested.PLAIN)
+_PLAIN = GopherPlusCommand(RequestedView.PLAIN)
 
 
-def parse_command(gopherplus: bytes | None) -> Command:
+def parse_command(gopherplus: bytes | None) -> GopherPlusCommand:
     """What a Gopher+ string asks for. Raises `Refused` (S03) for NUL, TAB, CR or LF outside a form of
     exactly the shape of RFC 1738 3.4.9."""
     if not gopherplus:
@@ -75,17 +75,17 @@ def parse_command(gopherplus: bytes | None) -> Command:
         return _parse_form(gopherplus)
     match gopherplus[:1]:
         case b"+":
-            return Command(Requested.ITEM, view=gopherplus[1:])
+            return GopherPlusCommand(RequestedView.ITEM, view=gopherplus[1:])
         case b"!":
-            return Command(Requested.ATTRIBUTES, names=tuple(_NAME.findall(gopherplus, 1)))
+            return GopherPlusCommand(RequestedView.ATTRIBUTES, names=tuple(_NAME.findall(gopherplus, 1)))
         case b"$":
-            return Command(Requested.DIRECTORY, names=tuple(_NAME.findall(gopherplus, 1)))
+            return GopherPlusCommand(RequestedView.DIRECTORY, names=tuple(_NAME.findall(gopherplus, 1)))
         case b"?" if gopherplus == b"?":
-            return Command(Requested.FORM)
-    return Command(Requested.OTHER)
+            return GopherPlusCommand(RequestedView.FORM)
+    return GopherPlusCommand(RequestedView.OTHER)
 
 
-def _parse_form(gopherplus: bytes) -> Command:
+def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
     first, *lines = gopherplus.split(b"\r\n")
     head = _FORM_LINE.fullmatch(first)
     if head is None or len(lines) < 3 or lines[0] != b"+-1" or lines[-2:] != [b".", b""]:
@@ -93,10 +93,10 @@ def _parse_form(gopherplus: bytes) -> Command:
     answers = tuple(lines[1:-2])
     if any(answer == b"." or re.search(rb"[\0\r\n]", answer) for answer in answers):
         raise Refused("S03", "the filled-in form goes on behind the period that ends it")
-    return Command(Requested.ITEM, view=head[1], answers=answers)
+    return GopherPlusCommand(RequestedView.ITEM, view=head[1], answers=answers)
 
 
-def command_in(url: GopherUrl) -> Command:
+def command_in(url: GopherUrl) -> GopherPlusCommand:
     """The command by which a framed reply to this URL is read. A search that looks like a command is
     one where there is no Gopher+ string: draft-07's third form, `selector%09gopher+`."""
     if url.gopherplus:
@@ -124,7 +124,7 @@ def encode_request(url: GopherUrl) -> Line:
         words.append(url.search or b"")
     if command.answers is not None:
         words += [b"+" + command.view, b"1"]
-    elif command.requested is Requested.FORM:
+    elif command.requested is RequestedView.FORM:
         words.append(b"!")
     elif url.gopherplus:
         words.append(url.gopherplus)

@@ -118,11 +118,14 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
     in: most servers make it of a path. The name may be given with that path. None for an item of text: its
     line ends are whatever suits the server, so that nothing which is said of the file holds for what comes;
     and for one that is searched for, or answered to."""
-    from protocols.gopher.item_types import Reading, find_type  # hardly any URL is asked for its neighbours
+    from protocols.gopher.item_types import (
+        ReplyReading,
+        find_type,
+    )  # hardly any URL is asked for its neighbours
 
     gopherplus = url.gopherplus or b"+"
     asked = url.search or gopherplus[:1] != b"+" or b"\t" in gopherplus
-    if asked or find_type(url.gophertype).reading is not Reading.OCTETS:
+    if asked or find_type(url.gophertype).reading is not ReplyReading.OCTETS:
         return None
     name, (menu, slash, _) = b"/".join(names), url.selector.rpartition(b"/")
     selector = name if name.startswith(menu + slash) else menu + slash + name

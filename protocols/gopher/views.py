@@ -25,7 +25,7 @@ _UNITS = {b"": 1, b"b": 1, b"k": 1024, b"m": 1024**2, b"g": 1024**3}
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class AlternateView:
     """One line of +VIEWS. `identity` is the part before the colon, to be sent back unchanged after a
     `+`; `language` is an opaque word. `about` is the size in octets as the server hints at it."""
 
@@ -43,11 +43,11 @@ class View:
         }
 
 
-def parse_view(line: bytes) -> View:
+def parse_view(line: bytes) -> AlternateView:
     """Any line is a view; one without a size has none."""
     identity, _, size = line.partition(b":")
     media_type, language = split_view(identity)
-    return View(identity, media_type, language, _size(size))
+    return AlternateView(identity, media_type, language, _size(size))
 
 
 def split_view(identity: bytes) -> tuple[str, str | None]:

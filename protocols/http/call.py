@@ -12,27 +12,27 @@ from typing import cast
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, LoginRequired
-from protocols.http.answer import Answer
-from protocols.http.exchange import AT_ONCE, Exchange
-from protocols.http.framed_exchange import FramedExchange, header_section
-from protocols.http.head import Head
-from protocols.http.request import Request
-from protocols.options import Frames, Limits, Options, Via
+from protocols.http.answer import HttpAnswer
+from protocols.http.exchange import AT_ONCE, Http1Exchange
+from protocols.http.framed_exchange import Http2Exchange, header_section
+from protocols.http.head import ResponseHead
+from protocols.http.request import HttpRequest
+from protocols.options import ForwardProxy, Frames, Limits, Options
 from protocols.step import (
     Acquire,
     Connect,
     Dialogue,
-    Hear,
-    Keep,
-    Random,
+    RandomBytes,
+    Receive,
+    ReleaseToPool,
     RequestAgreed,
-    Say,
-    Unless,
-    Upload,
-    hear,
+    Send,
+    SendBody,
+    StopCondition,
+    receive,
 )
 
-_IDEAL = Head(200, "OK", ())
+_IDEAL = ResponseHead(200, "OK", ())
 #: From this status on nobody waits for the rest of a request.
 _NOT_WANTED = 300
 #: A proxy's (RFC 9110 15.5.8).
@@ -41,14 +41,16 @@ _LOGIN_WANTED = 407
 _UNGUESSABLE = 16
 
 
-def perform(request: Request, options: Options, limits: Limits, *, tls: bool) -> Dialogue[Answer]:
+def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
     """Raises `Refused` (S02) for what cannot be sent, before anything is opened."""
     if options.via is None:
         return _perform(request, options, limits, tls=tls)
     return _perform_by_proxy(request, options.via, options, limits)
 
 
-def _perform_by_proxy(request: Request, via: Via, options: Options, limits: Limits) -> Dialogue[Answer]:
+def _perform_by_proxy(
+    request: HttpRequest, via: ForwardProxy, options: Options, limits: Limits
+) -> Dialogue[HttpAnswer]:
     """The proxy, which may want a login first: it gets one once, and anew where its nonce was too old."""
     while True:
         whole = request.through(via.place)
@@ -57,14 +59,14 @@ def _perform_by_proxy(request: Request, via: Via, options: Options, limits: Limi
         if answer.head.status != _LOGIN_WANTED:
             return answer
         yield from answer.pass_over([])
-        unguessable = cast(bytes, (yield Random(_UNGUESSABLE)))
+        unguessable = cast(bytes, (yield RandomBytes(_UNGUESSABLE)))
         via.login.heed(answer.head.values("proxy-authenticate"), sent, unguessable)
         if not isinstance(request.body, bytes):
             raise LoginRequired("the proxy wanted a login, and the body cannot be sent twice", code="407")
 
 
-def _perform(request: Request, options: Options, limits: Limits, *, tls: bool) -> Dialogue[Answer]:
-    call = _Call(request, limits)
+def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
+    call = _HttpCall(request, limits)
     used = yield Acquire(request.pool_key, tls=tls)
     if options.http2 is None and _frames_of(used) is not None:
         used = yield from _acquire_another(request, used, tls)
@@ -74,12 +76,12 @@ def _perform(request: Request, options: Options, limits: Limits, *, tls: bool) -
         if used is None or not request.repeatable:
             raise
     yield Connect(tls=tls)
-    return (yield from _exchange(_Call(request, limits), request, options, limits, None, tls))
+    return (yield from _exchange(_HttpCall(request, limits), request, options, limits, None, tls))
 
 
-def _acquire_another(request: Request, used: object | None, tls: bool) -> Dialogue[object | None]:
+def _acquire_another(request: HttpRequest, used: object | None, tls: bool) -> Dialogue[object | None]:
     """One that speaks in frames goes back to those who do, where nobody is to speak so."""
-    yield Keep(used)
+    yield ReleaseToPool(used)
     return (yield Acquire((request.pool_key, "not in frames"), tls=tls))
 
 
@@ -88,23 +90,28 @@ def _frames_of(used: object | None) -> Frames | None:
 
 
 def _exchange(
-    call: _Call, request: Request, options: Options, limits: Limits, used: object | None, secured: bool
-) -> Dialogue[Answer]:
+    call: _HttpCall,
+    request: HttpRequest,
+    options: Options,
+    limits: Limits,
+    used: object | None,
+    secured: bool,
+) -> Dialogue[HttpAnswer]:
     """Ask and hear the head, in frames where the peer chose them or did so when it was asked first."""
     frames = _frames_of(used)
     if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
         frames = options.http2(header_section(limits))
     if frames is None:
-        return Answer(call.exchange, (yield from call.hear_head()), secured)
-    exchange = FramedExchange(request, limits, frames)
-    return Answer(exchange, (yield from _hear_head(exchange)), secured)
+        return HttpAnswer(call.exchange, (yield from call.hear_head()), secured)
+    exchange = Http2Exchange(request, limits, frames)
+    return HttpAnswer(exchange, (yield from _hear_head(exchange)), secured)
 
 
-class _Call:
+class _HttpCall:
     """A request as HTTP/1.1 has it, ready to be sent."""
 
-    def __init__(self, request: Request, limits: Limits) -> None:
-        self.exchange = exchange = Exchange(request, limits)
+    def __init__(self, request: HttpRequest, limits: Limits) -> None:
+        self.exchange = exchange = Http1Exchange(request, limits)
         self._body = request.body
         self._lines: tuple[Line, ...] = (exchange.line,)
         if isinstance(request.body, bytes) and not exchange.is_plain:
@@ -112,7 +119,7 @@ class _Call:
             encoded = [exchange.encode_piece(octets) for octets in pieces]
             self._lines += tuple(line for line in encoded if line.octets)
 
-    def hear_head(self) -> Dialogue[Head]:
+    def hear_head(self) -> Dialogue[ResponseHead]:
         """Send the request. The head of an answer that came before all of it was gone makes the rest
         pointless: the peer may leave without reading that."""
         early: object | None = None
@@ -122,31 +129,31 @@ class _Call:
             self.exchange.cut_off()  # it may have said why before it went
         if early is not None:
             self.exchange.cut_off()
-            return cast(Head, early)
-        return cast(Head, (yield Hear(self.exchange.read_head, "status line and headers", _IDEAL)))
+            return cast(ResponseHead, early)
+        return cast(ResponseHead, (yield Receive(self.exchange.read_head, "status line and headers", _IDEAL)))
 
-    def _saying(self) -> Say | Upload:
+    def _saying(self) -> Send | SendBody:
         if not isinstance(self._body, bytes):
-            return Upload(self._lines, self._body, self.exchange.encode_piece, self._unless)
+            return SendBody(self._lines, self._body, self.exchange.encode_piece, self._unless)
         if self.exchange.is_plain and len(self.exchange.line.octets) <= AT_ONCE:
-            return Say(self._lines)
+            return Send(self._lines)
         if sum(len(line.octets) for line in self._lines) > AT_ONCE:
-            return Say(self._lines, self._unless)
-        return Say(self._lines)
+            return Send(self._lines, self._unless)
+        return Send(self._lines)
 
     @property
-    def _unless(self) -> Unless[Head]:
-        return Unless(self.exchange.read_head, _says_no)
+    def _unless(self) -> StopCondition[ResponseHead]:
+        return StopCondition(self.exchange.read_head, _says_no)
 
 
-def _says_no(head: Head) -> bool:
+def _says_no(head: ResponseHead) -> bool:
     return head.status >= _NOT_WANTED
 
 
-def _hear_head(exchange: FramedExchange) -> Dialogue[Head]:
-    heard: Head | None = None
+def _hear_head(exchange: Http2Exchange) -> Dialogue[ResponseHead]:
+    heard: ResponseHead | None = None
     while heard is None:
         if (line := exchange.unsent()) is not None:
-            yield Say((line,))
-        heard = yield from hear(exchange.read_head, "status and headers", None)
+            yield Send((line,))
+        heard = yield from receive(exchange.read_head, "status and headers", None)
     return heard

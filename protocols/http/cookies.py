@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from protocols.authority import comparable_host
-from protocols.http.head import Head
+from protocols.http.head import ResponseHead
 from protocols.http.url import HttpUrl
 from protocols.values import NamedTuple
 
@@ -87,7 +87,7 @@ class Jar:
             value = longer
         return value.encode("latin-1")
 
-    def take(self, head: Head, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
+    def take(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
         """What an answer sets. Without `suffix_of` no cookie is for more than one host."""
         fields = head.values("set-cookie")[:_MOST_SET]
         if not fields:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocols.errors import ResolveError
-from protocols.http.answer import Answer
+from protocols.http.answer import HttpAnswer
 from protocols.http.codings import ALWAYS, Decoding, choose
-from protocols.http.head import Framing, Head
-from protocols.http.login import Login
+from protocols.http.head import BodyFraming, ResponseHead
+from protocols.http.login import HttpLogin
 from protocols.http.part import check_part, is_part, strong_etag
 from protocols.http.request import compose
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import Limits, Options, Validators
 from protocols.reply import Moved, Reply
-from protocols.step import Begin, Dialogue, Note
+from protocols.step import Dialogue, PlanNote, StartBody
 from protocols.values import replace
 
 if TYPE_CHECKING:  # a plan has no dates
@@ -26,7 +26,7 @@ _OK = 200
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
 _NOT_MODIFIED = 304
-_REDIRECT = Note("a redirect would be judged by the policy and followed as a retrieval of its own")
+_REDIRECT = PlanNote("a redirect would be judged by the policy and followed as a retrieval of its own")
 #: The object ends before the part that was asked for begins.
 _NO_SUCH_PART = 416
 
@@ -36,7 +36,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     whose body is left unread where the server does not do that. An object that is shorter now than what is
     held of it is asked for from its beginning, and one of which another part came than was asked for."""
     options, limits = options or Options(), limits or Limits()
-    login = Login(url, options, limits)
+    login = HttpLogin(url, options, limits)
     yield from login.begin()
     request = compose(url, options, accepted(options))
     answered = yield from login.perform(request)
@@ -50,7 +50,7 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
 
 
 def _settle(
-    answer: Answer, url: HttpUrl, options: Options, limits: Limits, findings: list[Finding]
+    answer: HttpAnswer, url: HttpUrl, options: Options, limits: Limits, findings: list[Finding]
 ) -> Dialogue[None]:
     """What the status means; then the body. Where only facts are wanted it stays where it is. `findings` are
     what was odd until now."""
@@ -58,18 +58,18 @@ def _settle(
     if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
         yield from answer.pass_over(findings)
         reply = _describe(answer.head, 0, None, raw=options.raw)
-        yield Begin(replace(reply, unchanged=True, findings=findings))
+        yield StartBody(replace(reply, unchanged=True, findings=findings))
         return
     try:
         moved = _judge_status(answer.head, part=start > 0 or stop is not None)
     except ResolveError as error:
-        if options.refusals and options.want != "facts" and answer.head.framing is not Framing.NONE:
+        if options.refusals and options.want != "facts" and answer.head.framing is not BodyFraming.NONE:
             yield from _give_refusal(answer, options, limits, error)
         yield from answer.pass_over(findings)
         raise
     if moved is not None:
         yield from answer.pass_over(findings)
-        yield Begin(_leading_on(answer.head, moved, findings))
+        yield StartBody(_leading_on(answer.head, moved, findings))
         return
     reply = _describe(answer.head, start, stop, raw=options.raw)
     reply.findings.extend(findings)
@@ -78,17 +78,17 @@ def _settle(
     decoding = _decoding(answer.head, options, limits, reply)
     if _is_conditional(options) and _is_covered(options.held, reply):
         yield from answer.pass_over(reply.findings)
-        yield Begin(replace(reply, unchanged=True))
+        yield StartBody(replace(reply, unchanged=True))
         return
-    if options.want == "facts" or answer.head.framing is Framing.NONE:
+    if options.want == "facts" or answer.head.framing is BodyFraming.NONE:
         yield from answer.pass_over(reply.findings)
-        yield Begin(reply)
+        yield StartBody(reply)
         return
     if options.want == "listing":
         from protocols.http.index import index_reader  # most URLs name documents
 
         reply = replace(reply, listing=index_reader(url, answer.head, limits, reply.findings))
-    yield Begin(reply)
+    yield StartBody(reply)
     yield from answer.give(reply, decoding)
 
 
@@ -110,16 +110,18 @@ def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> 
     return [] if found is None else [found]
 
 
-def _give_refusal(answer: Answer, options: Options, limits: Limits, error: ResolveError) -> Dialogue[None]:
+def _give_refusal(
+    answer: HttpAnswer, options: Options, limits: Limits, error: ResolveError
+) -> Dialogue[None]:
     """What the server says to its refusal, for who wants to read it."""
     reply = replace(_describe(answer.head, 0, None, raw=False), kind=Kind.ERROR, failure=error)
     decoding = _decoding(answer.head, options, limits, reply)
-    yield Begin(reply)
+    yield StartBody(reply)
     yield from answer.give(reply, decoding)
     raise error
 
 
-def _judge_status(head: Head, *, part: bool) -> Moved | None:
+def _judge_status(head: ResponseHead, *, part: bool) -> Moved | None:
     if head.status == _OK:
         return None
     from protocols.http.statuses import check_status  # with dates, which a plan has not
@@ -127,7 +129,7 @@ def _judge_status(head: Head, *, part: bool) -> Moved | None:
     return check_status(head, part=part)
 
 
-def _modified(head: Head) -> datetime | None:
+def _modified(head: ResponseHead) -> datetime | None:
     dates = head.values("last-modified")
     if not dates:
         return None
@@ -136,7 +138,7 @@ def _modified(head: Head) -> datetime | None:
     return parse_date(dates[0])
 
 
-def _suggested(head: Head) -> bytes | None:
+def _suggested(head: ResponseHead) -> bytes | None:
     fields = head.values("content-disposition")
     if not fields:
         return None
@@ -145,13 +147,13 @@ def _suggested(head: Head) -> bytes | None:
     return suggested_name(fields[0])
 
 
-def _leading_on(head: Head, moved: Moved, findings: list[Finding]) -> Reply:
+def _leading_on(head: ResponseHead, moved: Moved, findings: list[Finding]) -> Reply:
     return Reply(
         kind=Kind.LINK, meta=head.fields, moved=moved, extra={"status": head.status}, findings=findings
     )
 
 
-def _describe(head: Head, start: int, stop: int | None, *, raw: bool) -> Reply:
+def _describe(head: ResponseHead, start: int, stop: int | None, *, raw: bool) -> Reply:
     if head.status != _PARTIAL:
         start, stop = 0, None
     is_part = start > 0 or stop is not None
@@ -171,7 +173,7 @@ def _describe(head: Head, start: int, stop: int | None, *, raw: bool) -> Reply:
     )
 
 
-def _decoding(head: Head, options: Options, limits: Limits, reply: Reply) -> Decoding | None:
+def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply) -> Decoding | None:
     if options.want == "facts" or options.raw or not (codings := head.codings):
         return None
     unpacking = choose(codings, {**ALWAYS, **options.codings})
@@ -181,7 +183,7 @@ def _decoding(head: Head, options: Options, limits: Limits, reply: Reply) -> Dec
     return Decoding(unpacking, limits.ratio, options.most)
 
 
-def _goes_on(head: Head, start: int) -> bool:
+def _goes_on(head: ResponseHead, start: int) -> bool:
     """May this answer be read on? Not one to a part that is not there, nor with another part."""
     if head.status == _PARTIAL:
         return is_part(head, start)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError
-from protocols.http.head import Framing, Head, check_head_size, framing_of
+from protocols.http.head import BodyFraming, ResponseHead, check_head_size, framing_of
 from protocols.http.plain import read_plain, write_plain
-from protocols.http.request import Request
+from protocols.http.request import HttpRequest
 from protocols.options import Limits
 from protocols.wire import Buffer, encode_head, encode_payload
 
 if TYPE_CHECKING:
-    from protocols.http.machine import Answered, Machine
+    from protocols.http.machine import Answered, H11Machine
 
 _BEGINNING = b"HTTP/1."
 
@@ -29,7 +29,7 @@ _BEGINNING = b"HTTP/1."
 AT_ONCE = 16_384
 
 
-class Exchange:
+class Http1Exchange:
     """Send `line` (and a body with `encode_body`, `encode_end`), then `read_head`, then the body.
 
     Raises `Refused` (S02) for a request that cannot be sent.
@@ -37,25 +37,25 @@ class Exchange:
 
     version = "HTTP/1.1"
 
-    def __init__(self, request: Request, limits: Limits) -> None:
+    def __init__(self, request: HttpRequest, limits: Limits) -> None:
         self._request = request
         self._limits = limits
-        self._begun: Machine | None = None
-        self._answered: Head | None = None
+        self._begun: H11Machine | None = None
+        self._answered: ResponseHead | None = None
         self._cut_off = False
         self.ended = False
         line = write_plain(request)
         self.is_plain = line is not None
         self.line = line or encode_head(self._begin().head, request.secrets)
 
-    def _begin(self) -> Machine:
-        from protocols.http.machine import Machine  # brings h11, and what is plain needs none
+    def _begin(self) -> H11Machine:
+        from protocols.http.machine import H11Machine  # brings h11, and what is plain needs none
 
-        self._begun = Machine(self._request, self._limits)
+        self._begun = H11Machine(self._request, self._limits)
         return self._begun
 
     @property
-    def _machine(self) -> Machine:
+    def _machine(self) -> H11Machine:
         """Told of a plain request only where the answer is not plain."""
         if self._begun is None:
             self._begin().encode_end()
@@ -79,7 +79,7 @@ class Exchange:
         """A piece of the request's body; no octets are its end."""
         return self.encode_body(octets) if octets else self.encode_end()
 
-    def read_head(self, buffer: Buffer) -> Generator[None, None, Head]:
+    def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead]:
         """A reader for the head of the final answer; those of interim ones (1xx) are read over.
 
         Raises `LimitExceeded` for a line, a number of lines or octets in all beyond the limits,
@@ -125,10 +125,10 @@ class Exchange:
             yield
         return buffer.take(index + 1)
 
-    def _head(self, answered: Answered) -> Head:
+    def _head(self, answered: Answered) -> ResponseHead:
         status, reason, fields, version = answered
         framing, length = framing_of(self._request.method, status, fields, version)
-        self._answered = Head(status, reason, fields, framing, length)
+        self._answered = ResponseHead(status, reason, fields, framing, length)
         return self._answered
 
     def take_chunks(self, buffer: Buffer) -> bytes:
@@ -160,14 +160,14 @@ class Exchange:
         """A reader for a body that nobody wants: was all of it there? It waits for nothing."""
         assert self._answered is not None
         match self._answered.framing:
-            case Framing.LENGTH if len(buffer) >= (self._answered.length or 0):
+            case BodyFraming.LENGTH if len(buffer) >= (self._answered.length or 0):
                 buffer.take(self._answered.length)
                 return True
-            case Framing.CHUNKED if buffer:
+            case BodyFraming.CHUNKED if buffer:
                 with suppress(ProtocolError):  # nobody wanted it: the connection is closed, and that is all
                     self.take_chunks(buffer)
                 return self.ended
-        return self._answered.framing is Framing.NONE
+        return self._answered.framing is BodyFraming.NONE
         yield
 
     @property

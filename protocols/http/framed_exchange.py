@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from protocols.connection import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused, ResolveError, Truncated
-from protocols.http.head import Framing, Head, check_head_size, framing_of
-from protocols.http.request import Request
+from protocols.http.head import BodyFraming, ResponseHead, check_head_size, framing_of
+from protocols.http.request import HttpRequest
 from protocols.options import Frames, Limits
 from protocols.wire import Buffer, encode_frames
 
@@ -44,7 +44,7 @@ def header_section(limits: Limits) -> int:
     return max(_HEADER_SECTION, limits.line)
 
 
-class FramedExchange:
+class Http2Exchange:
     """Send `unsent`, then `read_head`, then `take_data` until `ended`; what `unsent` has in between is to
     be sent before more is awaited. `frames` are those of the connection, which may serve again.
 
@@ -53,7 +53,7 @@ class FramedExchange:
 
     version = "HTTP/2"
 
-    def __init__(self, request: Request, limits: Limits, frames: Frames) -> None:
+    def __init__(self, request: HttpRequest, limits: Limits, frames: Frames) -> None:
         self.frames = frames
         self.ended = False
         self.received = 0
@@ -61,7 +61,7 @@ class FramedExchange:
         self._limits = limits
         self._secrets = request.secrets
         self._shown = _shown(request) if request.secrets else None
-        self._head: Head | None = None
+        self._head: ResponseHead | None = None
         self._idle = 0
         self._fields = 0
         self._framed = self._unpacked = 0
@@ -84,7 +84,7 @@ class FramedExchange:
         shown, self._shown = self._shown, None
         return encode_frames(octets, shown, self._secrets) if octets else None
 
-    def read_head(self, buffer: Buffer) -> Generator[None, None, Head | None]:
+    def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead | None]:
         """A reader for the head of the final answer; None where something has to be sent first.
 
         Raises `LimitExceeded`, `ProtocolError` for what is no HTTP/2, and `Disconnected` when the
@@ -213,11 +213,11 @@ class FramedExchange:
             return
         shown = tuple((name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in plain)
         framing, length = framing_of(self._method, int(status), shown)
-        self._head = Head(int(status), "", shown, framing, length)
+        self._head = ResponseHead(int(status), "", shown, framing, length)
         self._idle = 0
 
     def _take_octets(self, octets: bytes) -> None:
-        if self._head is None or self._head.framing is Framing.NONE:
+        if self._head is None or self._head.framing is BodyFraming.NONE:
             raise ProtocolError("octets of a body came where there is none")
         self._idle = 0
         self.received += len(octets)
@@ -243,7 +243,7 @@ def _next_frame(buffer: Buffer) -> bytes | None:
     return buffer.take(_PREFIX + length)
 
 
-def _fields_of(request: Request) -> _Fields:
+def _fields_of(request: HttpRequest) -> _Fields:
     """The fields as HTTP/2 has them (8.3.1); all octets of the target are the URL's own. Raises `Refused`
     (S02) for what a peer that goes on in HTTP/1.1 would read as more than one field (8.2.1, 10.3)."""
     for name, value in request.headers:
@@ -259,6 +259,6 @@ def _fields_of(request: Request) -> _Fields:
     )
 
 
-def _shown(request: Request) -> _Fields:
+def _shown(request: HttpRequest) -> _Fields:
     hidden = {(name.lower(), value) for name, value in request.secrets}
     return tuple((n, b"****" if (n, value) in hidden else value) for n, value in _fields_of(request))

@@ -24,7 +24,7 @@ _PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))'
 _ESSENCE = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 
 
-class Framing(enum.Enum):
+class BodyFraming(enum.Enum):
     """What tells where the body ends (RFC 9112 6.3)."""
 
     NONE = "there is no body"
@@ -33,13 +33,13 @@ class Framing(enum.Enum):
     CLOSE = "the end of the connection"
 
 
-class Head(NamedTuple):
+class ResponseHead(NamedTuple):
     """A final status line and its fields. `length` is None unless `framing` is by it."""
 
     status: int
     reason: str
     fields: tuple[tuple[str, str], ...]
-    framing: Framing = Framing.CLOSE
+    framing: BodyFraming = BodyFraming.CLOSE
     length: int | None = None
 
     def values(self, name: str) -> list[str]:
@@ -108,23 +108,23 @@ def content_length(value: str) -> int:
 
 def framing_of(
     method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
-) -> tuple[Framing, int | None]:
+) -> tuple[BodyFraming, int | None]:
     """RFC 9112 6.3, for fields that h11 has taken; the number of octets where that is known.
 
     Raises `ProtocolError` for a transfer coding beside a length, or in HTTP/1.0: of two peers on the way one
     reads a body that ends elsewhere, and the rest of it as another answer (RFC 9112 6.1, 11.2).
     """
     if method == b"CONNECT" and 200 <= status < 300:  # what follows is the tunnel's, whatever they say
-        return Framing.NONE, None
+        return BodyFraming.NONE, None
     names = dict(fields)
     if "transfer-encoding" in names and "content-length" in names:
         raise ProtocolError("the answer has Transfer-Encoding and Content-Length, of which one alone may be")
     if "transfer-encoding" in names and version != "1.1":
         raise ProtocolError(f"the answer is HTTP/{version}, which has no Transfer-Encoding")
     if method == b"HEAD" or status in (204, 304):
-        return Framing.NONE, None
+        return BodyFraming.NONE, None
     if "transfer-encoding" in names:
-        return Framing.CHUNKED, None
+        return BodyFraming.CHUNKED, None
     if "content-length" in names:
-        return Framing.LENGTH, content_length(names["content-length"])
-    return Framing.CLOSE, None
+        return BodyFraming.LENGTH, content_length(names["content-length"])
+    return BodyFraming.CLOSE, None

@@ -13,15 +13,15 @@ from typing import Literal, TypeAlias, cast
 
 from protocols.authority import comparable_host
 from protocols.errors import AccessDenied
-from protocols.http.answer import Answer
+from protocols.http.answer import HttpAnswer
 from protocols.http.call import perform
 from protocols.http.cookies import jar_of
-from protocols.http.head import Head
-from protocols.http.request import Request, encode_basic, has_field
+from protocols.http.head import ResponseHead
+from protocols.http.request import HttpRequest, encode_basic, has_field
 from protocols.http.url import HttpUrl
 from protocols.location import Finding
 from protocols.options import Credentials, Limits, Options
-from protocols.step import Dialogue, Random, RequestCredentials
+from protocols.step import Dialogue, RandomBytes, RequestCredentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # few answers ask for anything
@@ -39,7 +39,7 @@ Place: TypeAlias = "tuple[str, int, Credentials]"
 Sent: TypeAlias = Literal["nothing", "basic", "digest"]
 
 
-class Sessions:
+class AuthSessions:
     """What the servers of a run have said of Digest, by host, port, and the name and password: the nonce that
     is being counted, None where they were not taken."""
 
@@ -59,14 +59,14 @@ class Sessions:
             self.held.popitem(last=False)
 
 
-def _sessions_of(memory: dict[str, object]) -> Sessions:
+def _sessions_of(memory: dict[str, object]) -> AuthSessions:
     """The run's own."""
-    held = memory.get("http logins") or memory.setdefault("http logins", Sessions())
-    assert isinstance(held, Sessions)
+    held = memory.get("http logins") or memory.setdefault("http logins", AuthSessions())
+    assert isinstance(held, AuthSessions)
     return held
 
 
-class Login:
+class HttpLogin:
     """One retrieval's way through. `findings` are for its reply."""
 
     def __init__(self, url: HttpUrl, options: Options, limits: Limits) -> None:
@@ -100,7 +100,7 @@ class Login:
             (yield RequestCredentials(self._url.user or None, None, challenged=challenged)),
         )
 
-    def perform(self, request: Request) -> Dialogue[Answer]:
+    def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
         """The answer to the request, and to it once more where a login was asked for that can be given.
 
         Raises `AccessDenied` where that was not taken, `Declined` where the server wants what we cannot give.
@@ -118,13 +118,13 @@ class Login:
             self._check_server(answer.head, request)
         return answer
 
-    def _with_cookies(self, request: Request) -> Request:
+    def _with_cookies(self, request: HttpRequest) -> HttpRequest:
         """With those of the run, unless the caller set some himself."""
         if self._jar is None or not self._jar.cookies or not (value := self._jar.header(self._url)):
             return request
         return request._replace(headers=(*request.headers, (b"Cookie", value)))
 
-    def _signed(self, request: Request) -> Request:
+    def _signed(self, request: HttpRequest) -> HttpRequest:
         """The request with what proves who asks, as far as that is known."""
         login = self._credentials
         if self._own or login is None:
@@ -138,7 +138,7 @@ class Login:
             return request.signed(value, (b"Digest", login.user))
         return self._with_basic(request, login.password)
 
-    def _with_basic(self, request: Request, password: bytes) -> Request:
+    def _with_basic(self, request: HttpRequest, password: bytes) -> HttpRequest:
         self._sent = "basic"
         user = self._url.user or b"" if self._credentials is None else self._credentials.user
         value = encode_basic(Credentials(user, password))
@@ -149,7 +149,7 @@ class Login:
         assert self._credentials is not None
         return comparable_host(self._url.host), self._url.effective_port, self._credentials
 
-    def _can_answer(self, answer: Answer, request: Request) -> Dialogue[bool]:
+    def _can_answer(self, answer: HttpAnswer, request: HttpRequest) -> Dialogue[bool]:
         """Is there something to say to a 401 that was not said before? Then its body is passed over."""
         from protocols.http.challenge import parse_challenges
         from protocols.http.digest import Digest, choose
@@ -166,12 +166,12 @@ class Login:
                 yield from answer.pass_over(self.findings)
             return is_new
         yield from answer.pass_over(self.findings)
-        digest = Digest(wanted, cast(bytes, (yield Random(_UNGUESSABLE))).hex())
+        digest = Digest(wanted, cast(bytes, (yield RandomBytes(_UNGUESSABLE))).hex())
         self._check_not_refused(digest, answer.head)
         self._sessions.keep(self._place, digest)
         return True
 
-    def _check_not_refused(self, digest: Digest, head: Head) -> None:
+    def _check_not_refused(self, digest: Digest, head: ResponseHead) -> None:
         """Raises `AccessDenied` where the password itself was not taken, now or before."""
         again = self._sent == "digest"
         self._stale += again and digest.stale
@@ -180,7 +180,7 @@ class Login:
             message = f"the server answers {head.shown} to this name and password"
             raise AccessDenied(message, code=str(head.status), text=head.reason)
 
-    def _check_server(self, head: Head, request: Request) -> None:
+    def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
         """What the server says of itself where Digest was sent: a proof, and the next nonce."""
         fields = head.values("authentication-info")
         if not fields or self._credentials is None:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import h11
 
 from protocols.errors import LimitExceeded, ProtocolError, Refused
-from protocols.http.request import Request
+from protocols.http.request import HttpRequest
 from protocols.options import Limits
 
 _TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
@@ -17,14 +17,14 @@ _SWITCHING = 101
 Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
 
 
-class Machine:
+class H11Machine:
     """`head` is the head of the request as h11 writes it. Once the last chunk and its trailer came it has
     `ended`, and `surplus` are the octets behind them.
 
     Raises `Refused` (S02) for a request that cannot be sent.
     """
 
-    def __init__(self, request: Request, limits: Limits) -> None:
+    def __init__(self, request: HttpRequest, limits: Limits) -> None:
         self._limits = limits
         self._connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.line)
         self.ended = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from protocols.errors import ProtocolError
-from protocols.http.head import Framing, Head, content_length
+from protocols.http.head import BodyFraming, ResponseHead, content_length
 from protocols.options import Validators
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
@@ -41,13 +41,13 @@ def conditions(held: Validators) -> dict[bytes, bytes]:
     return headers
 
 
-def strong_etag(head: Head) -> str | None:
+def strong_etag(head: ResponseHead) -> str | None:
     """The entity tag, if it tells one octet from another (8.8.1)."""
     tag = head.first("etag")
     return tag if _STRONG.fullmatch(tag) else None
 
 
-def is_part(head: Head, start: int) -> bool:
+def is_part(head: ResponseHead, start: int) -> bool:
     """Is this what `check_part` would take?"""
     try:
         check_part(head, start)
@@ -56,7 +56,7 @@ def is_part(head: Head, start: int) -> bool:
     return True
 
 
-def check_part(head: Head, start: int, stop: int | None = None) -> int | None:
+def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int | None:
     """Is this the part that was asked for, from `start` to `stop` or the object's end? The size of the
     object, None where the server does not know it. Raises `ProtocolError`."""
     asked = f"the part from octet {start} on" if stop is None else f"the part of octets {start}-{stop - 1}"
@@ -71,7 +71,7 @@ def check_part(head: Head, start: int, stop: int | None = None) -> int | None:
     beyond = size is not None and (last >= size if stop is not None else last != size - 1)
     if first != start or last < first or beyond or (stop is not None and last != stop - 1):
         raise ProtocolError(f"{asked} was asked for, and this is {values[0]!r}")
-    if stop is not None and head.framing is Framing.CLOSE:
+    if stop is not None and head.framing is BodyFraming.CLOSE:
         raise ProtocolError(f"{asked} was asked for, and where this ends is not said")
     if head.length is not None and head.length != last - first + 1:
         raise ProtocolError(f"a part of {last - first + 1} octets that is {head.length} octets long")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from protocols.connection import Line
-from protocols.http.head import Framing, Head, framing_of
-from protocols.http.request import Request
+from protocols.http.head import BodyFraming, ResponseHead, framing_of
+from protocols.http.request import HttpRequest
 from protocols.options import Limits
 from protocols.wire import Buffer, encode_head_lines
 
@@ -33,7 +33,7 @@ _ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n(?:{_TOKEN}:[ \t
 _LONGEST_LENGTH = 19
 
 
-def write_plain(request: Request) -> Line | None:
+def write_plain(request: HttpRequest) -> Line | None:
     """The head of a request without a body, which is the whole of it; None for any other, and for one of
     which more is to be said."""
     if request.body != b"":
@@ -43,7 +43,7 @@ def write_plain(request: Request) -> Line | None:
     return encode_head_lines(lines, request.secrets) if _REQUEST.fullmatch(b"\n".join(lines)) else None
 
 
-def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> Head | None:
+def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | None:
     """Take the head of an answer to a plain request, which says how long its body is. None, and nothing is
     taken, where it is not there yet or not plain, or could be beyond a limit."""
     octets = buffer.peek_head(limits.line)
@@ -56,10 +56,10 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> Head | None:
         return None
     status = int(found[1])
     framing, length = framing_of(method, status, fields)
-    if framing is Framing.CLOSE:
+    if framing is BodyFraming.CLOSE:
         return None
     buffer.take(len(octets))
-    return Head(status, found[2], fields, framing, length)
+    return ResponseHead(status, found[2], fields, framing, length)
 
 
 def _is_clear(named: dict[str, str]) -> bool:

@@ -28,7 +28,7 @@ _MOST_STALE = 3
 _REMEMBERED = 256
 
 
-class ProxyLogin:
+class HttpProxyAuth:
     """`proxy` is its URL for a person."""
 
     def __init__(self, proxy: str, credentials: Credentials | None) -> None:

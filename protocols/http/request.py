@@ -53,7 +53,7 @@ def _is_secret(name: bytes) -> bool:
     return _SECRET.search(name) is not None
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """What is sent. The body of one that a program made itself may come piece by piece, once. What a proxy is
     `told` of us are headers, too: who has a connection to it is known by whose proxy it is."""
 
@@ -64,7 +64,7 @@ class Request(NamedTuple):
     speaker: tuple[bytes, bytes] | None = None
     told: Headers = ()
 
-    def signed(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> Request:
+    def signed(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
         """With the field `Authorization`, before those that the caller set, unless that is one of them.
         `speaker` tells those who say who they are from one another, however they prove it this time."""
         if has_field(self.headers, b"authorization"):
@@ -78,11 +78,11 @@ class Request(NamedTuple):
         """The headers whose values are not to be shown."""
         return tuple([(name, value) for name, value in self.headers if value and _is_secret(name)])
 
-    def through(self, place: bytes) -> Request:
+    def through(self, place: bytes) -> HttpRequest:
         """As it is put to a proxy: the whole URL."""
         return self._replace(target=place + self.target) if self.target.startswith(b"/") else self
 
-    def telling(self, fields: Headers) -> Request:
+    def telling(self, fields: Headers) -> HttpRequest:
         """With what a proxy is to know of us."""
         return self._replace(headers=(*self.headers, *fields), told=fields)
 
@@ -102,7 +102,7 @@ class Request(NamedTuple):
         return (self.speaker, *(each for each in secrets if each[0] != b"Authorization"))
 
 
-def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> Request:
+def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpRequest:
     """A GET for the URL, or a HEAD where only facts are wanted. `codings` are those we can undo; a part of
     the object is asked for without any.
 
@@ -155,7 +155,7 @@ def _asked_of_the_object(options: Options) -> dict[bytes, bytes]:
 
 def prepare(
     method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes | Source = b""
-) -> Request:
+) -> HttpRequest:
     """A request of any method. Raises `Refused` (S02) unless every octet of the target is 21–7E, and for a
     header that is none; its value, which may be a secret, is told nobody (S17)."""
     fields: list[tuple[bytes, bytes]] = []
@@ -170,10 +170,10 @@ def prepare(
     return _request(method, target, tuple(fields), body)
 
 
-def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source) -> Request:
+def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source) -> HttpRequest:
     if not _GRAPHIC.fullmatch(target):
         raise Refused("S02", "the request target may hold nothing but graphic ASCII")
-    return Request(method, target, fields, body)
+    return HttpRequest(method, target, fields, body)
 
 
 def target_of(url: HttpUrl) -> bytes:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from protocols.errors import AccessDenied, Declined, LoginRequired, NotFound, ProtocolError, TryLater
 from protocols.http.dates import parse_date
-from protocols.http.head import Head
+from protocols.http.head import ResponseHead
 from protocols.reply import Moved
 
 _REFUSALS: dict[int, type[Declined]] = {
@@ -33,7 +33,7 @@ _SECONDS = re.compile(r"[0-9]+", re.ASCII)
 _LONGEST_WAIT = 86_400.0
 
 
-def check_status(head: Head, *, part: bool = False) -> Moved | None:
+def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
     """None: the object is here, or the `part` of it that was asked for. `Moved`: it is elsewhere.
 
     Raises `Declined` or the class of it that the status stands for, and `ProtocolError` for a part that
@@ -50,7 +50,7 @@ def check_status(head: Head, *, part: bool = False) -> Moved | None:
     return None
 
 
-def _refusal(head: Head) -> Declined:
+def _refusal(head: ResponseHead) -> Declined:
     kind = _REFUSALS.get(head.status, Declined)
     message, code = f"the server answers {head.shown}", str(head.status)
     if issubclass(kind, TryLater):
@@ -59,7 +59,7 @@ def _refusal(head: Head) -> Declined:
     return kind(message, code=code, text=head.reason)
 
 
-def _retry_after(head: Head) -> tuple[float | None, datetime | None]:
+def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
     """Retry-After, in seconds or as a date (10.2.3); a date counts from the server's own, if it has one."""
     value = "".join(head.values("retry-after")[:1])
     if _SECONDS.fullmatch(value):
@@ -70,7 +70,7 @@ def _retry_after(head: Head) -> tuple[float | None, datetime | None]:
     return min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT), None
 
 
-def _location(head: Head) -> str | None:
+def _location(head: ResponseHead) -> str | None:
     """The one Location. Raises `ProtocolError` where several differ: nobody can tell which was meant."""
     found = set(head.values("location"))
     if len(found) > 1:

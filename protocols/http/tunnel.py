@@ -19,12 +19,12 @@ from protocols.errors import (
     TryLater,
     Unreachable,
 )
-from protocols.http.exchange import Exchange
-from protocols.http.head import Head
-from protocols.http.proxy_login import UNGUESSABLE, ProxyLogin
+from protocols.http.exchange import Http1Exchange
+from protocols.http.head import ResponseHead
+from protocols.http.proxy_login import UNGUESSABLE, HttpProxyAuth
 from protocols.http.request import prepare
 from protocols.options import Limits
-from protocols.step import Dialogue, Random, Say, hear
+from protocols.step import Dialogue, RandomBytes, Send, receive
 
 #: A proxy has a line or two to say. Squid's heads have 1 KiB.
 _LIMITS = Limits(line=16_384, lines=100)
@@ -35,30 +35,30 @@ _NOT_ALLOWED = frozenset({403, 405, 501})
 _NOT_REACHED = frozenset({500, 502, 503})
 _NOT_NOW = frozenset({421, 429})
 _TOO_SLOW = 504
-_IDEAL = Head(200, "Connection established", ())
+_IDEAL = ResponseHead(200, "Connection established", ())
 
 
-def open_tunnel(host: str, port: int, login: ProxyLogin) -> Dialogue[bool]:
+def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     """Is it open? If not the proxy wants a login, which a new connection to it will bring. Raises what the
     proxy says no with."""
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     target = place.encode("ascii")
     sent = login.fields(b"CONNECT", target)
-    exchange = Exchange(prepare(b"CONNECT", target, [(b"Host", target), *sent]), _LIMITS)
+    exchange = Http1Exchange(prepare(b"CONNECT", target, [(b"Host", target), *sent]), _LIMITS)
     exchange.encode_end()  # there is no body, as its machine wants to be told
-    yield Say((exchange.line,))
+    yield Send((exchange.line,))
     head = yield from _hear_head(exchange, login.proxy)
     if 200 <= head.status < 300:
         return True
     if head.status in _LOGIN_WANTED:
-        login.heed(head.values("proxy-authenticate"), sent, cast(bytes, (yield Random(UNGUESSABLE))))
+        login.heed(head.values("proxy-authenticate"), sent, cast(bytes, (yield RandomBytes(UNGUESSABLE))))
         return False
     raise _refusal(head, port, f"the proxy {login.proxy}")
 
 
-def _hear_head(exchange: Exchange, proxy: str) -> Dialogue[Head]:
+def _hear_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
     try:
-        return (yield from hear(exchange.read_head, "the answer of the proxy", _IDEAL))
+        return (yield from receive(exchange.read_head, "the answer of the proxy", _IDEAL))
     except Disconnected as error:
         raise Disconnected(f"the proxy {proxy} ended the connection before its answer was whole") from error
     except LimitExceeded:
@@ -67,7 +67,7 @@ def _hear_head(exchange: Exchange, proxy: str) -> Dialogue[Head]:
         raise ProtocolError(f"{proxy}: no HTTP proxy there: {error.message}") from error
 
 
-def _refusal(head: Head, port: int, proxy: str) -> ResolveError:
+def _refusal(head: ResponseHead, port: int, proxy: str) -> ResolveError:
     """The body of such an answer is the proxy's page, and nobody's document."""
     code, said = str(head.status), f"{proxy} answers {head.shown}"
     if head.status in _NOT_ALLOWED:

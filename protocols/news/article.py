@@ -11,7 +11,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from protocols.errors import LimitExceeded
-from protocols.news.block import Block
+from protocols.news.block import DataBlock
 from protocols.news.header_text import declared_charset, decode_field
 from protocols.options import Limits
 from protocols.values import NamedTuple
@@ -26,7 +26,7 @@ HEAD_LIMIT = 1_048_576
 _NAME = re.compile(rb"[!-~]+")
 
 
-class Field(NamedTuple):
+class HeaderField(NamedTuple):
     """One header field. `name` is as written; `raw` is its value with the folds taken out and the one
     blank behind the colon, else as written. `name` is empty for a line that is no field."""
 
@@ -34,10 +34,10 @@ class Field(NamedTuple):
     raw: bytes
 
 
-class Head(NamedTuple):
+class ArticleHead(NamedTuple):
     """The header fields in order, lines that are none among them."""
 
-    fields: tuple[Field, ...] = ()
+    fields: tuple[HeaderField, ...] = ()
 
     def first(self, name: str) -> bytes | None:
         """The value of the first field of that (lower-case) name."""
@@ -86,27 +86,27 @@ def strip_brackets(octets: bytes) -> bytes | None:
     return octets[1:-1] if octets.startswith(b"<") and octets.endswith(b">") and len(octets) > 2 else None
 
 
-def parse_head(octets: bytes) -> Head:
+def parse_head(octets: bytes) -> ArticleHead:
     """The fields before the first empty line; the rest is not looked at."""
-    fields: list[Field] = []
+    fields: list[HeaderField] = []
     lines = octets.split(b"\r\n")
     for line in lines[: lines.index(b"")] if b"" in lines else lines:
         if line.startswith((b" ", b"\t")) and fields:
-            fields[-1] = Field(fields[-1].name, fields[-1].raw + line)
+            fields[-1] = HeaderField(fields[-1].name, fields[-1].raw + line)
         else:
             fields.append(_parse_field(line))
-    return Head(tuple(fields))
+    return ArticleHead(tuple(fields))
 
 
-def _parse_field(line: bytes) -> Field:
+def _parse_field(line: bytes) -> HeaderField:
     name, colon, value = line.partition(b":")
     name = name.rstrip(b" \t")  # RFC 5322 4.5 knows blanks before the colon
     if not colon or _NAME.fullmatch(name) is None:
-        return Field("", line)
-    return Field(name.decode("ascii"), value.removeprefix(b" "))
+        return HeaderField("", line)
+    return HeaderField(name.decode("ascii"), value.removeprefix(b" "))
 
 
-def read_head(limits: Limits) -> Reader[Head]:
+def read_head(limits: Limits) -> Reader[ArticleHead]:
     """A reader for the head of an article at whose beginning the buffer stands. It takes nothing: the
     article can still be read, head and all, as one block.
 
@@ -114,11 +114,11 @@ def read_head(limits: Limits) -> Reader[Head]:
     cut is not this reader's to report: it gives what is there.
     """
 
-    def reader(buffer: Buffer) -> Generator[None, None, Head]:
+    def reader(buffer: Buffer) -> Generator[None, None, ArticleHead]:
         end = yield from _find_end(buffer)
         copy = Buffer()
         copy.feed(buffer.peek(end))
-        head = b"" if end == 0 else Block().take(copy)
+        head = b"" if end == 0 else DataBlock().take(copy)
         _check_size(head, limits)
         return parse_head(head)
 

@@ -13,14 +13,14 @@ import re
 from collections.abc import Generator
 
 from protocols.errors import Disconnected, LimitExceeded, Truncated
-from protocols.step import Dialogue, Give, hear
+from protocols.step import Dialogue, EmitBody, receive
 from protocols.wire import Buffer, Reader
 
 _PERIOD = re.compile(rb"(?<=\r\n)\.")
 _END_LENGTH = 5  # CR LF . CR LF
 
 
-class Block:
+class DataBlock:
     """Takes the content of one block out of a buffer, as far as it is certain.
 
     `ended` when the terminator has been taken; what follows it is left in the buffer. `received` counts
@@ -71,7 +71,7 @@ class Block:
         return _undot(content)
 
 
-class UntouchedBlock(Block):
+class UntouchedBlock(DataBlock):
     """One whose content is the block as it came, its periods and the line that ends it included."""
 
     def _begin(self, buffer: Buffer) -> None:
@@ -113,7 +113,7 @@ def read_block(limit: int) -> Reader[bytes]:
     """A reader for the whole content of a block of at most `limit` octets: `LimitExceeded` (lines)."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
-        block = Block()
+        block = DataBlock()
         pieces = []
         while not block.ended:
             pieces.append((yield from block.read(buffer)))
@@ -128,7 +128,7 @@ def skip_block(limit: int) -> Reader[None]:
     """A reader that takes a block and keeps nothing of it; more than `limit` octets are not waited for."""
 
     def reader(buffer: Buffer) -> Generator[None, None, None]:
-        block = Block()
+        block = DataBlock()
         while not block.ended:
             yield from block.read(buffer)
             if block.received > limit:
@@ -137,7 +137,7 @@ def skip_block(limit: int) -> Reader[None]:
     return reader
 
 
-def give_block(block: Block, what: str, given: int = 0) -> Dialogue[None]:
+def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
     """The content of a block into a body that has `given` octets already. What follows the block is left.
 
     A connection that ends or breaks before the block has ended is `Truncated`, and `Disconnected` before the
@@ -145,17 +145,17 @@ def give_block(block: Block, what: str, given: int = 0) -> Dialogue[None]:
     """
     while not block.ended:
         try:
-            octets = yield from hear(block.read, f"{what}, up to a line with a lone period", b"")
+            octets = yield from receive(block.read, f"{what}, up to a line with a lone period", b"")
         except (Disconnected, Truncated) as error:
             if given or block.received:
                 raise cut_block(block.received) from error
             raise Disconnected("the connection ended before the first octet of the answer") from error
         if not octets:
             return
-        yield Give(octets)
+        yield EmitBody(octets)
 
 
-class Lines:
+class BlockLines:
     """Splits the content of a block into lines; holds the one that has not ended yet.
 
     Raises `LimitExceeded` (line) for a line of more than `limit` octets.

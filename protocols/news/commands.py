@@ -19,7 +19,7 @@ COMMAND_LIMIT = 512
 MOST_DIGITS = 16
 
 
-class Verb(enum.StrEnum):
+class NntpVerb(enum.StrEnum):
     """A keyword with its fixed first argument, as it is sent."""
 
     CAPABILITIES = "CAPABILITIES"
@@ -43,29 +43,29 @@ class Verb(enum.StrEnum):
 #: Nothing may be sent behind these before they are answered (RFC 3977 3.5, 5.3, RFC 4642, 4643, 8054).
 ALONE = frozenset(
     {
-        *(Verb.MODE_READER, Verb.STARTTLS, Verb.COMPRESS_DEFLATE),
-        *(Verb.AUTHINFO_USER, Verb.AUTHINFO_PASS, Verb.QUIT),
+        *(NntpVerb.MODE_READER, NntpVerb.STARTTLS, NntpVerb.COMPRESS_DEFLATE),
+        *(NntpVerb.AUTHINFO_USER, NntpVerb.AUTHINFO_PASS, NntpVerb.QUIT),
     }
 )
 #: After these, if they are granted, another group is the selected one.
-SELECTING = frozenset({Verb.GROUP, Verb.LISTGROUP})
+SELECTING = frozenset({NntpVerb.GROUP, NntpVerb.LISTGROUP})
 #: The variants of LIST.
-LISTS = frozenset({Verb.LIST_ACTIVE, Verb.LIST_NEWSGROUPS})
+LISTS = frozenset({NntpVerb.LIST_ACTIVE, NntpVerb.LIST_NEWSGROUPS})
 #: Those that a server in transit mode need not know.
 READER_VERBS = frozenset(
     {
-        *(Verb.GROUP, Verb.LISTGROUP, Verb.ARTICLE, Verb.HEAD, Verb.STAT),
-        *(Verb.OVER, Verb.XOVER, *LISTS),
+        *(NntpVerb.GROUP, NntpVerb.LISTGROUP, NntpVerb.ARTICLE, NntpVerb.HEAD, NntpVerb.STAT),
+        *(NntpVerb.OVER, NntpVerb.XOVER, *LISTS),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class NntpCommand:
     """One command and the line that says it. Raises `Refused` (S02) for an argument that would end it or make
     it too long."""
 
-    verb: Verb
+    verb: NntpVerb
     argument: bytes | Secret | None = None
     line: Line = field(init=False, repr=False, compare=False)
 

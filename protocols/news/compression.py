@@ -8,16 +8,16 @@ peer chose (RFC 8054 section 6).
 from __future__ import annotations
 
 from protocols.errors import ProtocolError
-from protocols.news.commands import Command, Verb
-from protocols.news.response import Response
-from protocols.news.session import Session
+from protocols.news.commands import NntpCommand, NntpVerb
+from protocols.news.response import NntpResponse
+from protocols.news.session import NntpSession
 from protocols.step import Dialogue, StartPacking
 
 #: Articles of which the overview is worth it: some 160 kB, which become 14 (measured with INN).
 WORTH = 1_000
 
 
-def compress(session: Session, user: bytes | None) -> Dialogue[None]:
+def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
     """Ask for it where nothing speaks against it: not for the `user` of a URL, who may have to log in yet,
     and not where MODE READER may still be needed. A server that has none, or refuses, is spoken to without.
     """
@@ -29,8 +29,8 @@ def compress(session: Session, user: bytes | None) -> Dialogue[None]:
     offered = state.capabilities
     if offered is None or offered.in_transit or not offered.has(b"COMPRESS", b"DEFLATE"):
         return
-    command = Command(Verb.COMPRESS_DEFLATE)
-    response = yield from session.request(command, Response(206))
+    command = NntpCommand(NntpVerb.COMPRESS_DEFLATE)
+    response = yield from session.request(command, NntpResponse(206))
     state.packed = False
     if response.refused:
         return

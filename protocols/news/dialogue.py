@@ -17,21 +17,21 @@ from protocols.errors import (
     ProtocolError,
     TryLater,
 )
-from protocols.news.negotiation import Login, Negotiation, Precondition
-from protocols.news.request import Found, Request, request_of
-from protocols.news.response import Response, declined, read_status
+from protocols.news.negotiation import NewsLogin, NewsNegotiation, Precondition
+from protocols.news.request import Request, RequestTarget, request_of
+from protocols.news.response import NntpResponse, declined, read_status
 from protocols.news.session import (
+    CompressionState,
+    NntpSession,
     NntpState,
     NotShareable,
-    Packed,
-    Reissue,
-    Session,
+    RequestReissue,
     is_loopback,
     undivided,
 )
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
-from protocols.step import Begin, Dialogue, EndResponse, Joined, JoinPipeline, Note, hear
+from protocols.step import Dialogue, EndResponse, JoinedPipeline, JoinPipeline, PlanNote, StartBody, receive
 
 _GREETING = "the greeting"
 _BRANCHES = (
@@ -52,9 +52,9 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
     found.reply.findings.extend(session.state.findings)
     if found.body is None:
         yield from _leave()
-        yield Begin(found.reply)
+        yield StartBody(found.reply)
         return
-    yield Begin(found.reply)
+    yield StartBody(found.reply)
     try:
         yield from found.body
     except Declined as refused:
@@ -68,24 +68,24 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
 
 def _leave() -> Dialogue[None]:
     yield EndResponse()
-    yield Note("QUIT, when nobody needs the connection any more; its answer is not waited for")
+    yield PlanNote("QUIT, when nobody needs the connection any more; its answer is not waited for")
 
 
 def _find(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, request: Request
-) -> Dialogue[tuple[Session, Found]]:
+) -> Dialogue[tuple[NntpSession, RequestTarget]]:
     """A connection that others have used may turn out to be dead, or be given up by them: then there is one
     that is new."""
     anew = apart = unpacked = False
     while True:
         session, is_new = yield from _reach(url, options, limits, anew, apart, unpacked)
         try:
-            negotiation = Negotiation(session, Login(url.user, url.password), options)
+            negotiation = NewsNegotiation(session, NewsLogin(url.user, url.password), options)
             return session, (yield from _get(session, negotiation, request, is_new))
         except NotShareable:
             yield EndResponse()
             apart = True
-        except Packed:
+        except CompressionState:
             yield EndResponse()
             unpacked = True
         except (Disconnected, Declined) as error:
@@ -97,14 +97,14 @@ def _find(
             raise
 
 
-def _is_dead(session: Session, error: Disconnected | Declined) -> bool:
+def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
     """Was the connection at its end before it could be of use? A 400 as a later response is one."""
     return isinstance(error, Disconnected) or (session.state.closing and not session.heard)
 
 
 def _reach(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool, apart: bool, unpacked: bool
-) -> Dialogue[tuple[Session, bool]]:
+) -> Dialogue[tuple[NntpSession, bool]]:
     """Join a connection; is it new? Those who give other credentials, or want other TLS, never share it.
     `news:` and `nntp:` do, but `apart`: that is for a scheme that credentials may be held for (S11). One
     that is `unpacked` is for who has to log in and met one that is compressed."""
@@ -115,22 +115,24 @@ def _reach(
     key = (*key, apart and url.scheme, *(("unpacked",) if unpacked else ()))
     joined = yield JoinPipeline(key, state, tls=tls, anew=anew)
     if joined is not None:
-        assert isinstance(joined, Joined)
+        assert isinstance(joined, JoinedPipeline)
         assert isinstance(joined.state, NntpState)
         state.private = tls or is_loopback(joined.peer)
-        return Session(joined.state, url.scheme, may_pack=not unpacked), joined.state is state
-    return Session(state, url.scheme), True
+        return NntpSession(joined.state, url.scheme, may_pack=not unpacked), joined.state is state
+    return NntpSession(state, url.scheme), True
 
 
-def _get(session: Session, negotiation: Negotiation, request: Request, is_new: bool) -> Dialogue[Found]:
+def _get(
+    session: NntpSession, negotiation: NewsNegotiation, request: Request, is_new: bool
+) -> Dialogue[RequestTarget]:
     """Have the request granted, whatever the server wants first."""
     if is_new:
         yield from _greet(session, negotiation)
-        yield Note(_BRANCHES)
+        yield PlanNote(_BRANCHES)
     while True:
         try:
             return (yield from request(session))
-        except Reissue:
+        except RequestReissue:
             continue
         except Precondition as precondition:
             yield from negotiation.meet(precondition)
@@ -140,10 +142,10 @@ def _get(session: Session, negotiation: Negotiation, request: Request, is_new: b
             yield from _look_again(session, negotiation, refused)
 
 
-def _greet(session: Session, negotiation: Negotiation) -> Dialogue[None]:
+def _greet(session: NntpSession, negotiation: NewsNegotiation) -> Dialogue[None]:
     state = session.state
     yield from session.start_response()
-    greeting = yield from undivided(hear(read_status(state.limits.line), _GREETING, Response(200)))
+    greeting = yield from undivided(receive(read_status(state.limits.line), _GREETING, NntpResponse(200)))
     _check_greeting(greeting)
     state.greeted = True
     state.request_ended = False
@@ -152,7 +154,7 @@ def _greet(session: Session, negotiation: Negotiation) -> Dialogue[None]:
         yield from negotiation.log_in(_GREETING, greeting)
 
 
-def _check_greeting(greeting: Response) -> None:
+def _check_greeting(greeting: NntpResponse) -> None:
     match greeting.code:
         case 200 | 201 | 480:
             return
@@ -167,7 +169,7 @@ def _check_greeting(greeting: Response) -> None:
     raise ProtocolError(f"{greeting.shown} is no greeting of a news server")
 
 
-def _look_again(session: Session, negotiation: Negotiation, refused: Declined) -> Dialogue[None]:
+def _look_again(session: NntpSession, negotiation: NewsNegotiation, refused: Declined) -> Dialogue[None]:
     """What is not found may only be hidden; and whatever is refused, nothing of it stays unread."""
     yield from _drop_own(session, refused)
     login = (yield from negotiation.find_help()) if isinstance(refused, NotFound) else None
@@ -176,7 +178,7 @@ def _look_again(session: Session, negotiation: Negotiation, refused: Declined) -
     yield from negotiation.authenticate(login)
 
 
-def _drop_own(session: Session, refused: Declined) -> Dialogue[None]:
+def _drop_own(session: NntpSession, refused: Declined) -> Dialogue[None]:
     try:
         yield from session.drop_own()
     except NetworkError as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from protocols.location import Finding, JsonValue, Kind
-from protocols.news.article import Head
+from protocols.news.article import ArticleHead
 from protocols.news.places import article_urls, group_urls
-from protocols.news.response import Selected, decode_text
+from protocols.news.response import GroupSelection, decode_text
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits
 from protocols.reply import Reply
@@ -15,10 +15,10 @@ _ARTICLE = "message/rfc822"
 _LISTING = "text/plain"
 
 
-class Listed(NamedTuple):
+class GroupRange(NamedTuple):
     """What of a group is listed: `first` is the lowest number, `last` the highest."""
 
-    selected: Selected
+    selected: GroupSelection
     first: int
     last: int
 
@@ -32,14 +32,14 @@ class Listed(NamedTuple):
         return not self.is_empty and self.first > self.selected.low
 
 
-def newest(selected: Selected, most: int, before: int | None = None) -> Listed:
+def newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
     """The newest `most` numbers, or all for 0, of those lower than `before`."""
     last = selected.high if before is None else min(selected.high, before - 1)
     everything = not most or last - selected.low + 1 <= most
-    return Listed(selected, selected.low if everything else last - most + 1, last)
+    return GroupRange(selected, selected.low if everything else last - most + 1, last)
 
 
-def of_article(url: NewsUrl | NntpUrl, head: Head, message_id: bytes | None) -> Reply:
+def of_article(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: bytes | None) -> Reply:
     """`message_id` is the one in the response, without brackets; None where that tells none."""
     message_id = message_id or head.message_id
     findings = []
@@ -64,7 +64,7 @@ def of_article(url: NewsUrl | NntpUrl, head: Head, message_id: bytes | None) -> 
     )
 
 
-def of_group(url: NewsUrl | NntpUrl, listed: Listed, limits: Limits) -> Reply:
+def of_group(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits) -> Reply:
     from protocols.news.overview import OverviewReader  # with dates, which a plan has none of
 
     group, selected = url.group or b"", listed.selected

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 from protocols.entry import Entry
 from protocols.location import Finding, JsonValue, Kind
-from protocols.news.block import Block, Lines
+from protocols.news.block import BlockLines, DataBlock
 from protocols.news.places import GroupUrl
 from protocols.news.response import decode_text, is_number
 from protocols.values import NamedTuple
@@ -74,7 +74,7 @@ class GroupReader:
     ) -> None:
         self._pattern = pattern
         self._group_url = group_url
-        self._lines = Lines(line_limit)
+        self._lines = BlockLines(line_limit)
         self._findings = findings
         self._hold = hold
         self._held: list[ActiveLine] = []
@@ -150,7 +150,7 @@ def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
     """A reader for a block of LIST ACTIVE that keeps nothing of it but how many groups match."""
 
     def reader(buffer: Buffer) -> Generator[None, None, int]:
-        block, lines, count = Block(), Lines(line_limit), 0
+        block, lines, count = DataBlock(), BlockLines(line_limit), 0
         while not block.ended:
             active = map(parse_active, lines.feed((yield from block.read(buffer))))
             count += sum(line is not None and matches(pattern, line.name) for line in active)

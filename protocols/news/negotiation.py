@@ -18,11 +18,11 @@ from protocols.errors import (
     TlsError,
 )
 from protocols.location import Finding
-from protocols.news.commands import LISTS, READER_VERBS, Command, Verb
-from protocols.news.response import Response, declined, refusal
-from protocols.news.session import Packed, Session, undivided
+from protocols.news.commands import LISTS, READER_VERBS, NntpCommand, NntpVerb
+from protocols.news.response import NntpResponse, declined, refusal
+from protocols.news.session import CompressionState, NntpSession, undivided
 from protocols.options import Credentials, Options
-from protocols.step import Dialogue, Note, RequestCredentials, StartTls
+from protocols.step import Dialogue, PlanNote, RequestCredentials, StartTls
 from protocols.values import dataclass, field
 from protocols.wire import Secret
 
@@ -42,14 +42,14 @@ _WITHOUT_TLS = (
 class Precondition(Exception):
     """A response that asks for something first. Never leaves a dialogue."""
 
-    def __init__(self, command: Command, response: Response) -> None:
+    def __init__(self, command: NntpCommand, response: NntpResponse) -> None:
         super().__init__(response.shown)
         self.command = command
         self.response = response
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class NewsLogin:
     """A name and its password. Without a password a person is asked for it when the server wants it;
     an empty or no name is that of a URL without one."""
 
@@ -57,7 +57,7 @@ class Login:
     password: bytes | None = field(repr=False)
 
 
-def check_precondition(session: Session, command: Command, response: Response) -> None:
+def check_precondition(session: NntpSession, command: NntpCommand, response: NntpResponse) -> None:
     """Raises `Precondition` for a response that something could be done about.
 
     A server in transit mode says 401; one from before RFC 3977 says 500, 502 or 480 instead, which is
@@ -76,14 +76,14 @@ def check_precondition(session: Session, command: Command, response: Response) -
             state.reader = True
 
 
-def _wants_reader(response: Response) -> bool:
+def _wants_reader(response: NntpResponse) -> bool:
     return response.text.upper().split()[:1] == [b"MODE-READER"]
 
 
-class Negotiation:
+class NewsNegotiation:
     """Meets the preconditions of a request, as its URL's login and options allow."""
 
-    def __init__(self, session: Session, login: Login, options: Options) -> None:
+    def __init__(self, session: NntpSession, login: NewsLogin, options: Options) -> None:
         self._session = session
         self._state = session.state
         self._login = login
@@ -97,7 +97,7 @@ class Negotiation:
         """Right behind the greeting: TLS where the caller asks for it. `TlsError` where it was required."""
         if self._options.tls == "never" or self._state.tls:
             return
-        yield Note(_WITHOUT_TLS[self._options.tls == "require"])
+        yield PlanNote(_WITHOUT_TLS[self._options.tls == "require"])
         secured = yield from self._start_tls()
         if not secured and self._options.tls == "require":
             raise TlsError("TLS was required, and the server has none to offer (STARTTLS)")
@@ -122,7 +122,7 @@ class Negotiation:
         else:
             yield from self._need_tls(precondition.command, precondition.response)
 
-    def log_in(self, doing: Command | str, response: Response) -> Dialogue[None]:
+    def log_in(self, doing: NntpCommand | str, response: NntpResponse) -> Dialogue[None]:
         """Log in because `response` wants it."""
         if self._state.logged_in:
             raise declined(AccessDenied, doing, response, "not permitted, logged in as we are")
@@ -133,8 +133,8 @@ class Negotiation:
             raise refusal(doing, response)
         yield from self.authenticate(login)
 
-    def authenticate(self, login: Login) -> Dialogue[None]:
-        """Log in. What was heard before does not count any more after that. Raises `Packed`."""
+    def authenticate(self, login: NewsLogin) -> Dialogue[None]:
+        """Log in. What was heard before does not count any more after that. Raises `CompressionState`."""
         self._check_packing()
         yield from self._protect()
         command, response = yield from self._identify(login)
@@ -147,7 +147,7 @@ class Negotiation:
         self._state.logged_in = True
         self._state.forget()
 
-    def find_help(self) -> Dialogue[Login | None]:
+    def find_help(self) -> Dialogue[NewsLogin | None]:
         """A login that is at hand and may show what is hidden without one, if the server takes logins.
         Nobody is asked. Drops what is outstanding unless there is none."""
         tried = self._state.logged_in or self._state.login_refused
@@ -162,12 +162,12 @@ class Negotiation:
         open_way = offered.has(b"AUTHINFO", b"USER") and (self._state.private or self._options.login_in_clear)
         return login if open_way or offered.has(b"STARTTLS") else None
 
-    def _find_login(self) -> Dialogue[Login | None]:
+    def _find_login(self) -> Dialogue[NewsLogin | None]:
         """The URL's, else what is held for this place."""
         if self._login.user:
             return self._login
         held = yield from self._request_credentials(None)
-        return None if held is None else Login(held.user, held.password)
+        return None if held is None else NewsLogin(held.user, held.password)
 
     def _request_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
         held = yield RequestCredentials(user, None)
@@ -191,11 +191,11 @@ class Negotiation:
         if not (yield from self._start_tls()) and not state.private:
             raise Refused("S06", _NOT_WITHOUT_TLS, flag="--tls never")
 
-    def _identify(self, login: Login) -> Dialogue[tuple[Command, Response]]:
+    def _identify(self, login: NewsLogin) -> Dialogue[tuple[NntpCommand, NntpResponse]]:
         """AUTHINFO USER, and PASS if that is wanted: the last command and its response."""
         user, password = login.user, login.password
-        command = Command(Verb.AUTHINFO_USER, user)
-        response = yield from undivided(self._session.request(command, Response(381)))
+        command = NntpCommand(NntpVerb.AUTHINFO_USER, user)
+        response = yield from undivided(self._session.request(command, NntpResponse(381)))
         if response.code != 381:
             return command, response
         if password is None:
@@ -203,10 +203,12 @@ class Negotiation:
             if held is None or held.user != user:
                 raise LoginRequired(f"{command}: a password is needed and none is at hand", code="381")
             password = held.password
-        command = Command(Verb.AUTHINFO_PASS, Secret(password))
-        return command, (yield from undivided(self._session.request(command, Response(281))))
+        command = NntpCommand(NntpVerb.AUTHINFO_PASS, Secret(password))
+        return command, (yield from undivided(self._session.request(command, NntpResponse(281))))
 
-    def _login_refusal(self, command: Command, response: Response) -> Dialogue[Declined | ProtocolError]:
+    def _login_refusal(
+        self, command: NntpCommand, response: NntpResponse
+    ) -> Dialogue[Declined | ProtocolError]:
         if response.code in (500, 501, 503):
             return declined(Declined, command, response, "no login there")
         if response.code == 482 and (yield from self._is_old()):
@@ -222,7 +224,7 @@ class Negotiation:
                 return False
         return self._state.old
 
-    def _need_tls(self, command: Command, response: Response) -> Dialogue[None]:
+    def _need_tls(self, command: NntpCommand, response: NntpResponse) -> Dialogue[None]:
         """483: go on inside TLS. `Declined` where that is not to be had, or not wanted."""
         if self._state.tls or self._options.login_in_clear or not (yield from self._start_tls()):
             raise refusal(command, response)
@@ -234,8 +236,8 @@ class Negotiation:
         yield from self._know()
         if state.capabilities is not None and not state.capabilities.has(b"STARTTLS"):
             return False
-        command = Command(Verb.STARTTLS)
-        response = yield from self._session.request(command, Response(382))
+        command = NntpCommand(NntpVerb.STARTTLS)
+        response = yield from self._session.request(command, NntpResponse(382))
         if response.refused:
             return False
         if response.code != 382:
@@ -249,7 +251,7 @@ class Negotiation:
     def _check_packing(self) -> None:
         """What is secret is never compressed, and TLS does not begin inside (RFC 8054 2.2.2, 6)."""
         if self._state.packed:
-            raise Packed
+            raise CompressionState
 
     def _know(self) -> Dialogue[None]:
         """Ask for the capabilities, once, and go by them: reading may need MODE READER first."""
@@ -265,13 +267,13 @@ class Negotiation:
 
     def _request_reader(self) -> Dialogue[None]:
         """MODE READER. A server that does not know it has no other mode."""
-        state, command = self._state, Command(Verb.MODE_READER)
+        state, command = self._state, NntpCommand(NntpVerb.MODE_READER)
         state.reader_requested = True
-        response = yield from self._session.request(command, Response(200))
+        response = yield from self._session.request(command, NntpResponse(200))
         if response.code == 480:
             yield from self.log_in(command, response)
             # RFC 4643 2.2 has no MODE READER after a login; a server that asks for one first wants it.
-            response = yield from self._session.request(command, Response(200))
+            response = yield from self._session.request(command, NntpResponse(200))
         if response.refused and response.code not in (500, 501):
             after_login = response.code == 480 and state.logged_in
             raise (

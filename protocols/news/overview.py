@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from protocols.entry import Entry
 from protocols.location import Finding, JsonValue, Kind
-from protocols.news.article import Head, strip_brackets
-from protocols.news.block import Lines
+from protocols.news.article import ArticleHead, strip_brackets
+from protocols.news.block import BlockLines
 from protocols.news.dates import parse_date
 from protocols.news.header_text import decode_field
 from protocols.news.places import ArticleUrl
@@ -33,7 +33,7 @@ class OverviewReader:
     ) -> None:
         self._group = group
         self._article_url = article_url
-        self._lines = Lines(line_limit)
+        self._lines = BlockLines(line_limit)
         self._findings = findings
         self._skipped = 0
         self._last = -1
@@ -97,7 +97,7 @@ def _number(field: bytes) -> int | None:
     return int(field) if is_number(field) else None
 
 
-def encode_overview(number: int, head: Head) -> bytes:
+def encode_overview(number: int, head: ArticleHead) -> bytes:
     """The line that a server with an overview would have given for this head, its size left empty."""
     values = [head.first(name) for name in ("subject", "from", "date", "message-id", "references")]
     fields = [b"%d" % number, *(value or b"" for value in values), b"", head.first("lines") or b""]

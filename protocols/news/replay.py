@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from protocols.errors import LimitExceeded
-from protocols.replay import Kept
+from protocols.replay import ArchivedObject
 from protocols.wire import encode_line
 
 #: Codes behind which a block follows; 211 where it answers LISTGROUP alone (RFC 3977 6.1.2).
@@ -14,10 +14,10 @@ _WITH_BLOCK = frozenset({b"215", b"220", b"221", b"222", b"224", b"225", b"230",
 _MOST_LINE = 1_048_576
 
 
-class Server:
-    """See `protocols.replay.Peer`."""
+class NewsReplayServer:
+    """See `protocols.replay.ReplayPeer`."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: ArchivedObject) -> None:
         self._commands = frozenset(kept.commands)
         self._lines = _lines(kept.block())
 

@@ -13,18 +13,25 @@ from itertools import islice
 from typing import TypeAlias
 
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated, TryLater
-from protocols.news.article import HEAD_LIMIT, Head, read_head
-from protocols.news.block import Block, Lines, UntouchedBlock, give_block, skip_block
-from protocols.news.commands import Command, Verb, encode_message_id, encode_number, encode_range
+from protocols.news.article import HEAD_LIMIT, ArticleHead, read_head
+from protocols.news.block import BlockLines, DataBlock, UntouchedBlock, give_block, skip_block
+from protocols.news.commands import NntpCommand, NntpVerb, encode_message_id, encode_number, encode_range
 from protocols.news.compression import WORTH, compress
-from protocols.news.facts import Listed, newest, of_article, of_group, of_groups
+from protocols.news.facts import GroupRange, newest, of_article, of_group, of_groups
 from protocols.news.negotiation import check_precondition
-from protocols.news.response import Response, Selected, is_number, message_id_of, parse_selected, refusal
-from protocols.news.session import SKIP_LIMIT, WINDOW, Session
+from protocols.news.response import (
+    GroupSelection,
+    NntpResponse,
+    is_number,
+    message_id_of,
+    parse_selected,
+    refusal,
+)
+from protocols.news.session import SKIP_LIMIT, WINDOW, NntpSession
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
 from protocols.reply import Reply
-from protocols.step import Dialogue, Give, Note, hear
+from protocols.step import Dialogue, EmitBody, PlanNote, receive
 from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
@@ -35,14 +42,14 @@ _UNKNOWN = frozenset({500, 503})
 _GONE = frozenset({420, 423, 430})
 
 
-class Found(NamedTuple):
+class RequestTarget(NamedTuple):
     """What a URL names: its facts, and what gives its octets; None where there are none."""
 
     reply: Reply
     body: Dialogue[None] | None = None
 
 
-Request: TypeAlias = "Callable[[Session], Dialogue[Found]]"
+Request: TypeAlias = "Callable[[NntpSession], Dialogue[RequestTarget]]"
 
 
 def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Request:
@@ -50,7 +57,7 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
 
     Raises `Refused` for what would be no command.
     """
-    facts, block = options.want == "facts", UntouchedBlock if options.raw else Block
+    facts, block = options.want == "facts", UntouchedBlock if options.raw else DataBlock
     if isinstance(url, NntpUrl) and url.article is not None:
         return partial(_get_numbered, url, url.article, facts, block)
     if isinstance(url, NewsUrl) and url.message_id is not None:
@@ -63,7 +70,7 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
     return partial(_list_articles, url, most, options.before, limits, block)
 
 
-def _need(session: Session, ideal: Response) -> Dialogue[Response]:
+def _need(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
     """The next response, which has to grant what was asked for."""
     yield from session.start_response()  # until then the oldest one is somebody else's
     command = session.state.outstanding[0]
@@ -78,26 +85,28 @@ def _need(session: Session, ideal: Response) -> Dialogue[Response]:
 
 
 def _get_numbered(
-    url: NntpUrl, number: int, facts: bool, block: type[Block], session: Session
-) -> Dialogue[Found]:
-    command = Command(Verb.HEAD if facts else Verb.ARTICLE, encode_number(number))
+    url: NntpUrl, number: int, facts: bool, block: type[DataBlock], session: NntpSession
+) -> Dialogue[RequestTarget]:
+    command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_number(number))
     yield from session.start_request()  # others who send before may select another group
     if session.state.selects(url.group):
         yield from session.say_last(command)
     else:
-        yield from session.say_last(Command(Verb.GROUP, url.group), command)
+        yield from session.say_last(NntpCommand(NntpVerb.GROUP, url.group), command)
         yield from _hear_selected(session, url.group)
-    ideal = Response(221 if facts else 220, b"%d <>" % number, block=True)
+    ideal = NntpResponse(221 if facts else 220, b"%d <>" % number, block=True)
     response = yield from _need(session, ideal)
     return (yield from _hear_article(session, url, message_id_of(response), facts, block))
 
 
 def _get_identified(
-    url: NewsUrl, message_id: bytes, facts: bool, block: type[Block], session: Session
-) -> Dialogue[Found]:
-    command = Command(Verb.HEAD if facts else Verb.ARTICLE, encode_message_id(message_id))
+    url: NewsUrl, message_id: bytes, facts: bool, block: type[DataBlock], session: NntpSession
+) -> Dialogue[RequestTarget]:
+    command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_message_id(message_id))
     yield from session.say_last(command)
-    response = yield from _need(session, Response(221 if facts else 220, b"0 <%s>" % message_id, block=True))
+    response = yield from _need(
+        session, NntpResponse(221 if facts else 220, b"0 <%s>" % message_id, block=True)
+    )
     reported = message_id_of(response)
     if reported not in (None, message_id):
         raise ProtocolError(f"{command} was answered with another article: {response.shown}")
@@ -105,20 +114,24 @@ def _get_identified(
 
 
 def _hear_article(
-    session: Session, url: NewsUrl | NntpUrl, message_id: bytes | None, facts: bool, block: type[Block]
-) -> Dialogue[Found]:
+    session: NntpSession,
+    url: NewsUrl | NntpUrl,
+    message_id: bytes | None,
+    facts: bool,
+    block: type[DataBlock],
+) -> Dialogue[RequestTarget]:
     limits = session.state.limits
-    head = yield from hear(read_head(limits), "the head of the article, which is looked at", Head())
+    head = yield from receive(read_head(limits), "the head of the article, which is looked at", ArticleHead())
     reply = of_article(url, head, message_id)
     if not facts:
-        return Found(reply, give_block(block(), "the article"))
-    yield from hear(skip_block(HEAD_LIMIT), "the end of the head", None)
-    return Found(reply)
+        return RequestTarget(reply, give_block(block(), "the article"))
+    yield from receive(skip_block(HEAD_LIMIT), "the end of the head", None)
+    return RequestTarget(reply)
 
 
-def _hear_selected(session: Session, group: bytes) -> Dialogue[Selected]:
+def _hear_selected(session: NntpSession, group: bytes) -> Dialogue[GroupSelection]:
     # Count 1 keeps the rehearsed group from being empty; its numbers are not known before the run.
-    response = yield from _need(session, Response(211, b"1 0 0 " + group))
+    response = yield from _need(session, NntpResponse(211, b"1 0 0 " + group))
     selected = parse_selected(response)
     session.state.group = group
     return selected
@@ -128,12 +141,12 @@ def _hear_selected(session: Session, group: bytes) -> Dialogue[Selected]:
 
 
 def _select(
-    url: NewsUrl | NntpUrl, most: int, before: int | None, limits: Limits, session: Session
-) -> Dialogue[Found]:
+    url: NewsUrl | NntpUrl, most: int, before: int | None, limits: Limits, session: NntpSession
+) -> Dialogue[RequestTarget]:
     group = url.group or b""
-    yield from session.say_last(Command(Verb.GROUP, group))
+    yield from session.say_last(NntpCommand(NntpVerb.GROUP, group))
     listed = newest((yield from _hear_selected(session, group)), most, before)
-    return Found(of_group(url, listed, limits))
+    return RequestTarget(of_group(url, listed, limits))
 
 
 def _list_articles(
@@ -141,16 +154,16 @@ def _list_articles(
     most: int,
     before: int | None,
     limits: Limits,
-    block: type[Block],
-    session: Session,
-) -> Dialogue[Found]:
+    block: type[DataBlock],
+    session: NntpSession,
+) -> Dialogue[RequestTarget]:
     group = url.group or b""
-    yield from session.say(Command(Verb.GROUP, group))
+    yield from session.say(NntpCommand(NntpVerb.GROUP, group))
     listed = newest((yield from _hear_selected(session, group)), most, before)
     reply = of_group(url, listed, limits)
     if listed.is_empty:
-        return Found(reply)
-    yield Note(
+        return RequestTarget(reply)
+    yield PlanNote(
         "the answer tells the numbers, of which the newest are asked for; none: no more is sent;"
         f" {WORTH} or more: CAPABILITIES, and COMPRESS DEFLATE where it is offered;"
         " OVER unknown: XOVER; that too: LISTGROUP, and HEAD for each"
@@ -158,28 +171,28 @@ def _list_articles(
     if min(listed.selected.count, listed.last - listed.first + 1) >= WORTH:
         yield from compress(session, url.user)
     while (verb := session.state.overview) is not None:
-        command = Command(verb, encode_range(listed.first, listed.last))
-        response = yield from session.request(command, Response(224, block=True))
+        command = NntpCommand(verb, encode_range(listed.first, listed.last))
+        response = yield from session.request(command, NntpResponse(224, block=True))
         if response.code in _UNKNOWN:
-            session.state.overview = Verb.XOVER if verb is Verb.OVER else None
+            session.state.overview = NntpVerb.XOVER if verb is NntpVerb.OVER else None
             continue
         check_precondition(session, command, response)
         if response.block:
-            return Found(reply, give_block(block(), "the overview"))
+            return RequestTarget(reply, give_block(block(), "the overview"))
         if response.code not in _GONE:
             raise refusal(command, response)
-        return Found(reply)
+        return RequestTarget(reply)
     if block is UntouchedBlock:
-        return Found(reply, (yield from _give_numbers(session, group)))
+        return RequestTarget(reply, (yield from _give_numbers(session, group)))
     numbers = yield from _hear_numbers(session, group, listed)
     octets = yield from _hear_heads(session, numbers)
-    return Found(reply, _give_heads(session, numbers, octets) if octets else None)
+    return RequestTarget(reply, _give_heads(session, numbers, octets) if octets else None)
 
 
-def _give_numbers(session: Session, group: bytes) -> Dialogue[Dialogue[None]]:
+def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]]:
     """What a server has of a listing that has no overview."""
-    command = Command(Verb.LISTGROUP, group)
-    response = yield from session.request(command, Response(211, block=True))
+    command = NntpCommand(NntpVerb.LISTGROUP, group)
+    response = yield from session.request(command, NntpResponse(211, block=True))
     check_precondition(session, command, response)
     if not response.block:
         raise refusal(command, response)
@@ -189,25 +202,25 @@ def _give_numbers(session: Session, group: bytes) -> Dialogue[Dialogue[None]]:
 # -- the overview of a server that has none, put together from heads
 
 
-def _hear_numbers(session: Session, group: bytes, listed: Listed) -> Dialogue[Iterator[int]]:
+def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dialogue[Iterator[int]]:
     """Those of the articles that are listed, as far as the server tells."""
-    command = Command(Verb.LISTGROUP, group)
-    response = yield from session.request(command, Response(211, block=True))
+    command = NntpCommand(NntpVerb.LISTGROUP, group)
+    response = yield from session.request(command, NntpResponse(211, block=True))
     if response.block:
         reader = read_numbers(listed.first, listed.last, session.state.limits.line)
         nothing: Iterable[int] = ()
-        return iter((yield from hear(reader, "the numbers of the articles", nothing)))
+        return iter((yield from receive(reader, "the numbers of the articles", nothing)))
     check_precondition(session, command, response)
     if response.code not in _UNKNOWN:
         raise refusal(command, response)
     return iter(range(listed.first, listed.last + 1))
 
 
-def _give_heads(session: Session, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
+def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
     """These octets first, then those of the numbers that are left."""
     given = 0
     while octets:
-        yield Give(octets, "an overview made of heads")
+        yield EmitBody(octets, "an overview made of heads")
         given += len(octets)
         try:
             octets = yield from _hear_heads(session, numbers)
@@ -215,11 +228,11 @@ def _give_heads(session: Session, numbers: Iterator[int], octets: bytes) -> Dial
             raise _cut_listing(given) from error
 
 
-def _hear_heads(session: Session, numbers: Iterator[int]) -> Dialogue[bytes]:
+def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]:
     """Overview lines of the next articles that are still there; nothing behind the last one."""
     octets = b""
     while not octets and (window := list(islice(numbers, WINDOW))):
-        yield from session.say(*(Command(Verb.HEAD, encode_number(number)) for number in window))
+        yield from session.say(*(NntpCommand(NntpVerb.HEAD, encode_number(number)) for number in window))
         lines = []
         for number in window:
             lines.append((yield from _hear_head(session, number)))
@@ -227,14 +240,14 @@ def _hear_heads(session: Session, numbers: Iterator[int]) -> Dialogue[bytes]:
     return octets
 
 
-def _hear_head(session: Session, number: int) -> Dialogue[bytes]:
+def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
     from protocols.news.overview import encode_overview  # brings entries, which a plan has none of
 
     command = session.state.outstanding[0]
-    response = yield from session.hear(Response(221, block=True))
+    response = yield from session.hear(NntpResponse(221, block=True))
     if response.block:
-        head = yield from hear(read_head(session.state.limits), "the head of an article", Head())
-        yield from hear(skip_block(HEAD_LIMIT), "its end", None)
+        head = yield from receive(read_head(session.state.limits), "the head of an article", ArticleHead())
+        yield from receive(skip_block(HEAD_LIMIT), "its end", None)
         return encode_overview(number, head)
     if response.code not in _GONE:
         raise refusal(command, response)
@@ -246,7 +259,7 @@ def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]
     servers ignore a range, so none is asked for. Raises `LimitExceeded` (lines) above 64 MiB."""
 
     def reader(buffer: Buffer) -> Generator[None, None, Iterable[int]]:
-        block, lines = Block(), Lines(line_limit)
+        block, lines = DataBlock(), BlockLines(line_limit)
         found: deque[int] = deque(maxlen=last - first + 1)
         while not block.ended:
             content = yield from block.read(buffer)
@@ -266,43 +279,45 @@ def _numbers(lines: Iterable[bytes]) -> Iterator[int]:
 
 
 def _list_groups(
-    url: NewsUrl | NntpUrl, limits: Limits, block: type[Block], session: Session
-) -> Dialogue[Found]:
+    url: NewsUrl | NntpUrl, limits: Limits, block: type[DataBlock], session: NntpSession
+) -> Dialogue[RequestTarget]:
     argument = _wildmat(url)
     if argument is None:
         yield from compress(session, url.user)
-    yield from session.say_last(Command(Verb.LIST_ACTIVE, argument), Command(Verb.LIST_NEWSGROUPS, argument))
-    yield from _need(session, Response(215, block=True))
-    return Found(of_groups(url, None, limits), _give_groups(session, block))
+    yield from session.say_last(
+        NntpCommand(NntpVerb.LIST_ACTIVE, argument), NntpCommand(NntpVerb.LIST_NEWSGROUPS, argument)
+    )
+    yield from _need(session, NntpResponse(215, block=True))
+    return RequestTarget(of_groups(url, None, limits), _give_groups(session, block))
 
 
-def _give_groups(session: Session, block: type[Block]) -> Dialogue[None]:
+def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]:
     """The groups, and then their descriptions: a list stands without them. Between the two stands the line
     that ended the first one, as it came."""
     groups = block()
     yield from give_block(groups, "the groups")
     try:
-        response = yield from session.hear(Response(215, block=True))
+        response = yield from session.hear(NntpResponse(215, block=True))
     except TryLater:  # 400, the server goes
         return
     except Disconnected as error:
         raise _cut_listing(groups.received) from error
     if response.block:
-        yield Give(groups.terminator)
+        yield EmitBody(groups.terminator)
         yield from give_block(block(), "their descriptions", groups.received + len(groups.terminator))
 
 
-def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: Session) -> Dialogue[Found]:
+def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) -> Dialogue[RequestTarget]:
     from protocols.news.groups import count_groups  # as above
 
     argument = _wildmat(url)
     if argument is None:
         yield from compress(session, url.user)
-    yield from session.say_last(Command(Verb.LIST_ACTIVE, argument))
-    yield from _need(session, Response(215, block=True))
+    yield from session.say_last(NntpCommand(NntpVerb.LIST_ACTIVE, argument))
+    yield from _need(session, NntpResponse(215, block=True))
     reader = count_groups(url.group or b"", session.state.limits.line)
-    count = yield from hear(reader, "the groups, which are counted", 0)
-    return Found(of_groups(url, count, limits))
+    count = yield from receive(reader, "the groups, which are counted", 0)
+    return RequestTarget(of_groups(url, count, limits))
 
 
 def _wildmat(url: NewsUrl | NntpUrl) -> bytes | None:

@@ -21,30 +21,30 @@ from protocols.errors import (
     Truncated,
     TryLater,
 )
-from protocols.news.commands import MOST_DIGITS, Command, Verb
+from protocols.news.commands import MOST_DIGITS, NntpCommand, NntpVerb
 from protocols.values import NamedTuple, dataclass
 from protocols.wire import Buffer, Reader, Rest
 
 _STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*))?", re.DOTALL)
 
 #: What each command is granted with, and whether a block follows.
-_GRANTED: dict[Verb, dict[int, bool]] = {
-    Verb.CAPABILITIES: {101: True},
-    Verb.MODE_READER: {200: False, 201: False},
-    Verb.STARTTLS: {382: False},
-    Verb.COMPRESS_DEFLATE: {206: False},
-    Verb.AUTHINFO_USER: {281: False, 381: False},
-    Verb.AUTHINFO_PASS: {281: False},
-    Verb.GROUP: {211: False},
-    Verb.LISTGROUP: {211: True},
-    Verb.ARTICLE: {220: True},
-    Verb.HEAD: {221: True},
-    Verb.STAT: {223: False},
-    Verb.OVER: {224: True},
-    Verb.XOVER: {224: True},
-    Verb.LIST_ACTIVE: {215: True},
-    Verb.LIST_NEWSGROUPS: {215: True},
-    Verb.QUIT: {205: False},
+_GRANTED: dict[NntpVerb, dict[int, bool]] = {
+    NntpVerb.CAPABILITIES: {101: True},
+    NntpVerb.MODE_READER: {200: False, 201: False},
+    NntpVerb.STARTTLS: {382: False},
+    NntpVerb.COMPRESS_DEFLATE: {206: False},
+    NntpVerb.AUTHINFO_USER: {281: False, 381: False},
+    NntpVerb.AUTHINFO_PASS: {281: False},
+    NntpVerb.GROUP: {211: False},
+    NntpVerb.LISTGROUP: {211: True},
+    NntpVerb.ARTICLE: {220: True},
+    NntpVerb.HEAD: {221: True},
+    NntpVerb.STAT: {223: False},
+    NntpVerb.OVER: {224: True},
+    NntpVerb.XOVER: {224: True},
+    NntpVerb.LIST_ACTIVE: {215: True},
+    NntpVerb.LIST_NEWSGROUPS: {215: True},
+    NntpVerb.QUIT: {205: False},
 }
 #: Codes below 400 with a meaning of their own in RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054:
 #: none of them means another thing than its own.
@@ -56,7 +56,7 @@ _LISTED = frozenset(
 )
 
 
-class Response(NamedTuple):
+class NntpResponse(NamedTuple):
     """A status line. `text` is what follows the code; `block`: a multi-line block follows."""
 
     code: int
@@ -81,7 +81,7 @@ def decode_text(octets: bytes) -> str:
         return octets.decode("latin-1")
 
 
-def read_status(limit: int) -> Reader[Response]:
+def read_status(limit: int) -> Reader[NntpResponse]:
     """A reader for a status line, whatever it answers; `block` is left False.
 
     A lone LF ends it too (some old servers); RFC 3977 has 512 octets, this takes up to `limit`. Raises
@@ -89,7 +89,7 @@ def read_status(limit: int) -> Reader[Response]:
     `Disconnected` where the connection ended before its first octet, `Truncated` behind that.
     """
 
-    def reader(buffer: Buffer) -> Generator[None, None, Response]:
+    def reader(buffer: Buffer) -> Generator[None, None, NntpResponse]:
         while (index := buffer.find(b"\n", limit)) < 0:
             if len(buffer) >= limit:
                 raise LimitExceeded("line", f"a status line is longer than {limit} octets")
@@ -107,27 +107,27 @@ def _cut(buffer: Buffer) -> Disconnected | Truncated:
     return Truncated("the connection ended inside a status line", received=len(buffer))
 
 
-def parse_status(line: bytes) -> Response:
+def parse_status(line: bytes) -> NntpResponse:
     """The status line, its line end included."""
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     found = _STATUS.fullmatch(line)
     if found is None or b"\0" in line:
         raise ProtocolError(f"this is no answer of a news server: {line[:60].decode('latin-1')!r}")
-    return Response(int(found[1]), found[2] or b"")
+    return NntpResponse(int(found[1]), found[2] or b"")
 
 
-def read_response(command: Command, limit: int) -> Reader[Response]:
+def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
     """A reader for the status line of the response to `command`. Raises like `read_status`, and
     `ProtocolError` for one that this command cannot have."""
 
-    def reader(buffer: Buffer) -> Generator[Rest | None, None, Response]:
+    def reader(buffer: Buffer) -> Generator[Rest | None, None, NntpResponse]:
         response = yield from read_status(limit)(buffer)
         return response_to(command, response)
 
     return reader
 
 
-def response_to(command: Command, response: Response) -> Response:
+def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
     """The response, knowing to what.
 
     A refusal (4yz, 5yz) never has a block. Of a code that no RFC lists the first digit tells, where the
@@ -137,14 +137,14 @@ def response_to(command: Command, response: Response) -> Response:
         return response
     granted = _GRANTED[command.verb]
     if response.code in granted:
-        return Response(response.code, response.text, granted[response.code])
+        return NntpResponse(response.code, response.text, granted[response.code])
     if response.code in _LISTED or not 200 <= response.code < 300 or any(granted.values()):
         raise ProtocolError(f"{response.shown} is no answer to {command}")
     return response
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class GroupSelection:
     """What 211 says of a group: how many articles (an estimate), and the lowest and highest number."""
 
     count: int
@@ -157,12 +157,12 @@ class Selected:
         return self.count == 0 or self.high < self.low
 
 
-def parse_selected(response: Response) -> Selected:
+def parse_selected(response: NntpResponse) -> GroupSelection:
     """The three numbers of 211 to GROUP; the name behind them may be missing."""
     words = response.text.split()[:3]
     if len(words) < 3 or not all(map(is_number, words)):
         raise ProtocolError(f"three numbers belong to a group, and the server said {response.shown}")
-    return Selected(*map(int, words))
+    return GroupSelection(*map(int, words))
 
 
 def is_number(word: bytes) -> bool:
@@ -170,7 +170,7 @@ def is_number(word: bytes) -> bool:
     return word.isdigit() and len(word) <= MOST_DIGITS
 
 
-def message_id_of(response: Response) -> bytes | None:
+def message_id_of(response: NntpResponse) -> bytes | None:
     """The message-id of 220 to 223, without its brackets; None where it is missing or `<0>`."""
     words = response.text.split(maxsplit=2)
     if len(words) < 2 or not (words[1].startswith(b"<") and words[1].endswith(b">")):
@@ -200,7 +200,7 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 }
 
 
-def refusal(doing: Command | str, response: Response) -> Declined | ProtocolError:
+def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | ProtocolError:
     """The error for a response that says no to what was being done."""
     if response.code in (412, 482):
         return ProtocolError(f"{doing}: {response.shown} cannot be, in this order of commands")
@@ -208,7 +208,9 @@ def refusal(doing: Command | str, response: Response) -> Declined | ProtocolErro
     return declined(kind, doing, response, meaning)
 
 
-def declined(kind: type[Declined], doing: Command | str, response: Response, meaning: str) -> Declined:
+def declined(
+    kind: type[Declined], doing: NntpCommand | str, response: NntpResponse, meaning: str
+) -> Declined:
     """A refusal whose meaning something else than its code has settled."""
     text = decode_text(response.text)
     return kind(f"{doing}: {meaning}: the server said {response.shown}", code=str(response.code), text=text)

@@ -2,9 +2,9 @@
 
 Responses come in the order of the commands (RFC 3977 3.5), so commands are pipelined: a dialogue sends its
 request as soon as those before it have sent theirs, and reads its response when they have read theirs.
-`NntpState` is state without I/O, and outlives a dialogue where the connection is kept; a `Session` is one
+`NntpState` is state without I/O, and outlives a dialogue where the connection is kept; a `NntpSession` is one
 dialogue's part. Where the server wants something first, the responses to all that is outstanding are read
-over, and every dialogue sends its request again: `Reissue`.
+over, and every dialogue sends its request again: `RequestReissue`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from protocols.connection import Line
 from protocols.errors import Disconnected, Truncated
 from protocols.location import Finding
 from protocols.news.block import read_block, skip_block
-from protocols.news.commands import ALONE, SELECTING, Command, Verb
-from protocols.news.response import Response, read_response, refusal
+from protocols.news.commands import ALONE, SELECTING, NntpCommand, NntpVerb
+from protocols.news.response import NntpResponse, read_response, refusal
 from protocols.options import Limits
-from protocols.step import Dialogue, Say, StartRequest, StartResponse, hear
+from protocols.step import Dialogue, Send, StartRequest, StartResponse, receive
 from protocols.values import NamedTuple, dataclass, field
 from protocols.wire import Buffer, Reader, Rest
 
@@ -65,7 +65,7 @@ def undivided(response: Dialogue[T]) -> Dialogue[T]:
         raise Disconnected(error.message) from error
 
 
-class Reissue(Exception):
+class RequestReissue(Exception):
     """The request of this dialogue is void and has to be sent again. Never leaves a dialogue."""
 
 
@@ -93,7 +93,7 @@ class NntpState:
 
     limits: Limits
     buffer: Buffer = field(default_factory=Buffer)
-    outstanding: deque[Command] = field(default_factory=deque)
+    outstanding: deque[NntpCommand] = field(default_factory=deque)
     groups_outstanding: int = 0
     greeted: bool = False
     reader: bool = False
@@ -108,7 +108,7 @@ class NntpState:
     capabilities: Capabilities | None = None
     old: bool = False
     packed: bool | None = None
-    overview: Verb | None = Verb.OVER
+    overview: NntpVerb | None = NntpVerb.OVER
     request_ended: bool = True
     closing: bool = False
     generation: int = 0
@@ -133,14 +133,14 @@ class NntpState:
     @property
     def farewell(self) -> tuple[Line, ...]:
         """QUIT; its response is not waited for."""
-        return (Command(Verb.QUIT).line,)
+        return (NntpCommand(NntpVerb.QUIT).line,)
 
-    def sent(self, commands: tuple[Command, ...]) -> None:
+    def sent(self, commands: tuple[NntpCommand, ...]) -> None:
         """These are outstanding now."""
         self.outstanding.extend(commands)
         self.groups_outstanding += sum(command.verb in SELECTING for command in commands)
 
-    def answered(self) -> Command:
+    def answered(self) -> NntpCommand:
         """The oldest one is answered."""
         command = self.outstanding.popleft()
         self.groups_outstanding -= command.verb in SELECTING
@@ -159,14 +159,14 @@ class NntpState:
         self.old = False
         self.group = None
         self.packed = None
-        self.overview = Verb.OVER
+        self.overview = NntpVerb.OVER
 
 
-class Packed(Exception):
+class CompressionState(Exception):
     """What has to be said goes on no connection that is compressed. Never leaves a dialogue."""
 
 
-class Session:
+class NntpSession:
     """What one dialogue sends and reads on a connection. `scheme` is that of its URL; `may_pack`: the
     connection may be compressed for it. `pending` counts its own commands that are outstanding, `heard` its
     responses."""
@@ -181,14 +181,14 @@ class Session:
         self._request_started = False
         self._response_started = False
 
-    def say(self, *commands: Command) -> Dialogue[None]:
+    def say(self, *commands: NntpCommand) -> Dialogue[None]:
         """Send commands in one write. The request goes on once these are answered, so nobody else may send
         in between."""
         yield from self.start_request()
         self.state.request_ended = False
         yield self._say(commands)
 
-    def say_last(self, *commands: Command) -> Dialogue[None]:
+    def say_last(self, *commands: NntpCommand) -> Dialogue[None]:
         """Send the last commands of the request in one write: others may send theirs behind it."""
         yield from self.start_request()
         self.state.request_ended = True
@@ -206,7 +206,7 @@ class Session:
         if self.state.held_for not in (None, self.scheme):
             raise NotShareable
 
-    def _say(self, commands: tuple[Command, ...]) -> Say:
+    def _say(self, commands: tuple[NntpCommand, ...]) -> Send:
         state = self.state
         assert self._generation is None or len(state.outstanding) == self.pending, (
             "others have sent in between"
@@ -218,24 +218,24 @@ class Session:
         self._generation, self._request_started = state.generation, False
         state.sent(commands)
         self.pending += len(commands)
-        return Say(tuple(command.line for command in commands))
+        return Send(tuple(command.line for command in commands))
 
     def start_response(self) -> Dialogue[None]:
-        """Wait until the next response is one to this dialogue. Raises `Reissue`, `NotShareable`."""
+        """Wait until the next response is one to this dialogue. Raises `RequestReissue`, `NotShareable`."""
         if not self._response_started:
             yield StartResponse()
             if self._generation not in (None, self.state.generation):
                 self.pending, self._generation = 0, None
                 self._check_credentials()
-                raise Reissue
+                raise RequestReissue
             self._response_started = True
 
-    def hear(self, ideal: Response) -> Dialogue[Response]:
+    def hear(self, ideal: NntpResponse) -> Dialogue[NntpResponse]:
         """The status line of the next response. Raises `TryLater` for 400, which may come at any time."""
         yield from self.start_response()
         state = self.state
         command = state.outstanding[0]
-        response = yield from hear(
+        response = yield from receive(
             read_response(command, state.limits.line), f"the answer to {command.verb}", ideal
         )
         state.answered()
@@ -246,16 +246,16 @@ class Session:
         self.heard += 1
         return response
 
-    def request(self, command: Command, ideal: Response) -> Dialogue[Response]:
+    def request(self, command: NntpCommand, ideal: NntpResponse) -> Dialogue[NntpResponse]:
         """Send one command, read its response."""
         yield from self.say(command)
         return (yield from self.hear(ideal))
 
-    def hear_capabilities(self, willing: bytes) -> Dialogue[Response]:
+    def hear_capabilities(self, willing: bytes) -> Dialogue[NntpResponse]:
         """Ask what the server can do; the state keeps it. `willing` is what is wanted of it."""
-        response = yield from self.request(Command(Verb.CAPABILITIES), Response(101, block=True))
+        response = yield from self.request(NntpCommand(NntpVerb.CAPABILITIES), NntpResponse(101, block=True))
         if response.block:
-            octets = yield from hear(read_block(CAPABILITIES_LIMIT), "the capabilities", willing)
+            octets = yield from receive(read_block(CAPABILITIES_LIMIT), "the capabilities", willing)
             self.state.capabilities = parse_capabilities(octets)
             self.state.reader |= self.state.capabilities.has(b"READER")
         else:
@@ -265,14 +265,14 @@ class Session:
     def drop_own(self) -> Dialogue[None]:
         """Read over the responses that this dialogue still waits for; nobody wants them."""
         if self.pending:
-            yield from hear(self._skip(self.pending), "answers that are not needed any more", None)
+            yield from receive(self._skip(self.pending), "answers that are not needed any more", None)
             self.pending = 0
 
     def drop_all(self) -> Dialogue[None]:
         """The same for everybody on this connection: all requests have to be sent again."""
         self.state.request_ended = False
         if self.state.outstanding:
-            yield from hear(
+            yield from receive(
                 self._skip(len(self.state.outstanding)), "answers that have to be asked for again", None
             )
         self.state.generation += 1

@@ -13,24 +13,24 @@ from collections.abc import Callable, Iterable
 from protocols.errors import InvalidUrl
 from protocols.location import JsonValue, Kind
 from protocols.prospero.attribute import Attribute, values_of
-from protocols.prospero.link import INTERNET, Pointer
+from protocols.prospero.link import INTERNET, ObjectPointer
 from protocols.prospero.mapping import (
-    Lead,
-    Named,
+    AccessName,
+    MappedUrl,
     map_anonymous_ftp,
     map_ftp,
     map_gopher,
     map_telnet,
     map_wais,
 )
-from protocols.prospero.target import Target
+from protocols.prospero.target import RequestObject
 from protocols.prospero.token import read_text
 from protocols.values import NamedTuple
 
 _FEWEST = 5
 _NO_URL = "no URL can say this"
 
-_MAPPINGS: dict[bytes, Callable[[Named], Lead]] = {
+_MAPPINGS: dict[bytes, Callable[[AccessName], MappedUrl]] = {
     b"AFTP": map_anonymous_ftp,
     b"FTP": map_ftp,
     b"GOPHER": map_gopher,
@@ -48,8 +48,8 @@ class AccessMethod(NamedTuple):
 
     name: bytes
     tokens: tuple[bytes, ...]
-    lead: Lead | None = None
-    target: Target | None = None
+    lead: MappedUrl | None = None
+    target: RequestObject | None = None
     unusable: str = ""
 
     @property
@@ -81,7 +81,9 @@ class AccessMethod(NamedTuple):
         }
 
 
-def access_methods_of(attributes: Iterable[Attribute], default: Pointer, via: Target) -> list[AccessMethod]:
+def access_methods_of(
+    attributes: Iterable[Attribute], default: ObjectPointer, via: RequestObject
+) -> list[AccessMethod]:
     """The ways to an object, best first. Values that are too short, and unknown methods, are left out.
 
     `default` fills the gaps; `via` is the target whose answer had the attributes.
@@ -90,7 +92,9 @@ def access_methods_of(attributes: Iterable[Attribute], default: Pointer, via: Ta
     return [method for method in methods if method is not None]
 
 
-def _access_method(tokens: tuple[bytes, ...], default: Pointer, via: Target) -> AccessMethod | None:
+def _access_method(
+    tokens: tuple[bytes, ...], default: ObjectPointer, via: RequestObject
+) -> AccessMethod | None:
     if len(tokens) < _FEWEST:
         return None
     method = tokens[0]
@@ -109,10 +113,10 @@ def _access_method(tokens: tuple[bytes, ...], default: Pointer, via: Target) -> 
     return None
 
 
-def _fill(tokens: tuple[bytes, ...], default: Pointer) -> Pointer:
+def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
     """Each of the four has a default of its own; the version goes with the name."""
     _, host_type, host, hsoname_type, hsoname = tokens[:_FEWEST]
-    return Pointer(
+    return ObjectPointer(
         host_type or default.host_type,
         host or default.host,
         hsoname_type or default.hsoname_type,
@@ -121,16 +125,16 @@ def _fill(tokens: tuple[bytes, ...], default: Pointer) -> Pointer:
     )
 
 
-def _contents_of(pointer: Pointer, via: Target) -> Target:
+def _contents_of(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
     """What to ask for contents: the object asked for itself, if it is that one."""
     target = pointer.target(via)
     return via if target.identity == via.identity else target
 
 
-def _lead(method: bytes, pointer: Pointer, arguments: tuple[bytes, ...]) -> Lead:
+def _lead(method: bytes, pointer: ObjectPointer, arguments: tuple[bytes, ...]) -> MappedUrl:
     if pointer.host_type.upper() != INTERNET:
         raise InvalidUrl("bad-host", 0, f"a host of type {read_text(pointer.host_type)!r}")
-    named = Named(pointer.host, pointer.hsoname, arguments[0] if arguments else None)
+    named = AccessName(pointer.host, pointer.hsoname, arguments[0] if arguments else None)
     return _MAPPINGS[method](named)
 
 

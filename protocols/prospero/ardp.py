@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from protocols.connection import Action, Line, Redirected, SwitchAddress
+from protocols.connection import DatagramAction, Line, RedirectAddress, SwitchAddress
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
-from protocols.prospero.candidates import Candidates
+from protocols.prospero.candidates import CandidateAddresses
 from protocols.prospero.packet import (
     MOST_TEXT,
+    ArdpOption,
+    ArdpPacket,
     KnownVersions,
-    Option,
-    Packet,
     decode_packet,
     decode_queue,
     decode_redirect,
@@ -40,7 +40,7 @@ _AT_ONCE = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class RetransmitTiming:
     """When a request is repeated: after `first` seconds, each time after twice as long but `longest`, and
     `retries` times; None is as often as patience lasts. Clients of old had what is set here: a network that
     loses 30 of 100 datagrams each way then ends one exchange in 15."""
@@ -58,17 +58,17 @@ class Timing:
             timeout, sent = min(2 * timeout, max(self.longest, self.first)), sent + 1
 
 
-_USUAL = Timing()
+_USUAL = RetransmitTiming()
 
 #: Sixteen times in a minute: the same network then ends one exchange in 40,000.
-PERSISTENT = Timing(first=2.0, retries=None, longest=4.0)
+PERSISTENT = RetransmitTiming(first=2.0, retries=None, longest=4.0)
 
 
-class Exchange:
-    """See `protocols.connection.Exchange`. `connection` is an id that nobody can foresee, 1 to 65,535, never
-    used before on the same socket. `addresses` are the server's: the first is aimed at already, the others
-    are asked where it stays silent. With `toward`, that place alone is asked. `most` bounds the octets of the
-    reply.
+class ArdpExchange:
+    """See `protocols.connection.DatagramExchange`. `connection` is an id that nobody can foresee, 1 to
+    65,535, never used before on the same socket. `addresses` are the server's: the first is aimed at already,
+    the others are asked where it stays silent. With `toward`, that place alone is asked. `most` bounds the
+    octets of the reply.
 
     `turned` is the last place that the server has turned us to, None where it has not.
 
@@ -84,15 +84,15 @@ class Exchange:
         *,
         patience: float,
         most: int,
-        timing: Timing = _USUAL,
-        toward: Redirected | SwitchAddress | None = None,
+        timing: RetransmitTiming = _USUAL,
+        toward: RedirectAddress | SwitchAddress | None = None,
     ) -> None:
         self._request = _Request(connection, split_message(message, MOST_TEXT))
         self._reply = _Reply(most)
         self._ids = {connection, connection >> 8 | (connection & 0xFF) << 8}
         self._connection = connection
         self._toward = () if toward is None else (toward,)
-        self._candidates = Candidates(addresses if toward is None else (toward.address,))
+        self._candidates = CandidateAddresses(addresses if toward is None else (toward.address,))
         self._patience = patience
         self._timing = timing
         self._timeout = timing.first
@@ -103,7 +103,7 @@ class Exchange:
         self._owes = False
         self._redirects = 0
         self._queue = ""
-        self.turned: Redirected | None = None
+        self.turned: RedirectAddress | None = None
 
     @property
     def packets(self) -> list[Line]:
@@ -130,7 +130,7 @@ class Exchange:
         """When to call `wake` if nothing comes until then."""
         return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._candidates.next_at)
 
-    def begin(self, now: float) -> list[Action]:
+    def begin(self, now: float) -> list[DatagramAction]:
         """The first window of the request."""
         self._progress(now)
         self._candidates.begin(now)
@@ -144,16 +144,16 @@ class Exchange:
         """Tells the server that nobody waits any more."""
         return encode_cancel(self._connection)
 
-    def wake(self, now: float) -> list[Action]:
+    def wake(self, now: float) -> list[DatagramAction]:
         """Nothing waits to be read, or the deadline has passed."""
         if self._owes:
             return [self._acknowledge()]
         return self._request_next(now) if now >= self._candidates.next_at else self._expire(now)
 
-    def _request_next(self, now: float) -> list[Action]:
+    def _request_next(self, now: float) -> list[DatagramAction]:
         return [SwitchAddress(self._candidates.request_next(now)), *self._request.window()]
 
-    def _expire(self, now: float) -> list[Action]:
+    def _expire(self, now: float) -> list[DatagramAction]:
         if now < min(self._expires, self._gives_up):
             return []
         if now >= self._gives_up or self._retries == 0:
@@ -167,15 +167,15 @@ class Exchange:
         again = self._request.window(self._reply.received_through)
         if self._candidates.settled:
             return list(again)
-        actions: list[Action] = []
+        actions: list[DatagramAction] = []
         for address in self._candidates.requested:
             actions += [SwitchAddress(address), *again]
         return actions
 
-    def take(self, datagram: bytes, address: str, now: float) -> list[Action]:
+    def take(self, datagram: bytes, address: str, now: float) -> list[DatagramAction]:
         """A datagram that came from `address`. The timers run on, whatever comes."""
         packet = decode_packet(datagram) if self._candidates.believes(address) else None
-        actions: list[Action] = []
+        actions: list[DatagramAction] = []
         if isinstance(packet, KnownVersions):
             raise _bad_version(packet.versions)
         if packet is not None and packet.connection in self._ids:
@@ -183,14 +183,14 @@ class Exchange:
             actions += self._take(packet, now)
         return actions if self.complete else actions + self._expire(now)
 
-    def _settle(self, address: str) -> list[Action]:
+    def _settle(self, address: str) -> list[DatagramAction]:
         if self._candidates.settled:
             return []
         self._candidates.settle(address)
         return [SwitchAddress(address)]
 
-    def _take(self, packet: Packet, now: float) -> list[Action]:
-        actions: list[Action] = []
+    def _take(self, packet: ArdpPacket, now: float) -> list[DatagramAction]:
+        actions: list[DatagramAction] = []
         if self._request.hear(packet):
             actions += self._request.window(self._reply.received_through, only_new=True)
             self._progress(now)
@@ -205,28 +205,28 @@ class Exchange:
             actions.append(self._acknowledge())
         return actions
 
-    def _obey(self, packet: Packet, now: float) -> list[Action]:
+    def _obey(self, packet: ArdpPacket, now: float) -> list[DatagramAction]:
         match packet.option:
-            case Option.REFUSED:
+            case ArdpOption.REFUSED:
                 raise Declined("the server refused the request", code="refused")
-            case Option.BAD_VERSION:
+            case ArdpOption.BAD_VERSION:
                 raise _bad_version(tuple(packet.data))
-            case Option.QUEUE:
+            case ArdpOption.QUEUE:
                 self._queue = decode_queue(packet.data)
-            case Option.REDIRECT | Option.REDIRECT_LASTING:
+            case ArdpOption.REDIRECT | ArdpOption.REDIRECT_LASTING:
                 return self._redirect(packet, now)
         return []
 
-    def _redirect(self, packet: Packet, now: float) -> list[Action]:
+    def _redirect(self, packet: ArdpPacket, now: float) -> list[DatagramAction]:
         place = decode_redirect(packet.data)
         if place is None:
             return []
         self._redirects += 1
         if self._redirects > MOST_REDIRECTS:
             raise Refused("S10", f"more than {MOST_REDIRECTS} redirects of one request")
-        self._candidates = Candidates(place[:1])
+        self._candidates = CandidateAddresses(place[:1])
         self._restart(now)
-        self.turned = Redirected(*place, lasting=packet.option == Option.REDIRECT_LASTING)
+        self.turned = RedirectAddress(*place, lasting=packet.option == ArdpOption.REDIRECT_LASTING)
         return [self.turned, *self._request.window(self._reply.received_through)]
 
     def _acknowledge(self) -> Line:
@@ -268,11 +268,11 @@ class _Request:
     def is_acknowledged(self) -> bool:
         return self._acknowledged == len(self._pieces)
 
-    def hear(self, packet: Packet) -> bool:
+    def hear(self, packet: ArdpPacket) -> bool:
         """What a packet says of the request; is it that more of it has arrived?"""
         heard = min(packet.received_through or 0, len(self._pieces))
         before = self._acknowledged
-        may_fall = packet.option == Option.SET_RECEIVED and packet.received_through is not None
+        may_fall = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
         self._acknowledged = heard if may_fall else max(before, heard)
         return self._acknowledged > before
 
@@ -315,7 +315,7 @@ class _Reply:
     def pieces(self) -> list[bytes]:
         return [self._texts[number] for number in range(1, self._total + 1)]
 
-    def store(self, packet: Packet) -> bool:
+    def store(self, packet: ArdpPacket) -> bool:
         """Is there more of the reply without a gap now?"""
         before = self.received_through
         if packet.number not in self._texts:

@@ -16,7 +16,7 @@ ATTEMPT_DELAY = 0.25
 _NEVER = float("inf")
 
 
-class Candidates:
+class CandidateAddresses:
     """`addresses` are the preferred ones first, one at least. `asked` are those that the request goes to;
     `next_at` is when the next one is due; `settled`: there is only one that may answer."""
 

@@ -14,13 +14,13 @@ from protocols.errors import InvalidUrl
 from protocols.location import Finding, JsonValue, Kind, Referrer
 from protocols.prospero.access_method import AccessMethod, access_methods_of, first_url, kind_of
 from protocols.prospero.attribute import first_word, read_modified, read_size
-from protocols.prospero.link import Link
-from protocols.prospero.question import Inquiry
-from protocols.prospero.resolution import Directory, findings_of
+from protocols.prospero.link import ProsperoLink
+from protocols.prospero.question import Inquirer
+from protocols.prospero.resolution import ResolvedDirectory, findings_of
 from protocols.prospero.token import read_text
-from protocols.prospero.union import Member, Members, splice
+from protocols.prospero.union import UnionMember, UnionMembers, splice
 from protocols.reply import Reply
-from protocols.step import Begin, Dialogue, Give
+from protocols.step import Dialogue, EmitBody, StartBody
 from protocols.values import replace
 
 #: Names in one piece of the body.
@@ -43,7 +43,7 @@ _CLASSES = {
 _TITLES = (b"MENU-ITEM-DESCRIPTION", b"TITLE")
 
 
-def give_directory(inquiry: Inquiry, directory: Directory, *, raw: bool = False) -> Dialogue[None]:
+def give_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool = False) -> Dialogue[None]:
     """The names as a body, and as entries: the directory's own, and those of its union links. With `raw` the
     body is made of the lines of the links, as they came."""
     members = yield from splice(inquiry, directory)
@@ -51,12 +51,12 @@ def give_directory(inquiry: Inquiry, directory: Directory, *, raw: bool = False)
     links = LinkReader(members.members, found_in)
     reply = replace(directory.facts.reply(Kind.DIRECTORY), media_type="text/plain", listing=links)
     _report(members, reply)
-    yield Begin(reply)
+    yield StartBody(reply)
     for lines in (link_lines if raw else name_lines)(members.members):
-        yield Give(lines)
+        yield EmitBody(lines)
 
 
-def _report(members: Members, reply: Reply) -> None:
+def _report(members: UnionMembers, reply: Reply) -> None:
     """Whether all of them are there."""
     if not members.gaps:
         reply.verified.add("length")
@@ -66,14 +66,14 @@ def _report(members: Members, reply: Reply) -> None:
         reply.findings.append(Finding("prospero:filter", "warn", "links have filters, which are not run"))
 
 
-def name_lines(members: Sequence[Member]) -> Iterator[bytes]:
+def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
     """The body in pieces: what would end the line of a name is written as an escape."""
     for start in range(0, len(members), _AT_ONCE):
         names = [read_text(member.link.name) for member in members[start : start + _AT_ONCE]]
         yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")
 
 
-def link_lines(members: Sequence[Member]) -> Iterator[bytes]:
+def link_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
     """The same of the links as their servers sent them."""
     for start in range(0, len(members), _AT_ONCE):
         yield b"".join([member.link.raw + b"\n" for member in members[start : start + _AT_ONCE]])
@@ -90,7 +90,9 @@ class LinkReader:
     that answered for it: that is where its links were found.
     """
 
-    def __init__(self, members: Sequence[Member], found_in: dict[tuple[str, int, bytes], Referrer]) -> None:
+    def __init__(
+        self, members: Sequence[UnionMember], found_in: dict[tuple[str, int, bytes], Referrer]
+    ) -> None:
         self._members = iter(members)
         self._found_in = found_in
 
@@ -101,7 +103,7 @@ class LinkReader:
     def finish(self) -> Iterator[Entry]:
         return iter(())
 
-    def _entry(self, member: Member) -> Entry:
+    def _entry(self, member: UnionMember) -> Entry:
         link = member.link
         methods = access_methods_of(link.attributes, link.pointer, member.found_at)
         url, unusable = _url_of(member, methods)
@@ -118,7 +120,7 @@ class LinkReader:
         )
 
 
-def _url_of(member: Member, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
+def _url_of(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
     """The URL of a link (protocol page 8.5), or why there is none."""
     link = member.link
     if link.can_be_requested:
@@ -132,7 +134,7 @@ def _url_of(member: Member, methods: list[AccessMethod]) -> tuple[str | None, st
     return None, None
 
 
-def _kind_of(link: Link, methods: list[AccessMethod]) -> Kind:
+def _kind_of(link: ProsperoLink, methods: list[AccessMethod]) -> Kind:
     said = _CLASSES.get(first_word(link.attributes, b"OBJECT-INTERPRETATION") or b"", Kind.UNKNOWN)
     if said in (Kind.SEARCH, Kind.SERVICE):
         return said
@@ -143,7 +145,7 @@ def _kind_of(link: Link, methods: list[AccessMethod]) -> Kind:
     return said if known is Kind.UNKNOWN else known
 
 
-def _title_of(link: Link) -> str | None:
+def _title_of(link: ProsperoLink) -> str | None:
     return next(
         (
             " ".join(map(read_text, attribute.values))
@@ -155,7 +157,7 @@ def _title_of(link: Link) -> str | None:
     )
 
 
-def _extra_of(link: Link, methods: list[AccessMethod], unusable: str | None) -> dict[str, JsonValue]:
+def _extra_of(link: ProsperoLink, methods: list[AccessMethod], unusable: str | None) -> dict[str, JsonValue]:
     extra: dict[str, JsonValue] = {
         "link": read_text(link.ltype),
         "target": read_text(link.target),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocols.errors import InvalidUrl
 from protocols.prospero.attribute import Attribute
-from protocols.prospero.target import DEFAULT_PORT, Place, Target, parse_place, read_version
+from protocols.prospero.target import DEFAULT_PORT, RequestObject, ServerAddress, parse_place, read_version
 from protocols.prospero.token import read_text
 from protocols.values import NamedTuple
 
@@ -16,7 +16,7 @@ _FEWEST = 4  # tokens that name an object; the version may be missing
 _ENDS_LINE = b"\0\r\n"
 
 
-class Pointer(NamedTuple):
+class ObjectPointer(NamedTuple):
     """Where an object is: the five tokens that name it in LINK and FORWARDED lines."""
 
     host_type: bytes
@@ -26,13 +26,13 @@ class Pointer(NamedTuple):
     version: int = 0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ServerAddress:
         """Raises `InvalidUrl` for a host that is not the Internet's, or is none."""
         if self.host_type.upper() != INTERNET:
             raise InvalidUrl("bad-host", 0, f"bad-host: a host of type {read_text(self.host_type)!r}")
         return parse_place(self.host)
 
-    def target(self, via: Target) -> Target:
+    def target(self, via: RequestObject) -> RequestObject:
         """The object as something to ask for, named in the answer of `via`.
 
         Raises `InvalidUrl` where it can be in no URL, or where the name holds what no request can.
@@ -40,7 +40,7 @@ class Pointer(NamedTuple):
         place = self.place
         if any(octet in self.hsoname + self.hsoname_type for octet in _ENDS_LINE):
             raise InvalidUrl("bad-char", 0, "bad-char: NUL, CR or LF in the name of an object")
-        target = Target(
+        target = RequestObject(
             host=place.host,
             port=DEFAULT_PORT if place.port is None else place.port,
             hsoname=self.hsoname,
@@ -52,22 +52,22 @@ class Pointer(NamedTuple):
         return target
 
 
-def parse_pointer(tokens: tuple[bytes, ...]) -> Pointer | None:
+def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
     """The tokens from the host type on; what follows the version counts for nothing."""
     if len(tokens) < _FEWEST:
         return None
     host_type, host, hsoname_type, hsoname, *rest = tokens
-    return Pointer(host_type, host, hsoname_type, hsoname, read_version(rest[0]) if rest else 0)
+    return ObjectPointer(host_type, host, hsoname_type, hsoname, read_version(rest[0]) if rest else 0)
 
 
-class Link(NamedTuple):
+class ProsperoLink(NamedTuple):
     """`ltype` is L, U or I; `target` FILE, DIRECTORY, EXTERNAL, …. `expires` is the time behind DEST-EXP.
     `ids` are the words of ID lines and attributes. `raw` is the line as it came."""
 
     ltype: bytes
     target: bytes
     name: bytes
-    pointer: Pointer
+    pointer: ObjectPointer
     expires: bytes | None = None
     ids: tuple[tuple[bytes, ...], ...] = ()
     attributes: tuple[Attribute, ...] = ()
@@ -97,25 +97,29 @@ class Link(NamedTuple):
         return self.targets in _ASKED
 
 
-def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> Link | None:
+def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
     """The tokens behind LINK; None where there are too few."""
     pointer = parse_pointer(tokens[3:])
     if pointer is None:
         return None
     expires = tokens[9] if len(tokens) > 9 and tokens[8] == b"DEST-EXP" else None
     ltype, target, name = tokens[:3]
-    return Link(ltype, target, name, pointer, expires=expires, raw=raw)
+    return ProsperoLink(ltype, target, name, pointer, expires=expires, raw=raw)
 
 
-def with_belongings(link: Link, ids: list[tuple[bytes, ...]], attributes: list[Attribute]) -> Link:
+def with_belongings(
+    link: ProsperoLink, ids: list[tuple[bytes, ...]], attributes: list[Attribute]
+) -> ProsperoLink:
     """The link with the ID and ATTRIBUTE lines that followed it."""
     named = [attribute.values for attribute in attributes if attribute.name == b"ID"]
     return link._replace(ids=(*ids, *named), attributes=tuple(attributes))
 
 
-def pointer_to(target: Target) -> Pointer:
+def pointer_to(target: RequestObject) -> ObjectPointer:
     """The tokens that a server would name the target by: what fills the gaps of an access method of the
     object asked for."""
     host, port = target.place
     token = host if port is None else f"{host}({port})"
-    return Pointer(INTERNET, token.encode("latin-1"), target.hsoname_type, target.hsoname, target.version)
+    return ObjectPointer(
+        INTERNET, token.encode("latin-1"), target.hsoname_type, target.hsoname, target.version
+    )

@@ -10,7 +10,7 @@ import re
 
 from protocols.errors import InvalidUrl
 from protocols.location import Kind
-from protocols.prospero.target import Place, parse_place
+from protocols.prospero.target import ServerAddress, parse_place
 from protocols.prospero.token import read_text
 from protocols.syntax import RESERVED, UNRESERVED, encode
 from protocols.values import NamedTuple
@@ -27,7 +27,7 @@ _WAIS_WRITTEN = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _WAIS_AS_IT_IS = frozenset((UNRESERVED + RESERVED).encode("ascii"))
 
 
-class Named(NamedTuple):
+class AccessName(NamedTuple):
     """What a value names, its gaps filled: `host` and `hsoname` as tokens; no argument is None."""
 
     host: bytes
@@ -35,11 +35,11 @@ class Named(NamedTuple):
     argument: bytes | None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ServerAddress:
         return parse_place(self.host)
 
 
-class Lead(NamedTuple):
+class MappedUrl(NamedTuple):
     """Where a value leads. `is_text` where it says so; `message` is what a person is to be told."""
 
     url: str
@@ -48,17 +48,17 @@ class Lead(NamedTuple):
     message: str | None = None
 
 
-def map_anonymous_ftp(named: Named) -> Lead:
+def map_anonymous_ftp(named: AccessName) -> MappedUrl:
     """AFTP: the name counts from the root that the anonymous user sees; one leading slash means nothing."""
     return _map_ftp(named, "")
 
 
-def map_ftp(named: Named) -> Lead:
+def map_ftp(named: AccessName) -> MappedUrl:
     """FTP: a leading slash is part of the name, for it does not count from the login directory."""
     return _map_ftp(named, "%2F" if named.hsoname.startswith(b"/") else "")
 
 
-def _map_ftp(named: Named, root: str) -> Lead:
+def _map_ftp(named: AccessName, root: str) -> MappedUrl:
     if _ENDS_FTP_COMMAND.search(named.hsoname):
         raise InvalidUrl("bad-char", 0, "NUL, CR or LF in a file name")
     parts = named.hsoname.removeprefix(b"/").split(b"/")
@@ -66,10 +66,10 @@ def _map_ftp(named: Named, root: str) -> Lead:
     letter = _FTP_TYPES.get(named.argument or b"")
     typecode = f";type={letter}" if letter else ""
     kind = Kind.DIRECTORY if letter == "d" else Kind.DOCUMENT
-    return Lead(f"ftp:{named.place.authority(21)}/{path}{typecode}", kind, letter == "a")
+    return MappedUrl(f"ftp:{named.place.authority(21)}/{path}{typecode}", kind, letter == "a")
 
 
-def map_gopher(named: Named) -> Lead:
+def map_gopher(named: AccessName) -> MappedUrl:
     """GOPHER: the whole name is the selector, its own type character included."""
     selector = named.hsoname
     if _ENDS_GOPHER_FIELD.search(selector):
@@ -79,23 +79,23 @@ def map_gopher(named: Named) -> Lead:
         raise InvalidUrl("bad-gophertype", 0, f"{character!r} is no gopher type")
     what = encode(character.encode("ascii") + selector, RESERVED)
     kind = _GOPHER_KINDS.get(character, Kind.DOCUMENT)
-    return Lead(f"gopher:{named.place.authority(70)}/{what}", kind, character == "0")
+    return MappedUrl(f"gopher:{named.place.authority(70)}/{what}", kind, character == "0")
 
 
-def _gopher_type(named: Named) -> str:
+def _gopher_type(named: AccessName) -> str:
     argument = named.argument or b""
     if len(argument) == 1:
         return argument.decode("latin-1")
     return _GOPHER_TYPES.get(argument) or named.hsoname[:1].decode("latin-1") or "1"
 
 
-def map_telnet(named: Named) -> Lead:
+def map_telnet(named: AccessName) -> MappedUrl:
     """TELNET: only a place; the argument is words for the person there, never a user name."""
     message = None if named.argument is None else read_text(named.argument)
-    return Lead(f"telnet:{named.place.authority(23)}/", Kind.SERVICE, message=message)
+    return MappedUrl(f"telnet:{named.place.authority(23)}/", Kind.SERVICE, message=message)
 
 
-def map_wais(named: Named) -> Lead:
+def map_wais(named: AccessName) -> MappedUrl:
     """WAIS: `WAIS-GW/host(port)/type/database/document` or `…/QUERY/database[/words]`. The host in the
     name is that of the WAIS server; the one beside it names the Prospero server."""
     mark, *parts = named.hsoname.split(b"/", 4)
@@ -105,10 +105,12 @@ def map_wais(named: Named) -> Lead:
     start = f"wais:{parse_place(host).authority(210)}/"
     if what == b"QUERY":
         search = f"?{encode(rest[0], _WAIS_SEARCH)}" if rest else ""
-        return Lead(f"{start}{encode(database)}{search}", Kind.SEARCH)
+        return MappedUrl(f"{start}{encode(database)}{search}", Kind.SEARCH)
     if not rest:
         raise InvalidUrl("missing-path", 0, "no document behind the database")
-    return Lead(f"{start}{encode(database)}/{encode(what)}/{_document(rest[0])}", is_text=what == b"TEXT")
+    return MappedUrl(
+        f"{start}{encode(database)}/{encode(what)}/{_document(rest[0])}", is_text=what == b"TEXT"
+    )
 
 
 def _document(written: bytes) -> str:

@@ -27,7 +27,7 @@ _SEQUENCED_CONTROL = 0x40
 _CANCEL = b"\0\0\0\1"  # wait 0, no flags, option 1
 
 
-class Option(enum.IntEnum):
+class ArdpOption(enum.IntEnum):
     """Octet 12, as far as it says something to a client."""
 
     NONE = 0
@@ -40,7 +40,7 @@ class Option(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class ArdpPacket:
     """A packet of version 0. `received_through` and `wait` are None where the header says nothing of
     them. `data` is what belongs to the option; `text` is empty for a sequenced control packet, which has
     a number and no part in the message."""
@@ -51,7 +51,7 @@ class Packet:
     received_through: int | None = None
     wait: int | None = None
     acknowledge: bool = False
-    option: int = Option.NONE
+    option: int = ArdpOption.NONE
     data: bytes = b""
     text: bytes = b""
 
@@ -66,7 +66,7 @@ class KnownVersions(NamedTuple):
     versions: tuple[int, ...]
 
 
-def decode_packet(datagram: bytes) -> Packet | KnownVersions | None:
+def decode_packet(datagram: bytes) -> ArdpPacket | KnownVersions | None:
     """None for what is not for us: empty, cut inside its header, of version 1 or later, or plain text."""
     length = datagram[0] if datagram else 32
     if length == 0:
@@ -76,17 +76,17 @@ def decode_packet(datagram: bytes) -> Packet | KnownVersions | None:
     return _decode(datagram[:length], datagram[length:])
 
 
-def _decode(header: bytes, text: bytes) -> Packet:
+def _decode(header: bytes, text: bytes) -> ArdpPacket:
     flags = header[11] if len(header) > 11 else 0
     data = header[13 + _flag_data(header, flags) :]
-    return Packet(
+    return ArdpPacket(
         connection=_number(header, 1, 0),
         number=_number(header, 3, 1),
         total=_number(header, 5, 0 if len(header) >= 5 else 1),
         received_through=_number(header, 7, None),
         wait=_number(header, 9, None),
         acknowledge=bool(flags & _ACKNOWLEDGE),
-        option=header[12] if len(header) > 12 else Option.NONE,
+        option=header[12] if len(header) > 12 else ArdpOption.NONE,
         data=data,
         text=b"" if flags & _SEQUENCED_CONTROL else text,
     )

@@ -12,15 +12,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from protocols.connection import Line, Redirected, SwitchAddress
+from protocols.connection import Line, RedirectAddress, SwitchAddress
 from protocols.errors import TimedOut
 from protocols.location import Referrer
 from protocols.options import Limits
-from protocols.prospero.ardp import Exchange, Timing
-from protocols.prospero.reply import Answer, join_packets, read_reply
-from protocols.prospero.target import Target
+from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
+from protocols.prospero.reply import ProsperoReply, join_packets, read_reply
+from protocols.prospero.target import RequestObject
 from protocols.prospero.token import quote
-from protocols.step import Carried, Carry, Dialogue, Note, OpenDatagrams, Opened
+from protocols.step import (
+    DatagramReply,
+    Dialogue,
+    ExchangeDatagrams,
+    OpenDatagrams,
+    OpenedConnection,
+    PlanNote,
+)
 from protocols.values import dataclass
 from protocols.wire import encode_commands
 
@@ -43,41 +50,43 @@ _SPELLING = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ProsperoRequest:
     """`message` goes to the server of `target`. `what` describes the answer for a person, `ideal` is the text
     of a willing server. `again`: is it worth another try where nobody answers? Of a server that has answered
     before, another try would only take as long again."""
 
-    target: Target
+    target: RequestObject
     message: Line
     what: str
     ideal: bytes
     again: bool = True
 
 
-def request_facts(target: Target) -> Question:
+def request_facts(target: RequestObject) -> ProsperoRequest:
     """Raises `Refused` (S02), as the others do."""
     ideal = b"ATTRIBUTE OBJECT INTRINSIC ACCESS-METHOD SEQUENCE PROSPERO-CONTENTS '' '' '' ''\n"
-    return Question(target, request_attributes(target, ATTRIBUTES), "the access methods of the object", ideal)
+    return ProsperoRequest(
+        target, request_attributes(target, ATTRIBUTES), "the access methods of the object", ideal
+    )
 
 
-def request_contents(target: Target) -> Question:
+def request_contents(target: RequestObject) -> ProsperoRequest:
     ideal = b"ATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA ''\n"
     message = request_attributes(target, b"CONTENTS")
-    return Question(target, message, "the contents of the object", ideal, again=False)
+    return ProsperoRequest(target, message, "the contents of the object", ideal, again=False)
 
 
-def request_links(target: Target) -> Question:
-    return Question(target, request_listing(target), "the links of the directory", b"NONE-FOUND\n")
+def request_links(target: RequestObject) -> ProsperoRequest:
+    return ProsperoRequest(target, request_listing(target), "the links of the directory", b"NONE-FOUND\n")
 
 
-def request_attributes(target: Target, names: bytes) -> Line:
+def request_attributes(target: RequestObject, names: bytes) -> Line:
     """GET-OBJECT-INFO. `names` are attribute names with `+` between. Raises `Refused` (S02)."""
     words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
     return _message((b"GET-OBJECT-INFO", names, *words), target)
 
 
-def request_listing(target: Target) -> Line:
+def request_listing(target: RequestObject) -> Line:
     """DIRECTORY and LIST: every link with its attributes. Raises `Refused` (S02).
 
     Also where only the kind is wanted: to VERIFY the real server answers NONE-FOUND whatever is named (6.3).
@@ -87,38 +96,41 @@ def request_listing(target: Target) -> Line:
     return _message((b"DIRECTORY", *words), target, (b"LIST", b"ATTRIBUTES", b"COMPONENTS"))
 
 
-def _message(command: tuple[bytes, ...], target: Target, *further: tuple[bytes, ...]) -> Line:
+def _message(command: tuple[bytes, ...], target: RequestObject, *further: tuple[bytes, ...]) -> Line:
     selections = [(b"SELECT", *map(quote, words)) for words in target.selections]
     return encode_commands(_VERSION, _AUTHENTICATE, command, *selections, *further)
 
 
-class Inquiry:
+class Inquirer:
     """All questions for one URL, and who answered. The octets of all replies together are bounded by what an
     object of `limits.body` octets may need."""
 
-    def __init__(self, limits: Limits, timing: Timing) -> None:
+    def __init__(self, limits: Limits, timing: RetransmitTiming) -> None:
         self._limits = limits
         self._timing = timing
-        self._addresses: dict[Target, str] = {}
-        self._turned: dict[tuple[str, int], Redirected] = {}
+        self._addresses: dict[RequestObject, str] = {}
+        self._turned: dict[tuple[str, int], RedirectAddress] = {}
         self._answered: dict[tuple[str, int], str] = {}
         self._left = _ROOM + _SPELLING * limits.body
 
-    def referrer(self, target: Target) -> Referrer:
+    def referrer(self, target: RequestObject) -> Referrer:
         """What led to whatever the answer about a target named."""
         return Referrer(target.url, self._addresses.get(target))
 
-    def address(self, target: Target) -> str | None:
+    def address(self, target: RequestObject) -> str | None:
         """The address that answered about a target; None before it has."""
         return self._addresses.get(target)
 
-    def request(self, question: Question) -> Dialogue[Answer]:
+    def request(self, question: ProsperoRequest) -> Dialogue[ProsperoReply]:
         """Raises what the gate, the exchange and the text of the reply raise."""
-        opened = cast(Opened, (yield OpenDatagrams(question.target.route)))
-        yield Note("the connection id, octets 2 and 3 of each packet, is drawn at random; here it is 0")
+        opened = cast(OpenedConnection, (yield OpenDatagrams(question.target.route)))
+        yield PlanNote("the connection id, octets 2 and 3 of each packet, is drawn at random; here it is 0")
         exchange = self._exchange(question, opened)
         try:
-            carried = cast(Carried, (yield Carry(exchange, question.what, Carried((question.ideal,)))))
+            carried = cast(
+                DatagramReply,
+                (yield ExchangeDatagrams(exchange, question.what, DatagramReply((question.ideal,)))),
+            )
         except TimedOut as error:
             raise error if question.again or exchange.has_begun else error.final() from error.__cause__
         self._note_peer(question.target, exchange.turned, carried.peer)
@@ -126,8 +138,8 @@ class Inquiry:
         self._left -= len(text)
         return (yield from read_reply(text, self._limits))
 
-    def _exchange(self, question: Question, opened: Opened) -> Exchange:
-        return Exchange(
+    def _exchange(self, question: ProsperoRequest, opened: OpenedConnection) -> ArdpExchange:
+        return ArdpExchange(
             question.message,
             opened.number,
             opened.addresses,
@@ -137,14 +149,16 @@ class Inquiry:
             toward=self._toward(question.target, opened.addresses),
         )
 
-    def _toward(self, target: Target, addresses: Sequence[str]) -> Redirected | SwitchAddress | None:
+    def _toward(
+        self, target: RequestObject, addresses: Sequence[str]
+    ) -> RedirectAddress | SwitchAddress | None:
         """The place that this server has turned us to, or has answered from; None before it has."""
         if target.server in self._turned:
             return self._turned[target.server]
         answered = self._answered.get(target.server)
         return SwitchAddress(answered) if answered is not None and answered in addresses else None
 
-    def _note_peer(self, target: Target, turned: Redirected | None, peer: str) -> None:
+    def _note_peer(self, target: RequestObject, turned: RedirectAddress | None, peer: str) -> None:
         if turned is None:
             self._answered[target.server] = peer
         elif turned.lasting:

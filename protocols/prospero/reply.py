@@ -21,8 +21,8 @@ from protocols.errors import (
 )
 from protocols.options import Limits
 from protocols.prospero.attribute import Attribute, parse_attribute
-from protocols.prospero.link import Link, Pointer, parse_link, parse_pointer, with_belongings
-from protocols.prospero.token import Words, read_lines, read_text
+from protocols.prospero.link import ObjectPointer, ProsperoLink, parse_link, parse_pointer, with_belongings
+from protocols.prospero.token import TokenLine, read_lines, read_text
 from protocols.values import NamedTuple, dataclass, field
 from protocols.wire import REST, Rest, run_reader
 
@@ -48,7 +48,7 @@ _FAILURES: dict[bytes, type[Declined]] = {
 }
 
 
-class Refusal(NamedTuple):
+class ProsperoRefusal(NamedTuple):
     """A server's no: the keyword of the line, the kind behind FAILURE (empty for others), its words."""
 
     keyword: bytes
@@ -62,14 +62,14 @@ class Refusal(NamedTuple):
 
 
 @dataclass(slots=True)
-class Answer:
+class ProsperoReply:
     """The lines of one reply. `attributes` are those that belong to no link: the object's own. `oddities`
     say what was passed over, `warnings` what the server warned of."""
 
-    links: list[Link] = field(default_factory=list)
+    links: list[ProsperoLink] = field(default_factory=list)
     attributes: list[Attribute] = field(default_factory=list)
-    forwarded: Pointer | None = None
-    refusal: Refusal | None = None
+    forwarded: ObjectPointer | None = None
+    refusal: ProsperoRefusal | None = None
     none_found: bool = False
     unresolved: tuple[bytes, ...] = ()
     software: bytes | None = None
@@ -113,16 +113,16 @@ def join_packets(texts: Sequence[bytes]) -> bytes:
     return b"".join(texts)
 
 
-def parse_reply(text: bytes, limits: Limits) -> Answer:
+def parse_reply(text: bytes, limits: Limits) -> ProsperoReply:
     """Any octets give an answer, or raise `ProtocolError` (`LimitExceeded`): a quote that stays open, a
     line beyond `limits.line` that holds no contents, more lines about one object than `limits.lines`, more
     links than `limits.entries`."""
     return run_reader(lambda buffer: read_reply(text, limits))
 
 
-def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, Answer]:
+def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoReply]:
     """The same with rests."""
-    reader = _Reader(limits)
+    reader = _ReplyReader(limits)
     for number, words in enumerate(read_lines(text), 1):
         reader.take(words)
         if number % _AT_ONCE == 0:
@@ -130,25 +130,25 @@ def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, Answer]:
     return reader.finish()
 
 
-class _Reader:
+class _ReplyReader:
     """Puts lines together. `_link` is the one that the lines that come belong to; `_lost` says that they
     belong to one that made no sense."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._answer = Answer()
-        self._link: Link | None = None
+        self._answer = ProsperoReply()
+        self._link: ProsperoLink | None = None
         self._lost = False
         self._ids: list[tuple[bytes, ...]] = []
         self._attributes: list[Attribute] = []
         self._lines = 0
         self._lines_of_one = 0
 
-    def finish(self) -> Answer:
+    def finish(self) -> ProsperoReply:
         self._close_link()
         return self._answer
 
-    def take(self, words: Words) -> None:
+    def take(self, words: TokenLine) -> None:
         keyword, *rest = words.tokens
         tokens = tuple(rest)
         is_contents = b"CONTENTS" in tokens[:3]
@@ -221,7 +221,9 @@ class _Reader:
     def _take_refusal(self, keyword: bytes, tokens: tuple[bytes, ...]) -> None:
         kind = tokens[0] if keyword == b"FAILURE" and tokens else b""
         text = tokens[1:] if kind else tokens
-        self._answer.refusal = self._answer.refusal or Refusal(keyword, kind, " ".join(map(read_text, text)))
+        self._answer.refusal = self._answer.refusal or ProsperoRefusal(
+            keyword, kind, " ".join(map(read_text, text))
+        )
 
     def _pass_over(self, keyword: bytes) -> None:
         _report(self._answer.oddities, f"a line {read_text(keyword[:40])!r} that makes no sense here")

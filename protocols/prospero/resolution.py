@@ -23,9 +23,15 @@ from protocols.prospero.access_method import AccessMethod, access_methods_of
 from protocols.prospero.attribute import Attribute, describe, is_of_directory, read_modified, read_size
 from protocols.prospero.contents import check_length, join_contents
 from protocols.prospero.link import pointer_to
-from protocols.prospero.question import Inquiry, Question, request_contents, request_facts, request_links
-from protocols.prospero.reply import Answer
-from protocols.prospero.target import Target
+from protocols.prospero.question import (
+    Inquirer,
+    ProsperoRequest,
+    request_contents,
+    request_facts,
+    request_links,
+)
+from protocols.prospero.reply import ProsperoReply
+from protocols.prospero.target import RequestObject
 from protocols.reply import Reply
 from protocols.step import Dialogue
 from protocols.values import NamedTuple
@@ -34,11 +40,11 @@ from protocols.values import NamedTuple
 MOST_MOVES = 20
 
 
-class Facts(NamedTuple):
+class ResolvedFacts(NamedTuple):
     """What is known of the object before it is read. `place` is where it is in the end."""
 
-    place: Target
-    answer: Answer
+    place: RequestObject
+    answer: ProsperoReply
     methods: tuple[AccessMethod, ...] = ()
 
     @property
@@ -75,44 +81,46 @@ class Facts(NamedTuple):
         )
 
 
-class Document(NamedTuple):
+class ResolvedDocument(NamedTuple):
     """The object's octets, which the server at `place` gave."""
 
-    facts: Facts
+    facts: ResolvedFacts
     method: AccessMethod
-    place: Target
+    place: RequestObject
     octets: bytes
 
 
-class Alternatives(NamedTuple):
+class ResolvedAlternatives(NamedTuple):
     """The ways to go, best first; the first leads to another URL. `failed` is what the contents before it
     could not be had for."""
 
-    facts: Facts
+    facts: ResolvedFacts
     methods: tuple[AccessMethod, ...]
     failed: ResolveError | None = None
 
 
-class Session(NamedTuple):
+class ResolvedService(NamedTuple):
     """The object is a service for a person."""
 
-    facts: Facts
+    facts: ResolvedFacts
     method: AccessMethod
 
 
-class Directory(NamedTuple):
+class ResolvedDirectory(NamedTuple):
     """The object is a directory; `listing` is None where only that was asked."""
 
-    facts: Facts
-    place: Target
-    listing: Answer | None
+    facts: ResolvedFacts
+    place: RequestObject
+    listing: ProsperoReply | None
 
 
-Found: TypeAlias = "Facts | Document | Alternatives | Session | Directory"
+Found: TypeAlias = (
+    "ResolvedFacts | ResolvedDocument | ResolvedAlternatives | ResolvedService | ResolvedDirectory"
+)
 
 
-def resolve(inquiry: Inquiry, target: Target, want: Wanted) -> Dialogue[Found]:
-    """What the target comes to. Where only facts are wanted nothing is read, and `Facts` may be all.
+def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[Found]:
+    """What the target comes to. Where only facts are wanted nothing is read, and `ResolvedFacts` may be all.
 
     Raises `Declined`, `ProtocolError`, `Refused` (S10) for what moves in circles and for what is a file of
     this machine, and what a question raises.
@@ -120,13 +128,15 @@ def resolve(inquiry: Inquiry, target: Target, want: Wanted) -> Dialogue[Found]:
     answer, place = yield from request_following(inquiry, target, request_facts)
     if not answer.is_not_found:
         answer.check()
-    facts = Facts(place, answer, tuple(access_methods_of(answer.attributes, pointer_to(place), place)))
+    facts = ResolvedFacts(
+        place, answer, tuple(access_methods_of(answer.attributes, pointer_to(place), place))
+    )
     if not facts.seems_directory and facts.can_be_had:
         return (yield from _choose(inquiry, facts, want))
     # Queries and gateways may exist as directories only, so what was not found is tried too.
     listing, place = yield from request_following(inquiry, place, request_links)
     if listing.lists:
-        return Directory(facts, place, None if want == "facts" else listing)
+        return ResolvedDirectory(facts, place, None if want == "facts" else listing)
     if not listing.is_no_directory:
         listing.check()
     if facts.can_be_had:
@@ -139,8 +149,8 @@ def resolve(inquiry: Inquiry, target: Target, want: Wanted) -> Dialogue[Found]:
 
 
 def request_following(
-    inquiry: Inquiry, target: Target, question: Callable[[Target], Question]
-) -> Dialogue[tuple[Answer, Target]]:
+    inquiry: Inquirer, target: RequestObject, question: Callable[[RequestObject], ProsperoRequest]
+) -> Dialogue[tuple[ProsperoReply, RequestObject]]:
     """The answer, and the target that gave it, once FORWARDED has been followed to its end.
 
     Raises `Refused` (S10) for a circle and for more than `MOST_MOVES`.
@@ -162,7 +172,7 @@ def request_following(
         target = moved._replace(selections=target.selections)
 
 
-def _choose(inquiry: Inquiry, facts: Facts, want: Wanted) -> Dialogue[Found]:
+def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[Found]:
     """The first way that can be gone (8.3); where contents cannot be had, the next one."""
     methods = tuple(
         method for method in facts.methods if method.target or (method.lead and not method.is_session)
@@ -173,7 +183,7 @@ def _choose(inquiry: Inquiry, facts: Facts, want: Wanted) -> Dialogue[Found]:
         if want == "facts":
             return facts
         if method.lead is not None:
-            return Alternatives(facts, methods[index:], failed)
+            return ResolvedAlternatives(facts, methods[index:], failed)
         try:
             return (yield from read_contents(inquiry, facts, method))
         except LimitExceeded:
@@ -181,12 +191,14 @@ def _choose(inquiry: Inquiry, facts: Facts, want: Wanted) -> Dialogue[Found]:
         except ResolveError as error:
             failed = failed or error
     if session is not None:
-        return Session(facts, session)
+        return ResolvedService(facts, session)
     assert failed is not None, "nothing was tried"
     raise failed
 
 
-def read_contents(inquiry: Inquiry, facts: Facts, method: AccessMethod) -> Dialogue[Document]:
+def read_contents(
+    inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod
+) -> Dialogue[ResolvedDocument]:
     """The contents by PROSPERO-CONTENTS. Raises `Declined` where the server has none after all, and
     `Truncated` where they are fewer octets than it said."""
     assert method.target is not None
@@ -196,10 +208,10 @@ def read_contents(inquiry: Inquiry, facts: Facts, method: AccessMethod) -> Dialo
     if octets is None:
         raise Declined("the server gives no contents, although it said it would")
     check_length(octets, read_size(facts.attributes) if method.target == facts.place else None)
-    return Document(facts, method, place, octets)
+    return ResolvedDocument(facts, method, place, octets)
 
 
-def _without_method(facts: Facts) -> Declined | Refused:
+def _without_method(facts: ResolvedFacts) -> Declined | Refused:
     described = "; ".join(method.described for method in facts.methods)
     if any(method.is_local for method in facts.methods):
         return Refused("S10", f"no access method leads anywhere that may be followed: {described}")
@@ -208,7 +220,7 @@ def _without_method(facts: Facts) -> Declined | Refused:
     return Declined("the object has attributes only, and no access method")
 
 
-def findings_of(answer: Answer) -> Iterator[Finding]:
+def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
     """What the server warned of, and what made no sense."""
     for warning in answer.warnings:
         yield Finding("prospero:warning", "warn", warning)

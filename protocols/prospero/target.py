@@ -29,7 +29,7 @@ _VERSION_NAMES = (b"OBJECT-VERSION", b"VERSION")
 _HOST = re.compile(rb"([^()]+)(?:\(([0-9]{1,5})\))?")
 
 
-class Place(NamedTuple):
+class ServerAddress(NamedTuple):
     """A host, and the port that was said with it."""
 
     host: str
@@ -40,15 +40,15 @@ class Place(NamedTuple):
         return f"//{build_host(self.host)}{build_port(self.port, default_port)}"
 
 
-def parse_place(token: bytes) -> Place:
+def parse_place(token: bytes) -> ServerAddress:
     """Raises `InvalidUrl` for what names no host; whether the host can be one is seen in `authority`."""
     found = _HOST.fullmatch(token)
     if found is None:
         raise InvalidUrl("bad-host", 0, f"bad-host: {read_text(token)!r} names no host")
-    return Place(found[1].decode("latin-1").lower(), None if found[2] is None else int(found[2]))
+    return ServerAddress(found[1].decode("latin-1").lower(), None if found[2] is None else int(found[2]))
 
 
-class Target(NamedTuple):
+class RequestObject(NamedTuple):
     """`version` 0 is the current one. `selections` are SELECT lines without their keyword. `via` is the
     target whose answer named this one, None for that of the URL asked."""
 
@@ -58,12 +58,12 @@ class Target(NamedTuple):
     hsoname_type: bytes = USUAL_TYPE
     version: int = 0
     selections: tuple[tuple[bytes, ...], ...] = ()
-    via: Target | None = None
+    via: RequestObject | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ServerAddress:
         """Where it is, as a host token would say it."""
-        return Place(self.host, None if self.port == DEFAULT_PORT else self.port)
+        return ServerAddress(self.host, None if self.port == DEFAULT_PORT else self.port)
 
     @property
     def server(self) -> tuple[str, int]:
@@ -99,7 +99,7 @@ class Target(NamedTuple):
         return BuiltUrl(build(url).replace("'", "%27"))
 
 
-def target_of(url: ProsperoUrl) -> Target:
+def target_of(url: ProsperoUrl) -> RequestObject:
     """What a URL asks for, by its name and fields (1.1).
 
     Raises `Declined` for a host type that is not the Internet's, and for a version that is no number:
@@ -109,7 +109,7 @@ def target_of(url: ProsperoUrl) -> Target:
     host_type = _first(fields, (b"HOST-TYPE",))
     if host_type is not None and host_type.upper() != b"INTERNET-D":
         raise Declined(f"a host of type {read_text(host_type)!r} cannot be reached", code="HOST-TYPE")
-    return Target(
+    return RequestObject(
         host=url.host,
         port=url.effective_port,
         hsoname=url.hsoname,

@@ -48,21 +48,21 @@ def quote(token: bytes) -> bytes:
     return bare + quoted.replace(_OLDEST, _SAME)
 
 
-class Words(NamedTuple):
+class TokenLine(NamedTuple):
     """The tokens of one line, never none, and the line as it stood from the first of them to its end."""
 
     tokens: tuple[bytes, ...]
     raw: bytes
 
 
-def read_lines(text: bytes) -> Iterator[Words]:
+def read_lines(text: bytes) -> Iterator[TokenLine]:
     """The lines of a message that have tokens. Raises `ProtocolError` for a quote that is never closed,
     and `LimitExceeded` for a line of more than `MOST_TOKENS`."""
     start = _end(_GAP, text, 0)
     while start < len(text):
         end = _line_end(text, start)
         raw = text[start:end]
-        yield Words(tuple(_unquote(token) if b"'" in token else token for token in _split(raw)), raw)
+        yield TokenLine(tuple(_unquote(token) if b"'" in token else token for token in _split(raw)), raw)
         start = _end(_GAP, text, end)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from protocols.errors import Declined, LimitExceeded, ResolveError
-from protocols.prospero.link import Link
-from protocols.prospero.question import Inquiry, request_links
-from protocols.prospero.reply import Answer
-from protocols.prospero.resolution import Directory, request_following
-from protocols.prospero.target import Target
+from protocols.prospero.link import ProsperoLink
+from protocols.prospero.question import Inquirer, request_links
+from protocols.prospero.reply import ProsperoReply
+from protocols.prospero.resolution import ResolvedDirectory, request_following
+from protocols.prospero.target import RequestObject
 from protocols.prospero.token import read_text
 from protocols.step import Dialogue
 from protocols.values import dataclass, field
@@ -28,35 +28,37 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class UnionMember:
     """A link of the directory, and the target whose answer had it."""
 
-    link: Link
-    found_at: Target
+    link: ProsperoLink
+    found_at: RequestObject
 
 
 @dataclass(slots=True)
-class Members:
+class UnionMembers:
     """The links together, in their order, hidden ones left out; `places` are where they were found. `gaps`
     says what is missing and why; `answers` are those that had the links, `filtered` whether a link, a union's
     too, has a filter that a client would have to run."""
 
-    members: list[Member] = field(default_factory=list)
-    places: list[Target] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    members: list[UnionMember] = field(default_factory=list)
+    places: list[RequestObject] = field(default_factory=list)
+    answers: list[ProsperoReply] = field(default_factory=list)
     filtered: bool = False
     gaps: list[str] = field(default_factory=list)
     _names: set[bytes] = field(default_factory=set)
     _expanded: set[tuple[str, int, bytes]] = field(default_factory=set)
 
-    def add(self, answer: Answer, found_at: Target) -> Generator[Rest, None, list[Link]]:
+    def add(
+        self, answer: ProsperoReply, found_at: RequestObject
+    ) -> Generator[Rest, None, list[ProsperoLink]]:
         """Add the links of one directory, and return its union links, which are not added.
 
         Its own names do not hide each other."""
         self.answers.append(answer)
         self.places.append(found_at)
         names: set[bytes] = set()
-        unions: list[Link] = []
+        unions: list[ProsperoLink] = []
         for number, link in enumerate(answer.links, 1):
             self.filtered |= link.has_filter
             if link.is_union:
@@ -64,13 +66,13 @@ class Members:
             else:
                 names.add(link.name)
                 if link.name not in self._names and not link.is_hidden:
-                    self.members.append(Member(link, found_at))
+                    self.members.append(UnionMember(link, found_at))
             if number % _AT_ONCE == 0:
                 yield REST
         self._names |= names - {b""}
         return unions
 
-    def begin(self, target: Target, level: int) -> bool:
+    def begin(self, target: RequestObject, level: int) -> bool:
         """Is the target to be listed? Each is once."""
         if target.identity in self._expanded:
             return False
@@ -81,17 +83,17 @@ class Members:
         return True
 
 
-def splice(inquiry: Inquiry, directory: Directory) -> Dialogue[Members]:
+def splice(inquiry: Inquirer, directory: ResolvedDirectory) -> Dialogue[UnionMembers]:
     """All links of the directory. Raises `LimitExceeded`; any other error leaves a gap."""
     assert directory.listing is not None
-    members = Members()
+    members = UnionMembers()
     members.begin(directory.place, 0)
     yield from _expand(inquiry, members, directory.listing, directory.place, 1)
     return members
 
 
 def _expand(
-    inquiry: Inquiry, members: Members, answer: Answer, found_at: Target, level: int
+    inquiry: Inquirer, members: UnionMembers, answer: ProsperoReply, found_at: RequestObject, level: int
 ) -> Dialogue[None]:
     unions = yield from members.add(answer, found_at)
     for link in unions:
@@ -99,7 +101,7 @@ def _expand(
 
 
 def _expand_union(
-    inquiry: Inquiry, members: Members, link: Link, found_at: Target, level: int
+    inquiry: Inquirer, members: UnionMembers, link: ProsperoLink, found_at: RequestObject, level: int
 ) -> Dialogue[None]:
     try:
         target = link.pointer.target(via=found_at)

@@ -7,7 +7,7 @@ from enum import IntEnum
 IAC = 0xFF
 
 
-class Verb(IntEnum):
+class NegotiationVerb(IntEnum):
     """The four commands of a negotiation (RFC 855): each is followed by the code of an option."""
 
     WILL = 0xFB
@@ -16,7 +16,7 @@ class Verb(IntEnum):
     DONT = 0xFE
 
 
-class Command(IntEnum):
+class TelnetCommand(IntEnum):
     """What may stand behind an IAC by itself (RFC 854, RFC 1184)."""
 
     EOF = 0xEC
@@ -36,7 +36,7 @@ class Command(IntEnum):
     SB = 0xFA
 
 
-class Option(IntEnum):
+class TelnetOption(IntEnum):
     """Options that are agreed to, or that have a name to be told by."""
 
     BINARY = 0
@@ -61,6 +61,6 @@ class Option(IntEnum):
 def option_name(code: int) -> str:
     """The name of an option for a person: `ECHO`, or its number where it has none here."""
     try:
-        return Option(code).name.replace("_", "-")
+        return TelnetOption(code).name.replace("_", "-")
     except ValueError:
         return str(code)

@@ -11,17 +11,17 @@ from protocols.location import Finding, Kind
 from protocols.options import Limits, Options, Transcript
 from protocols.reply import Reply
 from protocols.step import (
-    Begin,
     Connect,
     Dialogue,
-    Elapsed,
-    Give,
-    Note,
+    EmitBody,
+    PlanNote,
     RequestEnd,
-    Say,
+    Send,
+    StartBody,
     StartTimer,
     StartTls,
-    hear,
+    TimerElapsed,
+    receive,
 )
 from protocols.telnet.url import TelnetUrl, build
 from protocols.values import NamedTuple, replace
@@ -41,23 +41,23 @@ def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | No
     if wanted is None:
         yield from _announce(url)
     else:
-        yield from _Session(url, wanted, options or Options(), limits or Limits()).steps()
+        yield from _TranscriptSession(url, wanted, options or Options(), limits or Limits()).steps()
 
 
 def _announce(url: TelnetUrl) -> Dialogue[None]:
     """A reply of kind service: its target is the URL without a password, `extra` says where and as whom.
     The login is advice to show to a person (RFC 1738 3.8)."""
-    yield Note("nothing is sent: this is a service for a person, and a session is never opened by itself")
+    yield PlanNote("nothing is sent: this is a service for a person, and a session is never opened by itself")
     login = None if url.user is None else url.user.decode("latin-1")
     reply = Reply(
         kind=Kind.SERVICE,
         target=build(replace(url, password=None, fragment=None)),
         extra={"service": url.scheme, "host": url.host, "port": url.effective_port, "login": login},
     )
-    yield Begin(reply)
+    yield StartBody(reply)
 
 
-class _Piece(NamedTuple):
+class _SessionOutput(NamedTuple):
     """What has come: octets, or the end. `prompts`: what a willing server says, whatever is waited for."""
 
     octets: bytes = b""
@@ -65,18 +65,18 @@ class _Piece(NamedTuple):
     prompts: bool = False
 
 
-_WILLING = _Piece(prompts=True)
+_WILLING = _SessionOutput(prompts=True)
 
 
-def _read_piece(buffer: Buffer) -> Generator[None, None, _Piece]:
+def _read_piece(buffer: Buffer) -> Generator[None, None, _SessionOutput]:
     while not buffer:
         if buffer.at_end:
-            return _Piece(ended=True)
+            return _SessionOutput(ended=True)
         yield
-    return _Piece(buffer.take())
+    return _SessionOutput(buffer.take())
 
 
-class _Script:
+class _PromptScript:
     """What is waited for and what is said then: the prompt, a text, the prompt behind it, the next text, …,
     the prompt once more. Without a prompt all texts follow the first text of the server."""
 
@@ -122,20 +122,20 @@ class _Script:
         return end is not None
 
 
-class _Session:
+class _TranscriptSession:
     """One transcript under way."""
 
     def __init__(self, url: TelnetUrl, wanted: Transcript, options: Options, limits: Limits) -> None:
-        from protocols.telnet.newlines import Text  # most URLs are announced
-        from protocols.telnet.terminal import Terminal
+        from protocols.telnet.newlines import NvtText  # most URLs are announced
+        from protocols.telnet.terminal import NvtTerminal
 
         self._url = url
         self._wanted = wanted
         self._limits = limits
         self._tls = "never" if url.scheme == "telnets" else options.tls
-        self._script = _Script(wanted)
-        self._terminal = Terminal()
-        self._text = Text()
+        self._script = _PromptScript(wanted)
+        self._terminal = NvtTerminal()
+        self._text = NvtText()
         self._reply = Reply(kind=Kind.DOCUMENT, media_type="text/plain")
         self._received = self._typed = 0
         self._reason = ""
@@ -146,12 +146,12 @@ class _Session:
         yield Connect(tls=self._url.scheme == "telnets")
         if self._wanted.seconds is not None:
             yield StartTimer(self._wanted.seconds)
-        yield Note("options are answered as the server asks for them; nothing is asked of it")
+        yield PlanNote("options are answered as the server asks for them; nothing is asked of it")
         before = b"" if self._tls == "never" else (yield from self._secure(self._tls))
-        yield Begin(self._reply)
+        yield StartBody(self._reply)
         try:
             yield from self._listen(before)
-        except Elapsed as error:
+        except TimerElapsed as error:
             self._reason = "for"
             if self._wanted.prompt is not None:
                 raise TimedOut(f"timed out: {self._script.prompt} has not come: {error.message}") from error
@@ -169,19 +169,26 @@ class _Session:
 
     def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:
         """Offer TLS before anything else. What came of a session that goes on in the clear."""
-        from protocols.telnet.start_tls import IN_CLEAR, WILLING, Offer, Outcome  # few ask for it
+        from protocols.telnet.start_tls import (
+            IN_CLEAR,
+            WILLING,
+            StartTlsOffer,
+            StartTlsOutcome,
+        )  # few ask for it
 
-        offer, rest = Offer(self._terminal, how), b""
-        while offer.outcome is Outcome.OPEN:
+        offer, rest = StartTlsOffer(self._terminal, how), b""
+        while offer.outcome is StartTlsOutcome.OPEN:
             if lines := offer.lines():
-                yield Say(lines)
-            piece = yield from hear(_read_piece, "IAC DO START-TLS, and that TLS follows", _Piece(WILLING))
+                yield Send(lines)
+            piece = yield from receive(
+                _read_piece, "IAC DO START-TLS, and that TLS follows", _SessionOutput(WILLING)
+            )
             if piece.ended:
                 raise Disconnected("the service closed the connection where TLS was offered")
             rest = offer.feed(piece.octets)
         if lines := offer.lines():
-            yield Say(lines)
-        if offer.outcome is Outcome.AGREED:
+            yield Send(lines)
+        if offer.outcome is StartTlsOutcome.AGREED:
             yield StartTls()
             self._terminal = self._terminal.anew()
         else:
@@ -192,16 +199,16 @@ class _Session:
         """`before` is what came already."""
         while not self._script.over:
             if before:
-                piece, before = _Piece(before), b""
+                piece, before = _SessionOutput(before), b""
             else:
-                piece = yield from hear(_read_piece, self._script.waits_for, _WILLING)
+                piece = yield from receive(_read_piece, self._script.waits_for, _WILLING)
             text = self._text.finish() if piece.ended else self._taken(piece.octets)
             lines = (*self._terminal.answers(), *self._said(text, prompts=piece.prompts))
             if lines:
-                yield Say(lines)
+                yield Send(lines)
             if text:
                 self._received += len(text)
-                yield Give(text, "text of the service")
+                yield EmitBody(text, "text of the service")
             if self._received > self._limits.body:
                 raise LimitExceeded("body", f"more than {self._limits.body} octets of text (--limit body=N)")
             if piece.ended:
@@ -213,17 +220,17 @@ class _Session:
         self._reason = "until"
 
     def _taken(self, octets: bytes) -> bytes:
-        from protocols.telnet.octets import Data, Heard, Odd
+        from protocols.telnet.octets import TelnetData, TelnetEvent, UnknownCommand
 
         text = []
         for happening in self._terminal.feed(octets):
             match happening:
-                case Data(octets=data):
+                case TelnetData(octets=data):
                     text.append(self._text.feed(data, binary=self._terminal.his_binary))
                     self._tell({"event": "data", "octets": data.decode("latin-1")})
-                case Odd(rule=rule, detail=detail):
+                case UnknownCommand(rule=rule, detail=detail):
                     self._report(rule, detail)
-                case Heard(command=command):
+                case TelnetEvent(command=command):
                     self._tell({"event": "command", "name": command.name})
                 case _:
                     self._tell({"event": "option", **happening.as_json()})

@@ -8,7 +8,7 @@ the end of a line all the same.
 from __future__ import annotations
 
 
-class Text:
+class NvtText:
     """Fed data, it gives text, whose lines end with LF. A carriage return at the end of a piece waits for
     what follows."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from protocols.errors import LimitExceeded
-from protocols.telnet.codes import IAC, Command, Verb
+from protocols.telnet.codes import IAC, NegotiationVerb, TelnetCommand
 from protocols.values import NamedTuple
 
 #: Octets of a subnegotiation that are kept: the longest that means anything here has some forty.
@@ -21,22 +21,22 @@ LONGEST_KEPT = 1_024
 LONGEST_SUBNEGOTIATION = 65_536
 
 
-class Data(NamedTuple):
+class TelnetData(NamedTuple):
     """Octets of data, each IAC IAC one octet 255; line ends are not looked at."""
 
     octets: bytes
 
 
-class Heard(NamedTuple):
+class TelnetEvent(NamedTuple):
     """A command that is no negotiation."""
 
-    command: Command
+    command: TelnetCommand
 
 
-class Negotiation(NamedTuple):
+class OptionNegotiation(NamedTuple):
     """What the peer will or will not do, or would have us do or not."""
 
-    verb: Verb
+    verb: NegotiationVerb
     option: int
 
 
@@ -47,17 +47,17 @@ class Subnegotiation(NamedTuple):
     octets: bytes
 
 
-class Odd(NamedTuple):
+class UnknownCommand(NamedTuple):
     """What means nothing and is dropped; `rule` and `detail` are those of a finding."""
 
     rule: str
     detail: str
 
 
-Element: TypeAlias = Data | Heard | Negotiation | Subnegotiation | Odd
+Element: TypeAlias = TelnetData | TelnetEvent | OptionNegotiation | Subnegotiation | UnknownCommand
 
 
-class _State(enum.Enum):
+class _ScannerState(enum.Enum):
     DATA = enum.auto()
     IAC = enum.auto()
     VERB = enum.auto()
@@ -66,80 +66,80 @@ class _State(enum.Enum):
     SB_IAC = enum.auto()
 
 
-class Scanner:
+class TelnetScanner:
     """Fed what comes, it gives the elements. `inside` tells whether one is half read."""
 
     def __init__(self) -> None:
-        self._state = _State.DATA
-        self._verb = Verb.WILL
+        self._state = _ScannerState.DATA
+        self._verb = NegotiationVerb.WILL
         self._option = 0
         self._kept = bytearray()
         self._count = 0
 
     @property
     def inside(self) -> bool:
-        return self._state is not _State.DATA
+        return self._state is not _ScannerState.DATA
 
     def feed(self, octets: bytes) -> Iterator[Element]:
         """Raises `LimitExceeded` for a subnegotiation of more than 64 KiB."""
         at = 0
         while at < len(octets):
-            if self._state is _State.DATA:
+            if self._state is _ScannerState.DATA:
                 end = octets.find(IAC, at)
                 if end != at:
-                    yield Data(octets[at:] if end < 0 else octets[at:end])
+                    yield TelnetData(octets[at:] if end < 0 else octets[at:end])
                 if end < 0:
                     return
-                self._state, at = _State.IAC, end + 1
-            elif self._state is _State.SB_DATA:
+                self._state, at = _ScannerState.IAC, end + 1
+            elif self._state is _ScannerState.SB_DATA:
                 end = octets.find(IAC, at)
                 self._keep(octets[at:] if end < 0 else octets[at:end])
                 if end < 0:
                     return
-                self._state, at = _State.SB_IAC, end + 1
+                self._state, at = _ScannerState.SB_IAC, end + 1
             else:
                 yield from self._take(octets[at])
                 at += 1
 
     def _take(self, octet: int) -> Iterator[Element]:
         match self._state:
-            case _State.VERB:
-                self._state = _State.DATA
-                yield Negotiation(self._verb, octet)
-            case _State.SB:
-                self._option, self._state = octet, _State.SB_DATA
+            case _ScannerState.VERB:
+                self._state = _ScannerState.DATA
+                yield OptionNegotiation(self._verb, octet)
+            case _ScannerState.SB:
+                self._option, self._state = octet, _ScannerState.SB_DATA
                 self._kept.clear()
                 self._count = 0
-            case _State.SB_IAC:
+            case _ScannerState.SB_IAC:
                 yield from self._take_in_subnegotiation(octet)
             case _:
                 yield from self._take_command(octet)
 
     def _take_command(self, octet: int) -> Iterator[Element]:
-        self._state = _State.DATA
+        self._state = _ScannerState.DATA
         if octet == IAC:
-            yield Data(b"\xff")
-        elif octet >= Verb.WILL:
-            self._verb, self._state = Verb(octet), _State.VERB
-        elif octet == Command.SB:
-            self._state = _State.SB
-        elif octet >= Command.EOF:
-            yield Heard(Command(octet))
+            yield TelnetData(b"\xff")
+        elif octet >= NegotiationVerb.WILL:
+            self._verb, self._state = NegotiationVerb(octet), _ScannerState.VERB
+        elif octet == TelnetCommand.SB:
+            self._state = _ScannerState.SB
+        elif octet >= TelnetCommand.EOF:
+            yield TelnetEvent(TelnetCommand(octet))
         else:
-            yield Odd("telnet:command", f"IAC {octet:02X} is no command; both octets are dropped")
+            yield UnknownCommand("telnet:command", f"IAC {octet:02X} is no command; both octets are dropped")
 
     def _take_in_subnegotiation(self, octet: int) -> Iterator[Element]:
         if octet == IAC:
-            self._state = _State.SB_DATA
+            self._state = _ScannerState.SB_DATA
             self._keep(b"\xff")
-        elif octet == Command.SE:
-            self._state = _State.DATA
+        elif octet == TelnetCommand.SE:
+            self._state = _ScannerState.DATA
             if self._count > LONGEST_KEPT:
-                yield Odd("telnet:subnegotiation", f"one of {self._count} octets is dropped")
+                yield UnknownCommand("telnet:subnegotiation", f"one of {self._count} octets is dropped")
             else:
                 yield Subnegotiation(self._option, bytes(self._kept))
         else:  # void; what stands here is a command of its own
-            yield Odd("telnet:subnegotiation", f"IAC {octet:02X} inside one: it is dropped")
+            yield UnknownCommand("telnet:subnegotiation", f"IAC {octet:02X} inside one: it is dropped")
             yield from self._take_command(octet)
 
     def _keep(self, octets: bytes) -> None:

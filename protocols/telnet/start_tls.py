@@ -11,23 +11,23 @@ from typing import Literal
 
 from protocols.connection import Line
 from protocols.errors import TlsError
-from protocols.telnet.codes import Option
-from protocols.telnet.negotiation import State
-from protocols.telnet.octets import Data, Odd
-from protocols.telnet.terminal import Changed, Follows, Terminal
+from protocols.telnet.codes import TelnetOption
+from protocols.telnet.negotiation import OptionState
+from protocols.telnet.octets import TelnetData, UnknownCommand
+from protocols.telnet.terminal import NvtTerminal, OptionChanged, PeerReply
 from protocols.wire import encode_subnegotiation
 
-_FOLLOWS = encode_subnegotiation(Option.START_TLS, b"\x01")
+_FOLLOWS = encode_subnegotiation(TelnetOption.START_TLS, b"\x01")
 
 #: What a willing server says.
 WILLING = b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0"
 
 
 #: What there is to say of a session that goes on.
-IN_CLEAR = Odd("telnet:clear", "the service has no TLS to offer: the session is in the clear")
+IN_CLEAR = UnknownCommand("telnet:clear", "the service has no TLS to offer: the session is in the clear")
 
 
-class Outcome(enum.Enum):
+class StartTlsOutcome(enum.Enum):
     """What has become of the offer: nothing yet, TLS begins, or the session goes on in the clear."""
 
     OPEN = enum.auto()
@@ -35,16 +35,16 @@ class Outcome(enum.Enum):
     REFUSED = enum.auto()
 
 
-class Offer:
+class StartTlsOffer:
     """Made by who begins the session at `terminal`; `required`: without TLS there is none."""
 
-    def __init__(self, terminal: Terminal, how: Literal["try", "require"]) -> None:
+    def __init__(self, terminal: NvtTerminal, how: Literal["try", "require"]) -> None:
         self._terminal = terminal
         self._required = how == "require"
         self._said = False
         self._to_say = False
-        self.outcome = Outcome.OPEN
-        terminal.offer(Option.START_TLS)
+        self.outcome = StartTlsOutcome.OPEN
+        terminal.offer(TelnetOption.START_TLS)
 
     def lines(self) -> tuple[Line, ...]:
         """What is to be said now; behind our own word that TLS follows nothing more goes out in the clear."""
@@ -59,20 +59,20 @@ class Offer:
         for at in range(len(octets)):  # one at a time, for behind the last one are those of TLS
             for happening in self._terminal.feed(octets[at : at + 1]):
                 match happening:
-                    case Data(octets=text):
+                    case TelnetData(octets=text):
                         return self._refused("text", text.replace(b"\xff", b"\xff\xff") + octets[at + 1 :])
-                    case Changed(option=Option.START_TLS, server=False, on=True):
+                    case OptionChanged(option=TelnetOption.START_TLS, server=False, on=True):
                         self._to_say = True
-                    case Follows():
+                    case PeerReply():
                         return self._agreed(octets[at + 1 :])
-            if self._terminal.ours.state(Option.START_TLS) is State.NO:
+            if self._terminal.ours.state(TelnetOption.START_TLS) is OptionState.NO:
                 return self._refused("DONT START-TLS", octets[at + 1 :])
         return b""
 
     def _agreed(self, behind: bytes) -> bytes:
         if behind:  # CVE-2021-22947
             raise TlsError(f"{len(behind)} octets came in the clear where TLS had to begin")
-        self.outcome = Outcome.AGREED
+        self.outcome = StartTlsOutcome.AGREED
         return b""
 
     def _refused(self, said: str, behind: bytes) -> bytes:
@@ -80,5 +80,5 @@ class Offer:
             raise TlsError(f"the service agreed to TLS, and then said {said}")
         if self._required:
             raise TlsError(f"TLS was asked for, and the service said {said}")
-        self.outcome = Outcome.REFUSED
+        self.outcome = StartTlsOutcome.REFUSED
         return behind

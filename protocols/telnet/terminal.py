@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.connection import Line
 from protocols.errors import LimitExceeded
-from protocols.telnet.codes import Option, Verb, option_name
-from protocols.telnet.negotiation import Side, Turn
-from protocols.telnet.octets import Data, Heard, Negotiation, Odd, Scanner, Subnegotiation
+from protocols.telnet.codes import NegotiationVerb, TelnetOption, option_name
+from protocols.telnet.negotiation import NegotiationAnswer, OptionSide
+from protocols.telnet.octets import (
+    OptionNegotiation,
+    Subnegotiation,
+    TelnetData,
+    TelnetEvent,
+    TelnetScanner,
+    UnknownCommand,
+)
 from protocols.values import NamedTuple
 from protocols.wire import (
     encode_entered,
@@ -28,8 +35,8 @@ if TYPE_CHECKING:
 
 #: What the server may have on, and what we have on if it asks. All else is refused (S18): names of users,
 #: displays and environments, speeds, and lines that the server does not show are nobody's business.
-HIS = frozenset({Option.BINARY, Option.ECHO, Option.SGA})
-OURS = frozenset({Option.BINARY, Option.SGA, Option.TERMINAL_TYPE, Option.NAWS})
+HIS = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
+OURS = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
 
 #: How many negotiations may follow one another without data between them, and be on one connection.
 MOST_IN_A_ROW, MOST_IN_ALL = 1_000, 100_000
@@ -42,7 +49,7 @@ _TLS_FOLLOWS = b"\x01"
 _LARGEST = 9_999
 
 
-class Size(NamedTuple):
+class WindowSize(NamedTuple):
     """Of a window, in characters; 0 where it is not known."""
 
     columns: int
@@ -50,10 +57,10 @@ class Size(NamedTuple):
 
 
 #: What a terminal has that nobody looks at.
-USUAL_SIZE = Size(80, 24)
+USUAL_SIZE = WindowSize(80, 24)
 
 
-class Changed(NamedTuple):
+class OptionChanged(NamedTuple):
     """An option was agreed on, or is no longer. `server`: it is one of the server's side."""
 
     option: int
@@ -65,31 +72,31 @@ class Changed(NamedTuple):
         return {"option": option_name(self.option), "side": side, "on": self.on}
 
 
-class Follows(NamedTuple):
+class PeerReply(NamedTuple):
     """The service says that TLS follows (START_TLS)."""
 
     def as_json(self) -> dict[str, JsonValue]:
-        return {"option": option_name(Option.START_TLS), "side": "client", "on": True}
+        return {"option": option_name(TelnetOption.START_TLS), "side": "client", "on": True}
 
 
-Happening: TypeAlias = Data | Heard | Changed | Follows | Odd
+Happening: TypeAlias = TelnetData | TelnetEvent | OptionChanged | PeerReply | UnknownCommand
 
 
-class Terminal:
+class NvtTerminal:
     """Fed what comes, it gives what happens, in order; what is to be answered waits in `answers`.
 
-    While a `Data` is looked at, `his_binary` says how its line ends are to be read.
+    While a `TelnetData` is looked at, `his_binary` says how its line ends are to be read.
     """
 
-    def __init__(self, kind: bytes = b"dumb", size: Size = USUAL_SIZE) -> None:
+    def __init__(self, kind: bytes = b"dumb", size: WindowSize = USUAL_SIZE) -> None:
         self._kind = kind
         self._size = size
-        self._told: Size | None = None
+        self._told: WindowSize | None = None
         self._types = 0
-        self._scanner = Scanner()
+        self._scanner = TelnetScanner()
         self._in_a_row = self._in_all = 0
         self._answers: list[Line] = []
-        self.his, self.ours = Side(), Side()
+        self.his, self.ours = OptionSide(), OptionSide()
 
     @property
     def inside(self) -> bool:
@@ -98,18 +105,18 @@ class Terminal:
 
     @property
     def his_binary(self) -> bool:
-        return self.his.is_on(Option.BINARY)
+        return self.his.is_on(TelnetOption.BINARY)
 
     @property
     def echoing(self) -> bool:
         """Does the server show what is typed, or hide it?"""
-        return self.his.is_on(Option.ECHO)
+        return self.his.is_on(TelnetOption.ECHO)
 
     @property
     def by_characters(self) -> bool:
         """Is each character sent as it is typed, and the line not edited here? Where the server needs no
         go-ahead (RFC 858)."""
-        return self.his.is_on(Option.SGA)
+        return self.his.is_on(TelnetOption.SGA)
 
     @property
     def has_answers(self) -> bool:
@@ -124,10 +131,10 @@ class Terminal:
         """Raises `LimitExceeded` for negotiation without end."""
         for element in self._scanner.feed(octets):
             match element:
-                case Data():
+                case TelnetData():
                     self._in_a_row = 0
                     yield element
-                case Negotiation(verb=verb, option=option):
+                case OptionNegotiation(verb=verb, option=option):
                     self._count()
                     yield from self._negotiate(verb, option)
                 case Subnegotiation(option=option, octets=said):
@@ -136,38 +143,38 @@ class Terminal:
                 case _:
                     yield element
 
-    def end(self, *, whole: bool) -> Iterator[Odd]:
+    def end(self, *, whole: bool) -> Iterator[UnknownCommand]:
         """The connection has ended; `whole`: nobody on the way can have made that end."""
         if self.inside:
-            yield Odd("telnet:cut", "the connection ended inside a command")
+            yield UnknownCommand("telnet:cut", "the connection ended inside a command")
         if not whole:
-            yield Odd("telnet:close-notify", "TLS ended without the word that it ends with")
+            yield UnknownCommand("telnet:close-notify", "TLS ended without the word that it ends with")
 
     def offer(self, option: int) -> None:
         """Say that we will, without being asked."""
         self._say(self.ours.ask(option, True), option, of_server=False)
 
-    def anew(self) -> Terminal:
+    def anew(self) -> NvtTerminal:
         """The same terminal at the beginning of a session."""
-        return Terminal(self._kind, self._size)
+        return NvtTerminal(self._kind, self._size)
 
-    def resize(self, size: Size) -> None:
+    def resize(self, size: WindowSize) -> None:
         """The window has another size: told where the server wants to know."""
         self._size = size
-        if self.ours.is_on(Option.NAWS) and size != self._told:
+        if self.ours.is_on(TelnetOption.NAWS) and size != self._told:
             self._tell_size()
 
     def typed(self, octets: bytes) -> Line:
         """Octets as they were typed."""
-        return encode_typed(octets, binary=self.ours.is_on(Option.BINARY))
+        return encode_typed(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def keyed(self, octets: bytes) -> Line:
         """Keys as they were pressed, by characters."""
-        return encode_keys(octets, binary=self.ours.is_on(Option.BINARY))
+        return encode_keys(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def entered(self, text: bytes) -> Line:
         """A line, and its end. Raises `Refused` (S02) for one with an end in it."""
-        return encode_entered(text, binary=self.ours.is_on(Option.BINARY))
+        return encode_entered(text, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def _count(self) -> None:
         self._in_a_row += 1
@@ -175,43 +182,49 @@ class Terminal:
         if self._in_a_row > MOST_IN_A_ROW or self._in_all > MOST_IN_ALL:
             raise LimitExceeded("negotiation", f"the server negotiates without end ({self._in_all} times)")
 
-    def _negotiate(self, verb: Verb, option: int) -> Iterator[Happening]:
-        of_server = verb in (Verb.WILL, Verb.WONT)
+    def _negotiate(self, verb: NegotiationVerb, option: int) -> Iterator[Happening]:
+        of_server = verb in (NegotiationVerb.WILL, NegotiationVerb.WONT)
         side, allowed = (self.his, HIS) if of_server else (self.ours, OURS)
-        turn = side.hear(option, verb in (Verb.WILL, Verb.DO), agree=option in allowed)
+        turn = side.hear(option, verb in (NegotiationVerb.WILL, NegotiationVerb.DO), agree=option in allowed)
         self._say(turn, option, of_server=of_server)
         if turn.contradicted:
-            yield Odd("telnet:answer", f"{verb.name} {option_name(option)} answers our no")
+            yield UnknownCommand("telnet:answer", f"{verb.name} {option_name(option)} answers our no")
         if turn.changed:
             on = side.is_on(option)
-            yield Changed(option, of_server, on)
-            if not of_server and option == Option.NAWS:
+            yield OptionChanged(option, of_server, on)
+            if not of_server and option == TelnetOption.NAWS:
                 self._told = None
                 if on:
                     self._tell_size()
 
-    def _say(self, turn: Turn, option: int, *, of_server: bool) -> None:
+    def _say(self, turn: NegotiationAnswer, option: int, *, of_server: bool) -> None:
         if turn.answer is None:
             return
-        yes, no = (Verb.DO, Verb.DONT) if of_server else (Verb.WILL, Verb.WONT)
+        yes, no = (
+            (NegotiationVerb.DO, NegotiationVerb.DONT)
+            if of_server
+            else (NegotiationVerb.WILL, NegotiationVerb.WONT)
+        )
         self._answers.append(encode_negotiation(yes if turn.answer else no, option))
 
     def _answer(self, option: int, said: bytes) -> Iterator[Happening]:
         """Only what is on is spoken of: a question about anything else is dropped."""
-        if option == Option.START_TLS and self.ours.is_on(option) and said == _TLS_FOLLOWS:
-            yield Follows()
-        if option != Option.TERMINAL_TYPE or not self.ours.is_on(option) or said != _SEND:
+        if option == TelnetOption.START_TLS and self.ours.is_on(option) and said == _TLS_FOLLOWS:
+            yield PeerReply()
+        if option != TelnetOption.TERMINAL_TYPE or not self.ours.is_on(option) or said != _SEND:
             return
         self._types += 1
         if self._types <= MOST_TYPES:
             self._answers.append(encode_subnegotiation(option, _IS + self._kind))
         elif self._types == MOST_TYPES + 1:
-            yield Odd("telnet:limit", f"the terminal's type was asked for more than {MOST_TYPES} times")
+            yield UnknownCommand(
+                "telnet:limit", f"the terminal's type was asked for more than {MOST_TYPES} times"
+            )
 
     def _tell_size(self) -> None:
         self._told = self._size
         octets = b"".join(_as_octets(each) for each in self._size)
-        self._answers.append(encode_subnegotiation(Option.NAWS, octets))
+        self._answers.append(encode_subnegotiation(TelnetOption.NAWS, octets))
 
 
 def _as_octets(count: int) -> bytes:

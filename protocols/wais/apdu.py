@@ -39,7 +39,7 @@ _BIT_0 = b"\x80"
 _LONGEST = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
 
 
-class Relevant(NamedTuple):
+class RelevantDocument(NamedTuple):
     """A document that is like what is looked for: its id, and one of its types."""
 
     document_id: bytes
@@ -71,7 +71,9 @@ def encode_init(size: int) -> bytes:
     )
 
 
-def encode_word_search(database: bytes, words: bytes, most: int, relevant: Iterable[Relevant] = ()) -> bytes:
+def encode_word_search(
+    database: bytes, words: bytes, most: int, relevant: Iterable[RelevantDocument] = ()
+) -> bytes:
     """Search for words, and for what is like the `relevant` documents; neither asks for the
     description of the database. At most `most` hits.
 
@@ -88,7 +90,7 @@ def encode_word_search(database: bytes, words: bytes, most: int, relevant: Itera
     return header + encode_element(_USER_INFORMATION, question)
 
 
-def _encode_relevant(document: Relevant) -> bytes:
+def _encode_relevant(document: RelevantDocument) -> bytes:
     _check_length("document id", document.document_id)
     _check_length("type", document.wtype)
     return encode_element(_DOCUMENT_ID, document.document_id) + encode_element(_TYPE, document.wtype)

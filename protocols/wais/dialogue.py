@@ -10,15 +10,15 @@ from __future__ import annotations
 from protocols.errors import Declined, InvalidUrl, NotFound
 from protocols.location import JsonValue
 from protocols.options import Limits, Options
-from protocols.step import Begin, Connect, Dialogue, Give, Note
+from protocols.step import Connect, Dialogue, EmitBody, PlanNote, StartBody
 from protocols.values import replace
-from protocols.wais.apdu import Relevant, encode_retrieval, encode_word_search
+from protocols.wais.apdu import RelevantDocument, encode_retrieval, encode_word_search
 from protocols.wais.document_id import parse_wpath
 from protocols.wais.exchange import agree, search
 from protocols.wais.facts import describe, of_database, of_document, of_results
 from protocols.wais.media_types import SOURCE
-from protocols.wais.record import Header, Records
-from protocols.wais.retrieval import Document, Ranges, give
+from protocols.wais.record import DocumentHeader, WaisRecords
+from protocols.wais.retrieval import DocumentChunks, WaisDocument, give
 from protocols.wais.url import WaisUrl
 
 #: Max-Documents-Retrieved where nobody says how many: what old clients asked for.
@@ -29,7 +29,7 @@ _ALL_HITS = 1_000
 #: More of them say nothing that these do not.
 _MOST_RELEVANT = 16
 
-_NOTHING = Records(b"", (), (), ())
+_NOTHING = WaisRecords(b"", (), (), ())
 _RECORDS = "the records as a listing"
 
 
@@ -52,22 +52,22 @@ def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None
         yield from _describe(url, request, agreed, options)
         return
     records = yield from search(request, agreed, _NOTHING)
-    yield Begin(of_results(url, records, agreed, most))
-    yield Give(records.octets, _RECORDS)
+    yield StartBody(of_results(url, records, agreed, most))
+    yield EmitBody(records.octets, _RECORDS)
 
 
-def _retrieve(url: WaisUrl, document: Document, start: int) -> Dialogue[None]:
+def _retrieve(url: WaisUrl, document: WaisDocument, start: int) -> Dialogue[None]:
     _check_named(url, document)
     encode_retrieval(document.database, document.document_id, document.wtype, 0, 1)
     yield Connect()
-    ranges = Ranges(document, (yield from agree()), start)
+    ranges = DocumentChunks(document, (yield from agree()), start)
     first = yield from ranges.first()
     reply = of_document(url, document.wtype, first)
-    yield Begin(reply)
+    yield StartBody(reply)
     yield from give(ranges, first, reply)
 
 
-def _check_named(url: WaisUrl, document: Document) -> None:
+def _check_named(url: WaisUrl, document: WaisDocument) -> None:
     """RFC 1738 lets the id be empty; a server dies of it."""
     if not document.document_id:
         place = url.place("wpath")
@@ -77,35 +77,35 @@ def _check_named(url: WaisUrl, document: Document) -> None:
         )
 
 
-def _relevant(options: Options) -> list[Relevant]:
+def _relevant(options: Options) -> list[RelevantDocument]:
     """Raises `InvalidUrl` for a URL that names no document."""
-    found: list[Relevant] = []
+    found: list[RelevantDocument] = []
     for url in options.relevant[:_MOST_RELEVANT]:
         if not isinstance(url, WaisUrl):
             raise InvalidUrl("missing-path", len(url.text), "a search is for what is like a WAIS document")
         document = document_of(url)
         _check_named(url, document)
-        found.append(Relevant(document.document_id, document.wtype))
+        found.append(RelevantDocument(document.document_id, document.wtype))
     return found
 
 
 def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Dialogue[None]:
-    described = Header(octets=b"", document_id=b"0", types=(SOURCE,))
-    ideal = Records(b"", (described,), (), ())
+    described = DocumentHeader(octets=b"", document_id=b"0", types=(SOURCE,))
+    ideal = WaisRecords(b"", (described,), (), ())
     records = yield from search(request, agreed, ideal)
     reply = of_database(url, records)
     if options.want == "facts":
         description = yield from _description(url, records, agreed)
-        yield Begin(replace(reply, extra={**(reply.extra or {}), "description": description}))
+        yield StartBody(replace(reply, extra={**(reply.extra or {}), "description": description}))
         return
-    yield Begin(reply)
-    yield Give(b"", _RECORDS)
-    yield Note("a listing ends here; the document id that follows is the one that the answer names")
+    yield StartBody(reply)
+    yield EmitBody(b"", _RECORDS)
+    yield PlanNote("a listing ends here; the document id that follows is the one that the answer names")
     ranges = _description_of(url, records, agreed)
     yield from give(ranges, (yield from ranges.first()), reply)
 
 
-def _description(url: WaisUrl, records: Records, agreed: int) -> Dialogue[JsonValue]:
+def _description(url: WaisUrl, records: WaisRecords, agreed: int) -> Dialogue[JsonValue]:
     """What the source description says, if the server has one and it is short enough for one answer."""
     try:
         return describe((yield from _description_of(url, records, agreed).first()))
@@ -113,11 +113,11 @@ def _description(url: WaisUrl, records: Records, agreed: int) -> Dialogue[JsonVa
         return None
 
 
-def _description_of(url: WaisUrl, records: Records, agreed: int) -> Ranges:
+def _description_of(url: WaisUrl, records: WaisRecords, agreed: int) -> DocumentChunks:
     source = next((header for header in records.headers if SOURCE in header.types), None)
     if source is None:
         raise NotFound("the server has no source description of this database")
-    return Ranges(Document(url.database, source.document_id, SOURCE), agreed)
+    return DocumentChunks(WaisDocument(url.database, source.document_id, SOURCE), agreed)
 
 
 def count_of(hits: int | None) -> int:
@@ -125,9 +125,9 @@ def count_of(hits: int | None) -> int:
     return USUAL_HITS if hits is None else min(hits, _ALL_HITS) or _ALL_HITS
 
 
-def document_of(url: WaisUrl) -> Document:
+def document_of(url: WaisUrl) -> WaisDocument:
     """The document that a URL names. Browsers listed all types of a document in a URL; the first is
     asked for."""
     written = parse_wpath(url.wpath or "")
     wtype = url.wtype or b""
-    return Document(url.database, written.octets, wtype.split(b",")[0] if written.in_fields else wtype)
+    return WaisDocument(url.database, written.octets, wtype.split(b",")[0] if written.in_fields else wtype)

@@ -17,7 +17,7 @@ from protocols.location import JsonValue, Kind
 from protocols.values import replace
 from protocols.wais.document_id import write_fields, write_opaque
 from protocols.wais.media_types import LINK, media_type_of
-from protocols.wais.record import Header, Records, read_records
+from protocols.wais.record import DocumentHeader, WaisRecords, read_records
 from protocols.wais.text import display_text
 from protocols.wais.url import WaisUrl, build, build_document
 
@@ -49,30 +49,30 @@ class HitReader:
         return (hit_entry(header, self._place) for header in read_hits(bytes(self._octets)))
 
 
-def substitute_in(records: Records) -> Header | None:
+def substitute_in(records: WaisRecords) -> DocumentHeader | None:
     """The catalogue that a server gives in place of hits where there are none, else None."""
     return records.headers[0] if len(records.headers) == 1 and _is_catalogue(records.headers[0]) else None
 
 
-def _is_catalogue(only: Header) -> bool:
+def _is_catalogue(only: DocumentHeader) -> bool:
     return only.score == 0 and (only.headline or b"").startswith(_NO_RESULT)
 
 
-def hits_in(records: Records) -> tuple[Header, ...]:
+def hits_in(records: WaisRecords) -> tuple[DocumentHeader, ...]:
     """What was found: a catalogue in place of hits is none."""
     return records.headers if substitute_in(records) is None else ()
 
 
-def read_hits(group: bytes) -> Iterator[Header]:
+def read_hits(group: bytes) -> Iterator[DocumentHeader]:
     """The same out of the octets of the records, one after the other."""
-    headers = (record for record in read_records(group) if isinstance(record, Header))
+    headers = (record for record in read_records(group) if isinstance(record, DocumentHeader))
     first = list(islice(headers, 2))
     if len(first) != 1 or not _is_catalogue(first[0]):
         yield from first
         yield from headers
 
 
-def hit_entry(hit: Header, place: WaisUrl) -> Entry:
+def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
     """The entry of a hit. Of a hit of type URL the headline is the address; it is told, never followed. A
     headline that is no such address is the title of a document, which has a URL as every other."""
     is_link = _link_in(hit, hit.best_type) is not None
@@ -87,17 +87,17 @@ def hit_entry(hit: Header, place: WaisUrl) -> Entry:
     )
 
 
-def _link_in(hit: Header, wtype: bytes) -> str | None:
+def _link_in(hit: DocumentHeader, wtype: bytes) -> str | None:
     """Return the address in the headline of a hit of type URL; None for every other hit."""
     return linked_url(hit.headline or b"") if wtype.upper() == LINK else None
 
 
-def _url_in(hit: Header, wtype: bytes, place: WaisUrl) -> str | None:
+def _url_in(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
     """Where the hit is had in one of its types: as type URL, where its headline says."""
     return _link_in(hit, wtype) or document_url(hit, wtype, place)
 
 
-def _particulars(hit: Header, place: WaisUrl) -> dict[str, JsonValue]:
+def _particulars(hit: DocumentHeader, place: WaisUrl) -> dict[str, JsonValue]:
     types = hit.types or (b"TEXT",)
     is_link = _link_in(hit, hit.best_type) is not None
     return {
@@ -128,14 +128,14 @@ def linked_url(headline: bytes) -> str | None:
     return headline.decode("ascii") if offered else None
 
 
-def document_url(hit: Header, wtype: bytes, place: WaisUrl) -> str | None:
+def document_url(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
     """The URL of a document in one of its types; None where no request has room for what it names."""
     if len(hit.document_id) > _LONGEST_ID or len(wtype) > _LONGEST_TYPE:
         return None
     return _build(place, wtype, write_opaque(hit.document_id))
 
 
-def libwww_url(hit: Header, place: WaisUrl) -> str | None:
+def libwww_url(hit: DocumentHeader, place: WaisUrl) -> str | None:
     """The URL as browsers wrote it; None where they could not have."""
     path = write_fields(hit.document_id, hit.length)
     return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)

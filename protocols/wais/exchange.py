@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from protocols.errors import Declined
-from protocols.step import Dialogue, Say, hear
+from protocols.step import Dialogue, Send, receive
 from protocols.wais.apdu import (
     InitResponse,
     encode_init,
@@ -16,7 +16,7 @@ from protocols.wais.apdu import (
 )
 from protocols.wais.diagnostic import refusal
 from protocols.wais.message import LARGEST, read_message
-from protocols.wais.record import Records, sort_records
+from protocols.wais.record import WaisRecords, sort_records
 from protocols.wire import Buffer, Reader, Rest, encode_message
 
 
@@ -26,10 +26,10 @@ def read_init_response(buffer: Buffer) -> Generator[Rest | None, None, InitRespo
     return parse_init_response(apdu) if apdu else None
 
 
-def read_records(limit: int) -> Reader[Records | None]:
+def read_records(limit: int) -> Reader[WaisRecords | None]:
     """A reader for the answer to a search of either kind; None for a message of length 0."""
 
-    def reader(buffer: Buffer) -> Generator[Rest | None, None, Records | None]:
+    def reader(buffer: Buffer) -> Generator[Rest | None, None, WaisRecords | None]:
         apdu = yield from read_message(limit)(buffer)
         return (yield from sort_records(parse_search_response(apdu).records)) if apdu else None
 
@@ -39,9 +39,9 @@ def read_records(limit: int) -> Reader[Records | None]:
 def agree() -> Dialogue[int]:
     """The largest APDU that either side will send; never more than we said. A server that knows no Init
     answers with length 0: then its own limit holds, which is ours too."""
-    yield Say((encode_message(encode_init(LARGEST)),))
+    yield Send((encode_message(encode_init(LARGEST)),))
     willing: InitResponse | None = InitResponse(accepted=True, size=LARGEST)
-    answer = yield from hear(read_init_response, "Init-Response: the size that messages may have", willing)
+    answer = yield from receive(read_init_response, "Init-Response: the size that messages may have", willing)
     if answer is None:
         return LARGEST
     if not answer.accepted:
@@ -49,11 +49,11 @@ def agree() -> Dialogue[int]:
     return LARGEST if answer.size is None else min(answer.size, LARGEST)
 
 
-def search(request: bytes, agreed: int, ideal: Records) -> Dialogue[Records]:
+def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisRecords]:
     """What a word search finds. With any diagnostic it has failed, whatever else the answer holds."""
-    yield Say((encode_message(request),))
-    willing: Records | None = ideal
-    records = yield from hear(read_records(agreed), "Search-Response: records of what was found", willing)
+    yield Send((encode_message(request),))
+    willing: WaisRecords | None = ideal
+    records = yield from receive(read_records(agreed), "Search-Response: records of what was found", willing)
     if records is None:
         raise Declined("the server cannot answer this search and does not say why")
     if records.diagnostics:

@@ -11,7 +11,7 @@ from protocols.reply import Reply
 from protocols.wais.document_id import parse_wpath
 from protocols.wais.entries import HitReader, document_url, hits_in, substitute_in
 from protocols.wais.media_types import SOURCE, SOURCE_MEDIA_TYPE, media_type_of
-from protocols.wais.record import Records
+from protocols.wais.record import WaisRecords
 from protocols.wais.retrieval import Chunk
 from protocols.wais.source_description import parse_source_description
 from protocols.wais.url import WaisUrl
@@ -21,7 +21,7 @@ from protocols.wais.url import WaisUrl
 _LEFT_OUT = 0.015
 
 
-def of_database(url: WaisUrl, records: Records) -> Reply:
+def of_database(url: WaisUrl, records: WaisRecords) -> Reply:
     """A database is both: its source description, and the records that a search without words finds."""
     return Reply(
         kind=Kind.SEARCH,
@@ -32,7 +32,7 @@ def of_database(url: WaisUrl, records: Records) -> Reply:
     )
 
 
-def of_results(url: WaisUrl, records: Records, agreed: int, most: int) -> Reply:
+def of_results(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Reply:
     """A result list, in an answer of at most `agreed` octets, where `most` hits were asked for."""
     hits = hits_in(records)
     return Reply(
@@ -71,7 +71,7 @@ def describe(chunk: Chunk) -> JsonValue:
         return None
 
 
-def _oddities(url: WaisUrl, records: Records, agreed: int, hits: int, most: int) -> Iterator[Finding]:
+def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: int) -> Iterator[Finding]:
     """What a number of hits does not tell. Nothing says so when hits are left out of an answer."""
     catalogue = substitute_in(records)
     if catalogue is not None:
@@ -85,5 +85,5 @@ def _oddities(url: WaisUrl, records: Records, agreed: int, hits: int, most: int)
         yield Finding("wais:dropped", "warn", "the answer is as large as it may be; there may be more hits")
 
 
-def _largest(records: Records) -> int:
+def _largest(records: WaisRecords) -> int:
     return max(map(len, map(itemgetter(0), records.headers)))  # their octets: there may be thousands

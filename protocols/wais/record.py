@@ -26,7 +26,7 @@ _SOURCE, _DATE, _HEADLINE_TEXT, _CITY, _DOCUMENT_TEXT = 121, 122, 123, 124, 127
 _STOCK, _COMPANY, _INDUSTRY, _LINES, _TYPE_BLOCK, _TYPE = 128, 129, 130, 131, 132, 133
 
 
-class Header(NamedTuple):
+class DocumentHeader(NamedTuple):
     """What an answer says of one document; None for what it does not say.
 
     `octets` are the whole record. `document_id` means something to its server alone. `types` are in the
@@ -53,27 +53,27 @@ class Header(NamedTuple):
         return self.types[0] if self.types else b"TEXT"
 
 
-class Records(NamedTuple):
+class WaisRecords(NamedTuple):
     """The records of one answer, sorted by kind. `octets` are all of them as they came."""
 
     octets: bytes
-    headers: tuple[Header, ...]
+    headers: tuple[DocumentHeader, ...]
     texts: tuple[bytes, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
-def parse_records(group: bytes) -> Records:
+def parse_records(group: bytes) -> WaisRecords:
     """The records in the user information of an answer. Raises `ProtocolError`."""
     return run_reader(lambda buffer: sort_records(group))
 
 
-def sort_records(group: bytes) -> Generator[Rest, None, Records]:
+def sort_records(group: bytes) -> Generator[Rest, None, WaisRecords]:
     """The same with rests: an answer has room for thousands of records."""
-    headers: list[Header] = []
+    headers: list[DocumentHeader] = []
     texts: list[bytes] = []
     diagnostics: list[Diagnostic] = []
     for number, record in enumerate(read_records(group), 1):
-        if isinstance(record, Header):
+        if isinstance(record, DocumentHeader):
             headers.append(record)
         elif isinstance(record, bytes):
             texts.append(record)
@@ -81,10 +81,10 @@ def sort_records(group: bytes) -> Generator[Rest, None, Records]:
             diagnostics.append(record)
         if number % _AT_ONCE == 0:
             yield REST
-    return Records(group, tuple(headers), tuple(texts), tuple(diagnostics))
+    return WaisRecords(group, tuple(headers), tuple(texts), tuple(diagnostics))
 
 
-def read_records(group: bytes) -> Iterator[Header | bytes | Diagnostic]:
+def read_records(group: bytes) -> Iterator[DocumentHeader | bytes | Diagnostic]:
     """The same, one after the other as they stand there."""
     at = 0
     while at < len(group):
@@ -100,9 +100,9 @@ def read_records(group: bytes) -> Iterator[Header | bytes | Diagnostic]:
             yield _parse_text(content)
 
 
-def _parse_header(group: bytes, octets: bytes) -> Header:
+def _parse_header(group: bytes, octets: bytes) -> DocumentHeader:
     found = contents(group)
-    return Header(
+    return DocumentHeader(
         octets=octets,
         document_id=_required(found, _DOCUMENT_ID),
         score=_number(found, _SCORE),

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from protocols.errors import Declined, Disconnected, ProtocolError, Truncated
 from protocols.location import Finding
 from protocols.reply import Reply
-from protocols.step import Dialogue, Give, Note, Say, hear
+from protocols.step import Dialogue, EmitBody, PlanNote, Send, receive
 from protocols.values import NamedTuple
 from protocols.wais.apdu import encode_retrieval
 from protocols.wais.diagnostic import Diagnostic, missing, refusal
 from protocols.wais.exchange import read_records
-from protocols.wais.record import Records
+from protocols.wais.record import WaisRecords
 from protocols.wire import encode_message
 
 #: What all old clients asked for at once; fits any server.
@@ -30,7 +30,7 @@ _MOST_HALVINGS = 6
 _MOST_LENGTHS = 5
 
 
-class Document(NamedTuple):
+class WaisDocument(NamedTuple):
     """What is asked for: its database, the id its server knows it by, and in which of its types."""
 
     database: bytes
@@ -38,7 +38,7 @@ class Document(NamedTuple):
     wtype: bytes
 
 
-class Ending(enum.Enum):
+class DocumentEnding(enum.Enum):
     """How the end of a document showed."""
 
     TOLD = "the server said that there is no more"
@@ -54,21 +54,21 @@ class Chunk(NamedTuple):
     what: str
     at: int
     octets: bytes
-    ending: Ending | None
+    ending: DocumentEnding | None
     failed: tuple[Diagnostic, ...] = ()
 
 
-_WILLING = Records(b"", (), (b"",), (Diagnostic("SF", "Request out of range", True),))
+_WILLING = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range", True),))
 
 
-class Ranges:
+class DocumentChunks:
     """The chunks of a document, each asked for when it is wanted.
 
     With a `start` they begin there, if the octet before it is there, and else at octet 0: beyond the end
     `SF` may say that the document is gone as well, so the last octet that is held is asked for again.
     """
 
-    def __init__(self, document: Document, agreed: int, start: int = 0) -> None:
+    def __init__(self, document: WaisDocument, agreed: int, start: int = 0) -> None:
         self._document = document
         self._agreed = agreed
         self._size = chunk_size(document, agreed)
@@ -76,7 +76,7 @@ class Ranges:
         self._held = start - self._at
 
     def first(self) -> Dialogue[Chunk]:
-        yield Note(
+        yield PlanNote(
             f"an answer of {self._size} octets is followed by the request for the next {self._size}, until"
             " one is shorter or says that there is no more"
         )
@@ -100,7 +100,7 @@ class Ranges:
         return chunk
 
 
-def give(ranges: Ranges, chunk: Chunk, reply: Reply) -> Dialogue[None]:
+def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
     """This chunk and those behind it, each given before the next is asked for.
 
     Nothing proves that a document is whole but the server's own word that there is no more, `terminator`.
@@ -109,7 +109,7 @@ def give(ranges: Ranges, chunk: Chunk, reply: Reply) -> Dialogue[None]:
     """
     received = 0
     while True:
-        yield Give(chunk.octets, chunk.what)
+        yield EmitBody(chunk.octets, chunk.what)
         received += len(chunk.octets)
         if chunk.failed:
             raise refusal(chunk.failed, chunk.what)
@@ -125,15 +125,15 @@ def give(ranges: Ranges, chunk: Chunk, reply: Reply) -> Dialogue[None]:
             raise Truncated(message, received=received) from error
 
 
-def _report(ending: Ending, reply: Reply) -> None:
-    if ending is Ending.TOLD:
+def _report(ending: DocumentEnding, reply: Reply) -> None:
+    if ending is DocumentEnding.TOLD:
         reply.verified.add("terminator")
     else:
         detail = f"{ending.value}; whether the document is whole is not known"
         reply.findings.append(Finding("wais:end-not-told", "warn", detail))
 
 
-def chunk_size(document: Document, agreed: int) -> int:
+def chunk_size(document: WaisDocument, agreed: int) -> int:
     """How much to ask for at once. Raises `ProtocolError` where no message has room for any of it."""
     size = min(LARGEST_CHUNK, agreed - len(document.document_id) - _ROOM)
     if size < 1:
@@ -141,14 +141,14 @@ def chunk_size(document: Document, agreed: int) -> int:
     return size
 
 
-def _request(document: Document, at: int, size: int, agreed: int) -> Dialogue[tuple[Records, int]]:
+def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogue[tuple[WaisRecords, int]]:
     """An answer for the range from `at` on, and the size of the range that was answered."""
-    willing: Records | None = _WILLING
+    willing: WaisRecords | None = _WILLING
     for _ in range(_MOST_HALVINGS + 1):
         octets = encode_retrieval(document.database, document.document_id, document.wtype, at, at + size)
-        yield Say((encode_message(octets),))
+        yield Send((encode_message(octets),))
         what = f"Search-Response: octets {at} to {at + size - 1} of the document"
-        records = yield from hear(read_records(agreed), what, willing)
+        records = yield from receive(read_records(agreed), what, willing)
         if records is not None:
             return records, size
         if size == 1:
@@ -157,7 +157,7 @@ def _request(document: Document, at: int, size: int, agreed: int) -> Dialogue[tu
     raise Declined(f"the server cannot answer for the range from octet {at} on, however small it is")
 
 
-def _text_of(records: Records, size: int) -> bytes | None:
+def _text_of(records: WaisRecords, size: int) -> bytes | None:
     """The text in an answer; None if there is none. Raises `ProtocolError` for more than was asked for."""
     if not records.texts:
         return None
@@ -167,21 +167,23 @@ def _text_of(records: Records, size: int) -> bytes | None:
     return records.texts[0]
 
 
-def _ending(diagnostics: Sequence[Diagnostic], short: bool) -> Ending | None:
+def _ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
     """How an answer with a text and no diagnostic but `SF` ends the document; None if it goes on."""
     if diagnostics:
-        return Ending.TOLD
-    return Ending.SHORT if short else None
+        return DocumentEnding.TOLD
+    return DocumentEnding.SHORT if short else None
 
 
-def _ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Ending:
+def _ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
     """How an answer without a text ends the document. Raises what it is if it ends none."""
     if any(not each.is_out_of_range for each in diagnostics):
         raise refusal(diagnostics, f"the document from octet {at} on")
     if any(each.reports_the_end for each in diagnostics):
-        return Ending.TOLD  # at octet 0, too: that is a document without octets, and a missing one is told so
+        return (
+            DocumentEnding.TOLD
+        )  # at octet 0, too: that is a document without octets, and a missing one is told so
     if at == 0 and diagnostics:
         raise missing(diagnostics[0], "the document")
     if at == 0:
         raise ProtocolError("the answer has neither octets of the document nor a reason")
-    return Ending.DECLINED if diagnostics else Ending.EMPTY
+    return DocumentEnding.DECLINED if diagnostics else DocumentEnding.EMPTY

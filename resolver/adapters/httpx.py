@@ -69,7 +69,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 )
             except resolver.Declined as error:
                 return _declined(error)
-        return _response(reply, _Body(reply, opened, request))
+        return _response(reply, _SyncBody(reply, opened, request))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         opened = AsyncExitStack()
@@ -110,7 +110,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         return said
 
 
-class _Body(httpx.SyncByteStream):
+class _SyncBody(httpx.SyncByteStream):
     def __init__(self, reply: resolver.blocking.LiveReply, opened: ExitStack, request: httpx.Request) -> None:
         self._reply = reply
         self._opened = opened
@@ -142,7 +142,7 @@ class _AsyncBody(httpx.AsyncByteStream):
 
 
 def _response(
-    reply: resolver.blocking.LiveReply | resolver.StreamingResponse, body: _Body | _AsyncBody
+    reply: resolver.blocking.LiveReply | resolver.StreamingResponse, body: _SyncBody | _AsyncBody
 ) -> httpx.Response:
     return httpx.Response(200, headers=list(resolver.http_fields(reply)), stream=body)
 

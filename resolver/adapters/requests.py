@@ -116,8 +116,8 @@ class Adapter(BaseAdapter):
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
         super().__init__()
         self._settings = settings
-        self._resolvers: dict[_Said, resolver.blocking.Resolver] = {}
-        self._transports: dict[_Said, resolver.HttpxTransport] = {}
+        self._resolvers: dict[_RawHeaders, resolver.blocking.Resolver] = {}
+        self._transports: dict[_RawHeaders, resolver.HttpxTransport] = {}
         self._web = {*resolver.schemes()}.difference(resolver.schemes(web=False))
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class Adapter(BaseAdapter):
         for seconds in (connect, idle):
             if not isinstance(seconds, (int, float, type(None))):
                 raise ValueError(f"timeout must be seconds, or (connect, read), got {timeout!r}")
-        said = _Said(
+        said = _RawHeaders(
             connect,
             idle,
             None if verify is True else verify,
@@ -154,7 +154,7 @@ class Adapter(BaseAdapter):
                 return self._send_http(request, said)
             return self._send(request, said)
 
-    def _send_http(self, request: PreparedRequest, said: _Said) -> Response:
+    def _send_http(self, request: PreparedRequest, said: _RawHeaders) -> Response:
         """Send the request as it is, and return the answer as it is: a redirect too."""
         if said not in self._transports:
             self._transports.setdefault(
@@ -178,7 +178,7 @@ class Adapter(BaseAdapter):
         vars(response)["connection"] = self  # for logins that need a second request, as HTTPDigestAuth
         return response
 
-    def _send(self, request: PreparedRequest, said: _Said) -> Response:
+    def _send(self, request: PreparedRequest, said: _RawHeaders) -> Response:
         url = request.url or ""
         if request.method != "GET" or request.body is not None:
             raise exceptions.InvalidSchema(f"{request.method}: only GET is done here, and nothing was sent")
@@ -203,7 +203,7 @@ class Adapter(BaseAdapter):
         return response
 
 
-class _Said(NamedTuple):
+class _RawHeaders(NamedTuple):
     """What a request says beside its URL. Requests that say the same share a `Resolver`, which keeps their
     connections."""
 

@@ -4,21 +4,21 @@ what a task under way may ask and tell of its host (`turn`).
 A task is work with one host. What it does, and what comes of it, nobody here knows.
 """
 
-from resolver.batch.engine import AT_REST, WINDOW, Batch, Result, Task
-from resolver.batch.hosts import CapOf, Hosts
-from resolver.batch.turn import LONGEST_WAIT, GiveWay, Turn, current, is_push_back
+from resolver.batch.engine import AT_REST, WINDOW, Batch, BatchTask, TaskResult
+from resolver.batch.hosts import CapOf, HostScheduler
+from resolver.batch.turn import LONGEST_WAIT, Requeue, TaskContext, current, is_push_back
 
 __all__ = [
     "AT_REST",
     "LONGEST_WAIT",
     "WINDOW",
     "Batch",
+    "BatchTask",
     "CapOf",
-    "GiveWay",
-    "Hosts",
-    "Result",
-    "Task",
-    "Turn",
+    "HostScheduler",
+    "Requeue",
+    "TaskContext",
+    "TaskResult",
     "current",
     "is_push_back",
 ]

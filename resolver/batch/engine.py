@@ -16,8 +16,8 @@ from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import ResolveError, TryLater
 from protocols.values import dataclass
-from resolver.batch.hosts import Hosts, Waiting
-from resolver.batch.turn import GiveWay, Turn, enter
+from resolver.batch.hosts import HostScheduler, QueuedTask
+from resolver.batch.turn import Requeue, TaskContext, enter
 from resolver.loops import Loop, running
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ WINDOW = 1_000
 AT_REST = 64
 
 
-class Task(Protocol[T_co]):
+class BatchTask(Protocol[T_co]):
     """`host` is the name that all schemes of one host share, "" where there is none (`file:`)."""
 
     @property
@@ -42,30 +42,30 @@ class Task(Protocol[T_co]):
     def scheme(self) -> str: ...
 
     async def run(self) -> T_co:
-        """Do it. Raises `ResolveError`, and nothing else that the others could survive; but `GiveWay`, after
+        """Do it. Raises `ResolveError`, and nothing else that the others could survive; but `Requeue`, after
         which it is run once more."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Result(Generic[T]):
+class TaskResult(Generic[T]):
     """What became of a task: its value, or why there is none."""
 
-    task: Task[T]
+    task: BatchTask[T]
     value: T | None = None
     error: ResolveError | None = None
 
 
 #: Is given each result; its place is taken by another task once that is awaited.
-Take = Callable[[Result[T]], Awaitable[None]]
+Take = Callable[[TaskResult[T]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Bench(Generic[T]):
-    """See `resolver.batch.turn.Bench`."""
+class TaskSlot(Generic[T]):
+    """See `resolver.batch.turn.TaskState`."""
 
-    hosts: Hosts[Task[T]]
-    waiting: Waiting[Task[T]]
+    hosts: HostScheduler[BatchTask[T]]
+    waiting: QueuedTask[BatchTask[T]]
     now: Callable[[], float]
     at_rest: Callable[[], None]
     lowered: Callable[[], bool]
@@ -102,7 +102,7 @@ class Batch(Generic[T]):
 
     def __init__(
         self,
-        hosts: Hosts[Task[T]],
+        hosts: HostScheduler[BatchTask[T]],
         *,
         concurrency: int,
         window: int = WINDOW,
@@ -119,11 +119,11 @@ class Batch(Generic[T]):
         self._error: BaseException | None = None
         self._looks = False
         self._is_lowered = False
-        self._taken: deque[Waiting[Task[T]]] = deque()
-        self._turns: dict[Waiting[Task[T]], Turn] = {}
-        self._at_rest: set[Waiting[Task[T]]] = set()
+        self._taken: deque[QueuedTask[BatchTask[T]]] = deque()
+        self._turns: dict[QueuedTask[BatchTask[T]], TaskContext] = {}
+        self._at_rest: set[QueuedTask[BatchTask[T]]] = set()
 
-    async def run(self, source: AsyncIterator[Task[T]], take: Take[T]) -> None:
+    async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
         """All tasks of the source, until the last result was taken. What source, tasks or `take` raise but
         `ResolveError` ends it, and leaves it as it is."""
         self._loop: Loop = running()
@@ -151,7 +151,7 @@ class Batch(Generic[T]):
             self._error = self._error or error
             raise
 
-    async def _read(self, source: AsyncIterator[Task[T]]) -> None:
+    async def _read(self, source: AsyncIterator[BatchTask[T]]) -> None:
         async with aclosing(source) if isinstance(source, AsyncGenerator) else nullcontext():
             async for task in source:
                 if self._is_late:
@@ -243,14 +243,14 @@ class Batch(Generic[T]):
         self._under_way -= 1
         self._fill_place()
 
-    async def _result(self, waiting: Waiting[Task[T]]) -> Result[T] | None:
+    async def _result(self, waiting: QueuedTask[BatchTask[T]]) -> TaskResult[T] | None:
         """None where it gave way, and waits once more."""
         enter(self._turn(waiting))
         try:
-            result = Result(waiting.task, await waiting.task.run())
+            result = TaskResult(waiting.task, await waiting.task.run())
         except ResolveError as error:
-            result = Result(waiting.task, error=error)
-        except GiveWay:
+            result = TaskResult(waiting.task, error=error)
+        except Requeue:
             self._hosts.put_back(waiting, self._loop.current_time())
             return None
         except BaseException:
@@ -260,23 +260,23 @@ class Batch(Generic[T]):
         self._fill_place()
         return result
 
-    def _end(self, waiting: Waiting[Task[T]], *, succeeded: bool) -> None:
+    def _end(self, waiting: QueuedTask[BatchTask[T]], *, succeeded: bool) -> None:
         self._turns.pop(waiting, None)
         if waiting in self._at_rest:
             self._at_rest.discard(waiting)
         else:
             self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
 
-    def _rest(self, waiting: Waiting[Task[T]]) -> None:
+    def _rest(self, waiting: QueuedTask[BatchTask[T]]) -> None:
         if waiting not in self._at_rest and len(self._at_rest) < self._resting:
             self._hosts.end(waiting, self._loop.current_time(), succeeded=True)
             self._at_rest.add(waiting)
             self._fill_place()
 
-    def _turn(self, waiting: Waiting[Task[T]]) -> Turn:
+    def _turn(self, waiting: QueuedTask[BatchTask[T]]) -> TaskContext:
         turn = self._turns.get(waiting)
         if turn is None:
             now = self._loop.current_time
-            bench = Bench(self._hosts, waiting, now, partial(self._rest, waiting), self._lower)
-            turn = self._turns[waiting] = Turn(bench, now)
+            bench = TaskSlot(self._hosts, waiting, now, partial(self._rest, waiting), self._lower)
+            turn = self._turns[waiting] = TaskContext(bench, now)
         return turn

@@ -25,7 +25,7 @@ from typing import Generic, TypeVar
 
 from protocols.errors import TryLater
 from protocols.values import dataclass, field
-from resolver.batch.line import Line
+from resolver.batch.line import HostQueue
 
 T = TypeVar("T")
 
@@ -42,13 +42,13 @@ CapOf = Callable[[str, int], int | None]
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class HostState:
     """What is known of one host. `ready` is the time before which nothing starts there;
     where it is `closed`, all that starts is told the same until then. `heard` is when something moved there
     last, or began where nothing was under way."""
 
     name: str
-    queue: Line[Waiting[object]] = field(default_factory=Line)
+    queue: HostQueue[QueuedTask[object]] = field(default_factory=HostQueue)
     under_way: int = 0
     cap: int | None = None
     successes: int = 0
@@ -69,11 +69,11 @@ class Place:
 
 
 @dataclass(slots=True, eq=False)
-class Waiting(Generic[T]):
+class QueuedTask(Generic[T]):
     """A task in the queue of its host; or, once it was taken, under way. `number` is its place in the order
     in which all came, `begun` in which they started."""
 
-    place: Place
+    place: HostState
     scheme: str
     task: T
     number: int
@@ -81,7 +81,7 @@ class Waiting(Generic[T]):
     begun: int = 0
 
 
-class Hosts(Generic[T]):
+class HostScheduler(Generic[T]):
     """`rate` is how many tasks start a second at each host, if that is bounded. A host without a name, which
     is this machine, has no bounds. `lane_of` says of a task which others it best comes behind."""
 
@@ -95,11 +95,11 @@ class Hosts(Generic[T]):
         self._lane_of = lane_of
         self._cap_of = cap_of
         self._pause = 0.0 if rate is None else 1 / rate
-        self._places: dict[str, Place] = {}
-        self._offers: list[tuple[int, int, int, Place]] = []
-        self._paused: list[tuple[float, int, Place]] = []
+        self._places: dict[str, HostState] = {}
+        self._offers: list[tuple[int, int, int, HostState]] = []
+        self._paused: list[tuple[float, int, HostState]] = []
         self._serial = itertools.count(1)
-        self._busy: set[Place] = set()
+        self._busy: set[HostState] = set()
         self._looked = float("-inf")
         self._any_silent = False  # at the last look, which alone makes one silent
         self.waiting = 0
@@ -108,19 +108,19 @@ class Hosts(Generic[T]):
         """It waits, behind those of its host."""
         place = self._places.get(host)
         if place is None:
-            place = self._places[host] = Place(host)
+            place = self._places[host] = HostState(host)
         lane = None if self._lane_of is None else self._lane_of(task)
-        place.queue.add(Waiting(place, scheme, task, next(self._serial), lane))
+        place.queue.add(QueuedTask(place, scheme, task, next(self._serial), lane))
         self.waiting += 1
         if len(place.queue) == 1 or self._lets_more(place, scheme):
             self._offer(place)
 
-    def _lets_more(self, place: Place, scheme: str) -> bool:
+    def _lets_more(self, place: HostState, scheme: str) -> bool:
         """Has its cap just risen, by one more that waits?"""
         count = len(place.queue)
         return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
-    def take(self, now: float) -> Waiting[T] | None:
+    def take(self, now: float) -> QueuedTask[T] | None:
         """The one that starts now, if any may: it is under way then, until `end` or `put_back`."""
         self._wake(now)
         while self._offers:
@@ -143,7 +143,7 @@ class Hosts(Generic[T]):
         self._looked = max(self._looked, now - SILENCE)
         return self._looked + SILENCE
 
-    def look(self, now: float, moved: Iterable[Waiting[T]]) -> None:
+    def look(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
         """These moved since the last look, of all that are under way."""
         self._looked = now
         for task in moved:
@@ -161,16 +161,16 @@ class Hosts(Generic[T]):
         place = self._places.get(host)
         return self._cap_of(scheme, 0) if place is None else self._cap(place, scheme)
 
-    def is_alone(self, task: Waiting[T]) -> bool:
+    def is_alone(self, task: QueuedTask[T]) -> bool:
         """Is no other of its host under way?"""
         return task.place.under_way == 1
 
-    def room(self, task: Waiting[T]) -> int | None:
+    def room(self, task: QueuedTask[T]) -> int | None:
         """How many more of its host might be under way."""
         cap = self._cap(task.place, task.scheme)
         return None if cap is None else max(0, cap - task.place.under_way)
 
-    def push_back(self, task: Waiting[T], now: float, pause: float = 0.0) -> None:
+    def push_back(self, task: QueuedTask[T], now: float, pause: float = 0.0) -> None:
         """Its host wants less of us, and for so many seconds nothing."""
         place = task.place
         if not place.name:
@@ -188,14 +188,14 @@ class Hosts(Generic[T]):
         """The host wants so many seconds between two starts, or more."""
         place = self._places.get(host)
         if place is None:
-            place = self._places[host] = Place(host)
+            place = self._places[host] = HostState(host)
         place.pause = max(place.pause, pause)
 
     def leave_alone(self, host: str, until: float) -> None:
         """The host has told somebody before that it wants nothing until then."""
         place = self._places.get(host)
         if place is None:
-            place = self._places[host] = Place(host)
+            place = self._places[host] = HostState(host)
         place.ready = max(place.ready, until)
 
     def pauses(self, now: float) -> dict[str, float]:
@@ -209,21 +209,21 @@ class Hosts(Generic[T]):
         self._offers.clear()
         self.waiting = 0
 
-    def end(self, task: Waiting[T], now: float, *, succeeded: bool) -> None:
+    def end(self, task: QueuedTask[T], now: float, *, succeeded: bool) -> None:
         """It is over."""
         place = task.place
         if succeeded and place.cap is not None:
             self._raise(place, task.scheme)
         self._leave(task, now)
 
-    def put_back(self, task: Waiting[T], now: float) -> None:
+    def put_back(self, task: QueuedTask[T], now: float) -> None:
         """It waits once more, where it was in the order of its host."""
         task.place.queue.put_back(task)  # type: ignore[arg-type]
         self.waiting += 1
         self._leave(task, now)
 
-    def _start(self, place: Place, now: float) -> Waiting[T]:
-        task: Waiting[T] = place.queue.take()  # type: ignore[assignment]
+    def _start(self, place: HostState, now: float) -> QueuedTask[T]:
+        task: QueuedTask[T] = place.queue.take()  # type: ignore[assignment]
         self.waiting -= 1
         task.begun = place.last_turn = next(self._serial)
         if place.name and not place.under_way:
@@ -236,7 +236,7 @@ class Hosts(Generic[T]):
         self._offer(place)
         return task
 
-    def _leave(self, task: Waiting[T], now: float) -> None:
+    def _leave(self, task: QueuedTask[T], now: float) -> None:
         place = task.place
         place.queue.leave(task)  # type: ignore[arg-type]
         place.under_way -= 1
@@ -249,7 +249,7 @@ class Hosts(Generic[T]):
             heapq.heappush(self._paused, (place.ready, next(self._serial), place))
         self._offer(place)
 
-    def _hear(self, place: Place, now: float) -> None:
+    def _hear(self, place: HostState, now: float) -> None:
         place.heard = now
         if place.silent:
             place.silent = False
@@ -262,27 +262,27 @@ class Hosts(Generic[T]):
                 self._forget(place)
             self._offer(place)
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, place: HostState) -> None:
         if self._places.get(place.name) is place:
             del self._places[place.name]
 
-    def _offer(self, place: Place) -> None:
+    def _offer(self, place: HostState) -> None:
         """It may be its turn, unless it is full; what was offered of it before counts no more."""
         if place.queue and not self._is_full(place):
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))
 
-    def _is_full(self, place: Place) -> bool:
+    def _is_full(self, place: HostState) -> bool:
         if place.silent:
             return True
         cap = self._cap(place, place.queue.first.scheme)
         return cap is not None and place.under_way >= cap
 
-    def _cap(self, place: Place, scheme: str) -> int | None:
+    def _cap(self, place: HostState, scheme: str) -> int | None:
         own = self._cap_of(scheme, len(place.queue)) if place.name else None
         return own if place.cap is None else place.cap if own is None else min(own, place.cap)
 
-    def _raise(self, place: Place, scheme: str) -> None:
+    def _raise(self, place: HostState, scheme: str) -> None:
         assert place.cap is not None
         own = self._cap_of(scheme, len(place.queue))
         place.successes += 1

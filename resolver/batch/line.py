@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
 
-class Queued(Protocol):
+class QueueEntry(Protocol):
     """`number` is its place in the order in which all came; `lane` None where it has none."""
 
     @property
@@ -21,10 +21,10 @@ class Queued(Protocol):
     def lane(self) -> Hashable: ...
 
 
-Q = TypeVar("Q", bound=Queued)
+Q = TypeVar("Q", bound=QueueEntry)
 
 
-class Line(Generic[Q]):
+class HostQueue(Generic[Q]):
     def __init__(self) -> None:
         self._lanes: dict[Hashable, deque[Q]] = {}
         self._busy: Counter[Hashable] = Counter()

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
 
 
-class Running(Generic[T]):
+class RunningBatch(Generic[T]):
     """An iterator over what `work` gives. It begins with the first that is asked for; `when_ended` is called
     once nothing of it goes on any more."""
 
@@ -31,7 +31,7 @@ class Running(Generic[T]):
         self._closed = self._over = False
         self._error: BaseException | None = None
 
-    def __aiter__(self) -> Running[T]:
+    def __aiter__(self) -> RunningBatch[T]:
         return self
 
     async def __anext__(self) -> T:

@@ -1,7 +1,7 @@
 """What a task under way may ask and tell of its host, wherever in its retrieval that comes up.
 
 It is found by the context that the task runs in (`current`): what retrieves knows nothing of batches, and
-without one there is none. A task whose host pushes back raises `GiveWay`: its place is free for others, and
+without one there is none. A task whose host pushes back raises `Requeue`: its place is free for others, and
 it is begun again when its host may have it. What it then has to know of itself is in `memory`.
 """
 
@@ -25,11 +25,11 @@ _MOST_OFTEN = 10
 LONGEST_WAIT = 600.0
 
 
-class GiveWay(Exception):
+class Requeue(Exception):
     """The task is to be put back; nothing of it has failed."""
 
 
-class Bench(Protocol):
+class TaskState(Protocol):
     """What the engine knows of the task."""
 
     @property
@@ -49,11 +49,11 @@ class Bench(Protocol):
     def closed(self) -> tuple[float, TryLater] | None: ...
 
 
-class Turn:
+class TaskContext:
     """A task from when it first starts until it is over. `memory` is kept over all its turns: of each URL how
     many tries it had, and how many of them in a row were in vain."""
 
-    def __init__(self, bench: Bench, now: Callable[[], float]) -> None:
+    def __init__(self, bench: TaskState, now: Callable[[], float]) -> None:
         self._bench = bench
         self._now = now
         self._gave_way = 0
@@ -111,14 +111,14 @@ class Turn:
         return TryLater(words, code=error.code, text=error.text, url=url, after=until - self._now())
 
 
-_TURN: ContextVar[Turn | None] = ContextVar("resolver.batch", default=None)
+_TURN: ContextVar[TaskContext | None] = ContextVar("resolver.batch", default=None)
 
 
 #: The turn of the task that this is done for, if it is one of a batch.
-current: Callable[[], Turn | None] = _TURN.get
+current: Callable[[], TaskContext | None] = _TURN.get
 
 
-def enter(turn: Turn) -> None:
+def enter(turn: TaskContext) -> None:
     """What this task of a loop does from now on belongs to it."""
     _TURN.set(turn)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
 
 
-class _Object(io.RawIOBase):
+class _SeekableObject(io.RawIOBase):
     """`close` is called at the end."""
 
     def __init__(self, open_at: OpenAt, close: Callable[[], None]) -> None:
@@ -117,7 +117,7 @@ class _Object(io.RawIOBase):
                 self._close()
 
 
-class _Body(io.RawIOBase):
+class _BodyFile(io.RawIOBase):
     """The octets of a reply as they come."""
 
     def __init__(
@@ -167,9 +167,9 @@ def as_file(
     """The body of a reply as a file, for a library that is given a reply's facts besides. Its end and
     closing it call `close`, which may be called again; what goes wrong is raised as `worded` has it, with
     ours as its cause."""
-    return io.BufferedReader(_Body(reply, close, worded))
+    return io.BufferedReader(_BodyFile(reply, close, worded))
 
 
 def opened(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader:
     """Raises what opening it does. Closing it closes all. It reads ahead what crosses at once."""
-    return io.BufferedReader(_Object(open_at, close), MOST)
+    return io.BufferedReader(_SeekableObject(open_at, close), MOST)

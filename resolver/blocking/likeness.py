@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from resolver.blocking.callbacks import crossing
 from resolver.portal import portal
-from resolver.portal.opened import Held, Opened
+from resolver.portal.opened import OpenResource, PortalContext
 
 #: What examples have that await, and what they name that waits here.
 _AWAITING = re.compile(r"\b(?:await|async) ")
@@ -44,7 +44,7 @@ def waiting(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
 
 
 def opening(
-    function: Callable[P, AbstractAsyncContextManager[S]], dress: Callable[[S, Held], T]
+    function: Callable[P, AbstractAsyncContextManager[S]], dress: Callable[[S, OpenResource], T]
 ) -> Callable[P, AbstractContextManager[T]]:
     """The same for what is entered; `dress` makes what a thread gets to hold."""
 
@@ -54,7 +54,7 @@ def opening(
         async def make() -> AbstractAsyncContextManager[S]:
             return function(*args, **kwargs)
 
-        return Opened(portal, make, dress)
+        return PortalContext(portal, make, dress)
 
     return like(call, function)
 

@@ -10,7 +10,7 @@ from protocols.contract import Entry, Origin
 from resolver import once
 from resolver.blocking.file import opened
 from resolver.blocking.likeness import opening, waiting
-from resolver.blocking.reply import LiveReply, Records
+from resolver.blocking.reply import BlockingIterator, LiveReply
 from resolver.blocking.session import Resolver
 from resolver.settings import Settings
 from resolver.url import UrlLike
@@ -19,7 +19,7 @@ fetch = waiting(once.fetch)
 info = waiting(once.info)
 save = waiting(once.save)
 stream = opening(once.stream, LiveReply.of)
-entries = opening(once.entries, Records[Entry])
+entries = opening(once.entries, BlockingIterator[Entry])
 
 
 def open(

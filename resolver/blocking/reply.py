@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from protocols.contract import Entry
 from protocols.errors import ResolveError
 from protocols.values import dataclass, fields
-from resolver.portal import Body, Held
+from resolver.portal import OpenResource, PortalBody
 from resolver.retrieval.listing import Line, listing_line
 from resolver.retrieval.streaming import LiveFacts, StreamingResponse
 
@@ -19,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 _MOST = 1_000
 
 
-class _Stream(Protocol[T_co]):
+class _RecordStream(Protocol[T_co]):
     """What gives one after the other."""
 
     @property
@@ -30,17 +30,17 @@ class _Stream(Protocol[T_co]):
     async def __anext__(self) -> T_co: ...
 
 
-class Records(Generic[T]):
+class BlockingIterator(Generic[T]):
     """What a listing gives, one after the other, as it comes."""
 
-    def __init__(self, stream: _Stream[T], held: Held) -> None:
+    def __init__(self, stream: _RecordStream[T], held: OpenResource) -> None:
         self._stream = stream
         self._held = held
         self._found: list[T] = []
         self._next: Iterator[T] = iter(())
         self._failure: ResolveError | None = None
 
-    def __iter__(self) -> Records[T]:
+    def __iter__(self) -> BlockingIterator[T]:
         return self
 
     def __next__(self) -> T:
@@ -69,14 +69,14 @@ class Records(Generic[T]):
 class LiveReply(LiveFacts):
     """A reply whose connection still lives: facts, and a body that can be taken once, by one thread."""
 
-    body: Body
+    body: PortalBody
     _live: StreamingResponse
-    _opened: Held
+    _opened: OpenResource
 
     @classmethod
-    def of(cls, reply: StreamingResponse, held: Held) -> LiveReply:
+    def of(cls, reply: StreamingResponse, held: OpenResource) -> LiveReply:
         facts: dict[str, Any] = {each.name: getattr(reply, each.name) for each in fields(LiveFacts)}
-        return cls(**facts, body=Body(reply.body, held), _live=reply, _opened=held)
+        return cls(**facts, body=PortalBody(reply.body, held), _live=reply, _opened=held)
 
     @property
     def elapsed(self) -> float:
@@ -94,10 +94,10 @@ class LiveReply(LiveFacts):
         while octets := self.body.read(size):
             yield octets
 
-    def entries(self) -> Records[Entry]:
+    def entries(self) -> BlockingIterator[Entry]:
         """The entries of a listing. Raises `Declined` when the URL names no listing."""
-        return Records(self._live.entries(), self._opened)
+        return BlockingIterator(self._live.entries(), self._opened)
 
-    def lines(self, line: Line = listing_line) -> Records[bytes]:
+    def lines(self, line: Line = listing_line) -> BlockingIterator[bytes]:
         """The same as lines for people, in UTF-8, each as `line` makes it; some in a piece."""
-        return Records(self._live.lines(line), self._opened)
+        return BlockingIterator(self._live.lines(line), self._opened)

@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from protocols.contract import Entry, Origin
-from resolver.batch.running import Running
+from resolver.batch.running import RunningBatch
 from resolver.blocking.file import opened
 from resolver.blocking.likeness import like, made_of
-from resolver.blocking.reply import LiveReply, Records
-from resolver.portal import Portal, ThreadLost, Values, portal
-from resolver.portal.opened import Held, Opened
+from resolver.blocking.reply import BlockingIterator, LiveReply
+from resolver.portal import Portal, PortalIterator, ThreadLost, portal
+from resolver.portal.opened import OpenResource, PortalContext
 from resolver.retrieval import session
 from resolver.url import UrlLike
 
@@ -42,7 +42,7 @@ def _method(
 
 def _opening(
     method: Callable[Concatenate[session.Resolver, P], AbstractAsyncContextManager[S]],
-    dress: Callable[[S, Held], T],
+    dress: Callable[[S, OpenResource], T],
 ) -> Callable[Concatenate[Resolver, P], AbstractContextManager[T]]:
     """The same for what is entered."""
 
@@ -50,26 +50,26 @@ def _opening(
         async def make(resolver: session.Resolver) -> AbstractAsyncContextManager[S]:
             return method(resolver, *args, **kwargs)
 
-        return Opened(self._home, partial(self._awaited, make), dress)
+        return PortalContext(self._home, partial(self._awaited, make), dress)
 
     return like(call, method)
 
 
 def _iterating(
-    method: Callable[Concatenate[session.Resolver, P], Running[T]],
-) -> Callable[Concatenate[Resolver, P], Values[T]]:
+    method: Callable[Concatenate[session.Resolver, P], RunningBatch[T]],
+) -> Callable[Concatenate[Resolver, P], PortalIterator[T]]:
     """The same for what is iterated over."""
 
-    def call(self: Resolver, /, *args: P.args, **kwargs: P.kwargs) -> Values[T]:
-        async def make(resolver: session.Resolver) -> Running[T]:
+    def call(self: Resolver, /, *args: P.args, **kwargs: P.kwargs) -> PortalIterator[T]:
+        async def make(resolver: session.Resolver) -> RunningBatch[T]:
             return method(resolver, *args, **kwargs)
 
-        return Values(self._home, partial(self._awaited, make))
+        return PortalIterator(self._home, partial(self._awaited, make))
 
     return like(call, method)
 
 
-def _terminal(opened: terminal_session.TerminalSession, held: Held) -> TerminalSession:
+def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> TerminalSession:
     from resolver.blocking.terminal import TerminalSession  # few programs hold one
 
     return TerminalSession(opened, held)
@@ -100,7 +100,7 @@ class Resolver:
     stream = _opening(session.Resolver.stream, LiveReply.of)
     listing = _opening(session.Resolver.listing, LiveReply.of)
     resume = _opening(session.Resolver.resume, LiveReply.of)
-    entries = _opening(session.Resolver.entries, Records[Entry])
+    entries = _opening(session.Resolver.entries, BlockingIterator[Entry])
     open_terminal = _opening(session.Resolver.open_terminal, _terminal)
 
     def open(
@@ -138,7 +138,7 @@ class Resolver:
         if closed or self._portal is None or not self._portal.usable:
             return
         self._forgotten.detach()
-        if self._portal.is_here:  # as in `Opened`
+        if self._portal.is_here:  # as in `PortalContext`
             self._portal.cast(self._close)
             return
         with suppress(ThreadLost):  # and with it what was kept

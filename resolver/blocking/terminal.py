@@ -7,7 +7,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from protocols.contract import Finding
 from resolver.blocking.likeness import like
-from resolver.portal import Held
+from resolver.portal import OpenResource
 from resolver.retrieval import terminal_session
 
 P = ParamSpec("P")
@@ -29,7 +29,7 @@ class TerminalSession:
     """What `open_terminal` gives, as long as its connection lives. One thread may wait for something while
     another one types."""
 
-    def __init__(self, session: terminal_session.TerminalSession, held: Held) -> None:
+    def __init__(self, session: terminal_session.TerminalSession, held: OpenResource) -> None:
         self._session = session
         self._held = held
         self.peer = session.peer

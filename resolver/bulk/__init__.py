@@ -3,6 +3,6 @@
 `plan` says what is asked for next, without a network; `slice` is what a worker does; `run` is all of it.
 """
 
-from resolver.bulk.run import Progress, Summary, run
+from resolver.bulk.run import BulkProgress, BulkSummary, run
 
-__all__ = ["Progress", "Summary", "run"]
+__all__ = ["BulkProgress", "BulkSummary", "run"]

@@ -12,11 +12,11 @@ from threading import Lock
 from uuid import uuid4
 
 from protocols.errors import LocalError
-from resolver.bulk.item import Slice
-from resolver.bulk.job import Job
+from resolver.bulk.item import RequestSlice
+from resolver.bulk.job import BulkJob
 from resolver.bulk.scratch import scratch
 from resolver.bulk.store import Store
-from resolver.disk.shelf import Shelf
+from resolver.disk.shelf import OutputFiles
 from resolver.warc.recorder import Recorder
 
 _lock = Lock()
@@ -24,22 +24,22 @@ _open: dict[str, Recorder] = {}
 
 
 @contextmanager
-def recorder_of(job: Job, slice: Slice, store: Store) -> Iterator[Recorder | None]:
+def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
     """What the slice is recorded by, None where it is not to be."""
     if not job.warc:
         yield None
-    elif isinstance(store, Shelf):
+    elif isinstance(store, OutputFiles):
         yield _of_worker(store)
     else:
         name = f"{slice.partition:04d}-{slice.number:05d}-{uuid4().hex[:8]}"
         with scratch() as directory:
-            here = Shelf(directory)
+            here = OutputFiles(directory)
             with Recorder(here.place(f"{name}.warc.gz"), sync=True) as recorder:
                 yield recorder
             store.send([(here.place(each), f"warc/{each}") for each in here.names("")])
 
 
-def _of_worker(shelf: Shelf) -> Recorder:
+def _of_worker(shelf: OutputFiles) -> Recorder:
     with _lock:
         if shelf.directory not in _open:
             if not _open:
@@ -60,7 +60,7 @@ def close_all() -> None:
 
 def index_all(directory: str) -> None:
     """Archives of workers that were killed get theirs; those that somebody writes are left alone."""
-    shelf = Shelf(directory)
+    shelf = OutputFiles(directory)
     names = set(shelf.names("warc"))
     for name in sorted(names):
         stem, ending, _ = name.partition(".warc")

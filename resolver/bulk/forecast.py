@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, Protocol, TypeVar
 
 from protocols.values import NamedTuple
-from resolver.bulk.plan import Plan
+from resolver.bulk.plan import BulkPlan
 
 #: For so many workers it is said how long it will take.
 WORKERS = (1, 4, 16)
@@ -30,18 +30,18 @@ BESIDES = 0.2
 _MOST = 10
 
 
-class Task(Protocol):
+class ForecastTask(Protocol):
     """A slice, or a share: how long it will take."""
 
     @property
     def seconds(self) -> float: ...
 
 
-T = TypeVar("T", bound=Task)
+T = TypeVar("T", bound=ForecastTask)
 
 
 class Planner(Protocol[T]):
-    """What decides: a `Plan`, or its `Turns`."""
+    """What decides: a `BulkPlan`, or its `Turns`."""
 
     def take(self) -> T | None: ...
 
@@ -50,7 +50,7 @@ class Planner(Protocol[T]):
     def urgency(self, task: T, /) -> float: ...
 
 
-class Simulated(NamedTuple):
+class SimulatedRun(NamedTuple):
     """What came of it: seconds until the last slice was over, how many there were, how many of them at most
     had been handed out at once, and for how many seconds slots were busy, all together."""
 
@@ -77,7 +77,7 @@ class Forecast(NamedTuple):
     each: float = 1.0
 
 
-def forecast(plan: Plan, *, threads: int = 1) -> Forecast:
+def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
     """What is before a plan, which stays as it is. `threads` are those of each worker."""
     played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
     largest = plan.largest(_MOST)
@@ -94,7 +94,7 @@ def forecast(plan: Plan, *, threads: int = 1) -> Forecast:
     )
 
 
-def as_thought(task: Task) -> tuple[Sequence[Any], float]:
+def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
     """All of it was done, in the time that was thought of."""
     return (), task.seconds + BESIDES
 
@@ -105,7 +105,7 @@ def simulate(
     *,
     perform: Callable[[T], tuple[Sequence[Any], float]] = as_thought,
     ahead: float = AHEAD,
-) -> Simulated:
+) -> SimulatedRun:
     """Play it to its end, with so many slots. `perform` says of a slice what would be left of it, and
     how long it would take. `ahead` slices are handed out for each slot; a slot that is free begins the
     most urgent of them, and only then does anybody hear that its last one is over."""
@@ -129,7 +129,7 @@ def simulate(
         most = max(most, len(running) + len(at_hand))
         begin()
         if not running:
-            return Simulated(now, next(number), most, work)
+            return SimulatedRun(now, next(number), most, work)
         now, _, ended, left, seconds = heapq.heappop(running)
         begin()
         planner.end(ended, left, seconds)

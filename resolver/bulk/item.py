@@ -8,7 +8,7 @@ from protocols.location import JsonValue
 from protocols.values import NamedTuple
 
 
-class Item(NamedTuple):
+class BulkRequest(NamedTuple):
     """One request: the URL as it was given, where its body goes, below the place of all bodies, and what else
     was said of it (`checksum`, `size`, `mirrors`, `origin`, `referrer` as in `SaveRequest`)."""
 
@@ -17,7 +17,7 @@ class Item(NamedTuple):
     more: Mapping[str, JsonValue] | None = None
 
 
-class Slice(NamedTuple):
+class RequestSlice(NamedTuple):
     """What one task asks for: so many requests of one partition as may be done within a minute. `label` says
     of which hosts, for people; `last`: nothing of the partition waits behind it; `seconds` is how long it
     will take, as far as that is known. `pauses` are the seconds for which hosts still want to be left
@@ -26,20 +26,20 @@ class Slice(NamedTuple):
     partition: int
     number: int
     label: str
-    items: tuple[Item, ...]
+    items: tuple[BulkRequest, ...]
     last: bool
     seconds: float
     pauses: Mapping[str, float] | None = None
 
 
-class Report(NamedTuple):
+class SliceReport(NamedTuple):
     """What became of a slice: how many ended in each way, and with which exit status, how many octets were
-    brought, and what was not begun for want of time, in its order. `pauses` as in `Slice`, from its end on.
-    `held`: another run was at work with the partition all the time, and all is left."""
+    brought, and what was not begun for want of time, in its order. `pauses` as in `RequestSlice`, from its
+    end on. `held`: another run was at work with the partition all the time, and all is left."""
 
     partition: int
     number: int
-    left: tuple[Item, ...]
+    left: tuple[BulkRequest, ...]
     counts: Mapping[str, int]
     exits: Mapping[int, int]
     bytes: int

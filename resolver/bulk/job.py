@@ -14,7 +14,7 @@ CONCURRENCY = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class BulkJob:
     """`out` is a directory that all workers reach under this name, or a URL that fsspec knows; `ledger` is a
     directory for the ledgers where they do not go there, too. `per_host` is how many one host has under way,
     `host_rate` how many begin there a second, `box` the seconds after which a slice begins nothing more.

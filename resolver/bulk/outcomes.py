@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from protocols.location import JsonValue
 from resolver.bulk.job import Format
-from resolver.ledger.report import Became, became
+from resolver.ledger.report import FinishedRow, became
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,7 +29,7 @@ def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
     return _lines(rows) if format == "jsonl" else _parquet(rows)
 
 
-def _row(each: Became) -> dict[str, Any]:
+def _row(each: FinishedRow) -> dict[str, Any]:
     return {
         "url": each.url,
         "final_url": each.final_url,

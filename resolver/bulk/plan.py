@@ -1,8 +1,8 @@
 """What a cluster is asked for next: all requests, by hosts, in slices of which no host is in two at once.
 
-It is filled first, and then asked. `Turns` decides, and knows numbers only; what is asked for stands in a
-temporary database (`Waiting`). Of slices that wait for a worker the one with the greatest `urgency` is to be
-first: it is of the hosts that the end waits for.
+It is filled first, and then asked. `BulkScheduler` decides, and knows numbers only; what is asked for stands
+in a temporary database (`PendingRequests`). Of slices that wait for a worker the one with the greatest
+`urgency` is to be first: it is of the hosts that the end waits for.
 
     with Plan(Pace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from types import TracebackType
 
-from resolver.bulk.item import Item, Slice
-from resolver.bulk.turns import BOX, PARTITIONS, Pace, Share, Turns
-from resolver.bulk.waiting import Waiting
+from resolver.bulk.item import BulkRequest, RequestSlice
+from resolver.bulk.turns import BOX, PARTITIONS, BulkScheduler, HostPace, HostShare
+from resolver.bulk.waiting import PendingRequests
 from resolver.policy.schemes import MANY, at_once
 
-__all__ = ["BOX", "PARTITIONS", "Pace", "Plan", "partition_of"]
+__all__ = ["BOX", "PARTITIONS", "BulkPlan", "HostPace", "partition_of"]
 
 #: What is shown for files of this machine, which have no host.
 _NO_HOST = "files"
@@ -34,20 +34,20 @@ def partition_of(host: str, partitions: int = PARTITIONS) -> int:
     return int.from_bytes(digest, "big") % partitions
 
 
-class Plan:
+class BulkPlan:
     """A context manager; for one thread at a time. Raises `LocalError` where its database does not work."""
 
-    def __init__(self, pace: Pace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
+    def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
         self.pace = pace
         self._partitions = partitions
-        self._turns = Turns(pace, partitions=partitions, box=box)
-        self._waiting = Waiting()
-        self._under_way: dict[int, tuple[Share, list[tuple[int, int, Item]]]] = {}
+        self._turns = BulkScheduler(pace, partitions=partitions, box=box)
+        self._waiting = PendingRequests()
+        self._under_way: dict[int, tuple[HostShare, list[tuple[int, int, BulkRequest]]]] = {}
         self._schemes: dict[str, int | None] = {}
         self.requests = 0
         self.hosts = 0
 
-    def __enter__(self) -> Plan:
+    def __enter__(self) -> BulkPlan:
         return self
 
     def __exit__(
@@ -55,7 +55,7 @@ class Plan:
     ) -> None:
         self._waiting.close()
 
-    def add(self, item: Item, host: str, scheme: str) -> None:
+    def add(self, item: BulkRequest, host: str, scheme: str) -> None:
         """One request more. `host` is what `policy.host_key` says; without one it has no bounds, and may
         be in any partition, which its URL says."""
         partition = partition_of(host or item.url, self._partitions)
@@ -77,7 +77,7 @@ class Plan:
 
     # -- slices
 
-    def take(self) -> Slice | None:
+    def take(self) -> RequestSlice | None:
         """The next one, of the free partition that needs longest. None where nothing is left, or all of it is
         of partitions that are under way."""
         share = self._turns.take()
@@ -87,7 +87,7 @@ class Plan:
         self._under_way[share.partition] = share, held
         others = len(share.counts) - 1
         name = self._waiting.name(share.counts[0][0]) or _NO_HOST
-        return Slice(
+        return RequestSlice(
             partition=share.partition,
             number=share.number,
             label=f"{name} +{others}" if others else name,
@@ -96,7 +96,7 @@ class Plan:
             seconds=share.seconds,
         )
 
-    def _held(self, share: Share) -> list[tuple[int, int, Item]]:
+    def _held(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
         """Its requests, with their hosts and numbers, in the order in which they can be begun."""
         held = []
         for host, count in share.counts:
@@ -106,7 +106,9 @@ class Plan:
         held.sort(key=lambda each: each[:2])
         return [(number, host, item) for _, number, host, item in held]
 
-    def end(self, slice: Slice, left: Sequence[Item] = (), seconds: float = 0.0, *, idle: int = 0) -> None:
+    def end(
+        self, slice: RequestSlice, left: Sequence[BulkRequest] = (), seconds: float = 0.0, *, idle: int = 0
+    ) -> None:
         """It is over after so many seconds, and what is `left` was not begun: all of it where it was lost.
         That is handed out again, before all others of its hosts. How fast hosts are is learned of it, unless
         the `seconds` are 0, or most of what was begun needed no asking: so many are `idle`, for another run
@@ -133,7 +135,7 @@ class Plan:
 
     # -- figures
 
-    def urgency(self, slice: Slice) -> float:
+    def urgency(self, slice: RequestSlice) -> float:
         """Seconds that its partition needs with it: of those that wait for a worker the one with most is
         to be first."""
         return self._turns.urgency(self._under_way[slice.partition][0])
@@ -168,6 +170,6 @@ class Plan:
         """How many hosts have 1 to 9 requests, 10 to 99 and so on: the least, and the hosts."""
         return self._turns.histogram()
 
-    def turns(self) -> Turns:
+    def turns(self) -> BulkScheduler:
         """A copy of what decides, of all that is left: to be played through."""
         return self._turns.copy()

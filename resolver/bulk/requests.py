@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from protocols.errors import ResolveError
 from protocols.location import JsonValue, Url
 from protocols.values import NamedTuple
-from resolver.bulk.item import Item
+from resolver.bulk.item import BulkRequest
 from resolver.policy import host_key
 from resolver.retrieval.checksum import Checksum
 from resolver.retrieval.many import SaveRequest
@@ -31,27 +31,29 @@ _HERE = "local"
 Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
 
 
-class Placed(NamedTuple):
+class PlannedRequest(NamedTuple):
     """A request, and whom it will ask: a name without a host is of this machine, or of nobody."""
 
-    item: Item
+    item: BulkRequest
     host: str
     scheme: str
 
 
-def placed(request: UrlLike | SaveRequest) -> Placed:
+def placed(request: UrlLike | SaveRequest) -> PlannedRequest:
     """What is no URL has a place, too: it fails where all others do, and is told of with them."""
     wanted = request if isinstance(request, SaveRequest) else SaveRequest(request)
     text = _text(wanted.url)
     try:
         url = url_of(wanted.url, origin=wanted.origin)
     except ResolveError:
-        return Placed(Item(text, wanted.path or _below(_HERE, text), _more(wanted)), "", "")
+        return PlannedRequest(BulkRequest(text, wanted.path or _below(_HERE, text), _more(wanted)), "", "")
     host = host_key(url)
-    return Placed(Item(text, wanted.path or _place(url, host, text), _more(wanted)), host, url.scheme)
+    return PlannedRequest(
+        BulkRequest(text, wanted.path or _place(url, host, text), _more(wanted)), host, url.scheme
+    )
 
 
-def request_of(item: Item) -> SaveRequest:
+def request_of(item: BulkRequest) -> SaveRequest:
     """What was asked for, as the worker hears of it."""
     more: dict[str, Any] = dict(item.more or {})
     for name in ("mirrors", "referrer"):

@@ -17,15 +17,15 @@ from uuid import uuid4
 from protocols.errors import LocalError, NotConfigured
 from protocols.values import NamedTuple
 from resolver.bulk.archives import close_all, index_all
-from resolver.bulk.item import Report, Slice
-from resolver.bulk.job import Format, Job
-from resolver.bulk.plan import BOX, PARTITIONS, Pace, Plan
+from resolver.bulk.item import RequestSlice, SliceReport
+from resolver.bulk.job import BulkJob, Format
+from resolver.bulk.plan import BOX, PARTITIONS, BulkPlan, HostPace
 from resolver.bulk.requests import Given, each, placed
 from resolver.bulk.sent import fetch_packed, packed
 from resolver.bulk.slice import is_under_way
 from resolver.bulk.store import Store, store_of
 from resolver.bulk.versions import check_cluster, understood
-from resolver.disk.shelf import Shelf
+from resolver.disk.shelf import OutputFiles
 from resolver.settings import Settings, check_names
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _REST = 0.5
 _ABOUT = "bulk.json"
 
 
-class Progress(NamedTuple):
+class BulkProgress(NamedTuple):
     """How far a run is. `counts` are of those that have ended, by their status. `threads` are those of all
     workers: with none the run waits for some to come."""
 
@@ -65,7 +65,7 @@ class Progress(NamedTuple):
     threads: int
 
 
-class Summary(NamedTuple):
+class BulkSummary(NamedTuple):
     """What a run came to. `exit` is what the command says of all together: 0, the status of all failures if
     they have one, else 1."""
 
@@ -83,10 +83,10 @@ class Summary(NamedTuple):
 
 @contextmanager
 def planned(
-    requests: Given, client: Client | None, pace: Pace, partitions: int = PARTITIONS
-) -> Iterator[Plan]:
+    requests: Given, client: Client | None, pace: HostPace, partitions: int = PARTITIONS
+) -> Iterator[BulkPlan]:
     """All of them, ready to be asked for."""
-    with Plan(pace, partitions=partitions) as plan:
+    with BulkPlan(pace, partitions=partitions) as plan:
         for request in each(requests, client):
             plan.add(*placed(request))
         yield plan
@@ -102,9 +102,9 @@ def run(
     ledger: str | None = None,
     format: Format = "parquet",
     warc: bool = False,
-    on_progress: Callable[[Progress], object] | None = None,
+    on_progress: Callable[[BulkProgress], object] | None = None,
     **settings: Unpack[Settings],
-) -> Summary:
+) -> BulkSummary:
     """Fetch all of them over the cluster of `client`, and say what it came to.
 
     `requests` are URLs or `SaveRequest`s, any iterable of them, a bag of Dask or a column of a dataframe.
@@ -127,8 +127,8 @@ def run(
     check_cluster(client)
     store = store_of(out)
     partitions = _agree(store, format)
-    job = Job(
-        out=store.directory if isinstance(store, Shelf) else out,
+    job = BulkJob(
+        out=store.directory if isinstance(store, OutputFiles) else out,
         ledger=ledger,
         settings=settings,
         per_host=per_host,
@@ -137,12 +137,14 @@ def run(
         warc=warc,
         box=BOX,
     )
-    with planned(requests, client, Pace(host_rate, per_host), partitions) as plan:
-        if not isinstance(store, Shelf):
+    with planned(requests, client, HostPace(host_rate, per_host), partitions) as plan:
+        if not isinstance(store, OutputFiles):
             _wait_for_others(client, out)
         with understood():
-            summary = _Spread(client, job, plan, on_progress or (lambda progress: None)).run()
-    if warc and isinstance(store, Shelf):  # of a run that fails the workers close what they have at their end
+            summary = _WorkerSpread(client, job, plan, on_progress or (lambda progress: None)).run()
+    if warc and isinstance(
+        store, OutputFiles
+    ):  # of a run that fails the workers close what they have at their end
         client.run(close_all)
         client.submit(index_all, store.directory, pure=False).result()
     return summary
@@ -173,9 +175,9 @@ def _agree(store: Store, format: Format) -> int:
     return int(partitions)
 
 
-class _Spread:
+class _WorkerSpread:
     def __init__(
-        self, client: Client, job: Job, plan: Plan, on_progress: Callable[[Progress], object]
+        self, client: Client, job: BulkJob, plan: BulkPlan, on_progress: Callable[[BulkProgress], object]
     ) -> None:
         from distributed import as_completed
 
@@ -184,7 +186,7 @@ class _Spread:
         self._plan = plan
         self._on_progress = on_progress
         self._completed = as_completed(loop=client.loop)
-        self._under_way: dict[Future, Slice] = {}
+        self._under_way: dict[Future, RequestSlice] = {}
         self._lost: Counter[int] = Counter()
         self._held: Counter[int] = Counter()
         self._counts: Counter[str] = Counter()
@@ -195,7 +197,7 @@ class _Spread:
         self._alone: dict[int, dict[str, float]] = {}
         self._names: dict[int, str] = {}
 
-    def run(self) -> Summary:
+    def run(self) -> BulkSummary:
         began = monotonic()
         try:
             self._fill()
@@ -246,12 +248,12 @@ class _Spread:
             future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
             self._follow(future, slice)
 
-    def _name_of(self, slice: Slice) -> str:
+    def _name_of(self, slice: RequestSlice) -> str:
         """What Dask shows, the same for all slices of a partition: it keeps figures for each name that there
         ever was, and takes a hyphen for the end of a name."""
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
-    def _settle(self, future: Future, slice: Slice) -> None:
+    def _settle(self, future: Future, slice: RequestSlice) -> None:
         """Whatever has become of it since it was said to have ended: with its worker its report is lost."""
         from distributed import CancelledError, KilledWorker
 
@@ -259,7 +261,7 @@ class _Spread:
             self._follow(future, slice)
             return
         try:
-            report: Report = future.result(timeout=_REPORT)
+            report: SliceReport = future.result(timeout=_REPORT)
         except KilledWorker as error:
             self._lose(slice, error)
         except CancelledError as error:
@@ -274,18 +276,18 @@ class _Spread:
             future.release()  # else it is done again where its worker is lost before the next one ends
             self._count(slice, report)
 
-    def _follow(self, future: Future, slice: Slice) -> None:
+    def _follow(self, future: Future, slice: RequestSlice) -> None:
         """Until it has ended; where it is done again, what is in the ledger is not."""
         self._under_way[future] = slice
         self._completed.add(future)
 
-    def _lose(self, slice: Slice, error: Exception) -> None:
+    def _lose(self, slice: RequestSlice, error: Exception) -> None:
         self._lost[slice.partition] += 1
         if self._lost[slice.partition] >= _MOST_LOST:
             raise LocalError(f"{slice.label}: {_MOST_LOST} times in a row its worker was lost") from error
         self._plan.end(slice, slice.items, 0.0)
 
-    def _count(self, slice: Slice, report: Report) -> None:
+    def _count(self, slice: RequestSlice, report: SliceReport) -> None:
         self._lost.pop(slice.partition, None)
         if report.held:
             self._wait_for_another(slice)
@@ -300,7 +302,7 @@ class _Spread:
         idle = report.counts.get("skipped", 0) + report.counts.get("refused", 0)
         self._plan.end(slice, report.left, report.seconds, idle=idle)
 
-    def _wait_for_another(self, slice: Slice) -> None:
+    def _wait_for_another(self, slice: RequestSlice) -> None:
         self._held[slice.partition] += 1
         if self._held[slice.partition] >= _MOST_HELD:
             raise LocalError(f"{slice.label}: another run has been at work with it for {_MOST_HELD} minutes")
@@ -316,14 +318,14 @@ class _Spread:
         plan = self._plan
         ended, under_way = sum(self._counts.values()), len(self._under_way)
         self._on_progress(
-            Progress(
+            BulkProgress(
                 plan.requests, plan.hosts, ended, dict(self._counts), self._bytes, under_way, self._threads
             )
         )
 
-    def _summary(self, seconds: float) -> Summary:
+    def _summary(self, seconds: float) -> BulkSummary:
         counts = self._counts
-        return Summary(
+        return BulkSummary(
             requests=self._plan.requests,
             hosts=self._plan.hosts,
             slices=self._slices,

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import zlib
 
-from resolver.bulk.item import Report, Slice
-from resolver.bulk.job import Job
+from resolver.bulk.item import RequestSlice, SliceReport
+from resolver.bulk.job import BulkJob
 from resolver.bulk.slice import fetch_slice
 from resolver.bulk.versions import check
 from resolver.version import VERSION
 
 
-def packed(job: Job, slice: Slice) -> bytes:
+def packed(job: BulkJob, slice: RequestSlice) -> bytes:
     """As Dask pickles: settings may have functions of somebody's notebook."""
     from distributed.protocol.pickle import dumps
 
@@ -25,7 +25,7 @@ def packed(job: Job, slice: Slice) -> bytes:
     return VERSION.encode() + b"\n" + zlib.compress(octets)
 
 
-def fetch_packed(octets: bytes) -> Report:
+def fetch_packed(octets: bytes) -> SliceReport:
     """`fetch_slice`, of what was sent. Raises `NotConfigured` where that is of another version."""
     from distributed.protocol.pickle import loads
 

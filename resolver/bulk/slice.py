@@ -13,20 +13,20 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
 from protocols.values import NamedTuple
-from resolver.batch import Batch, Hosts, Task
+from resolver.batch import Batch, BatchTask, HostScheduler
 from resolver.bulk.archives import recorder_of
-from resolver.bulk.item import Item, Report, Slice
-from resolver.bulk.job import Job
+from resolver.bulk.item import BulkRequest, RequestSlice, SliceReport
+from resolver.bulk.job import BulkJob
 from resolver.bulk.outcomes import table_of
 from resolver.bulk.requests import request_of
 from resolver.bulk.scratch import scratch
 from resolver.bulk.store import Store, store_of
-from resolver.disk.shelf import Shelf, own
+from resolver.disk.shelf import OutputFiles, own
 from resolver.ledger import LedgerHeld
 from resolver.ledger.book import Ledger
 from resolver.loops import running
 from resolver.portal import portal
-from resolver.retrieval.many import How, SaveRequest, hosts_for, save_under
+from resolver.retrieval.many import BatchSettings, SaveRequest, hosts_for, save_under
 from resolver.retrieval.outcome import Outcome
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
@@ -36,7 +36,7 @@ from resolver.warc.recorder import Recorder
 _LOOK = 0.5
 
 
-class Bench(NamedTuple):
+class SliceOutput(NamedTuple):
     """Where a slice puts what it brings: bodies, and the ledger of its partition. `elsewhere`: what is done
     is kept in another place."""
 
@@ -45,7 +45,7 @@ class Bench(NamedTuple):
     elsewhere: bool
 
 
-def fetch_slice(job: Job, slice: Slice) -> Report:
+def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
     """Blocks until all of it has ended, or its time is over and what was begun has. Raises `LocalError` where
     nothing could be kept."""
     store = store_of(job.out)
@@ -79,40 +79,42 @@ def is_under_way(out: str) -> bool:
 
 
 @contextmanager
-def _bench(job: Job, store: Store, partition: int) -> Iterator[Bench]:
+def _bench(job: BulkJob, store: Store, partition: int) -> Iterator[SliceOutput]:
     name = _ledger_name(partition)
-    if isinstance(store, Shelf) and not job.warc:
-        yield Bench(store.place("bodies"), _ledger_here(job, store, name), elsewhere=False)
+    if isinstance(store, OutputFiles) and not job.warc:
+        yield SliceOutput(store.place("bodies"), _ledger_here(job, store, name), elsewhere=False)
         return
     with scratch() as directory:
-        here = Shelf(directory)
+        here = OutputFiles(directory)
         ledger = here.place("ledger")
-        if isinstance(store, Shelf):
+        if isinstance(store, OutputFiles):
             ledger = _ledger_here(job, store, name)
         elif store.fetch(name, ledger):
             own(ledger)
-        yield Bench(here.place("bodies"), ledger, elsewhere=True)
+        yield SliceOutput(here.place("bodies"), ledger, elsewhere=True)
 
 
 def _ledger_name(partition: int) -> str:
     return f"ledger/{partition:04d}.ledger"
 
 
-def _ledger_here(job: Job, shelf: Shelf, name: str) -> str:
-    return shelf.place(name) if job.ledger is None else Shelf(job.ledger).place(name.partition("/")[2])
+def _ledger_here(job: BulkJob, shelf: OutputFiles, name: str) -> str:
+    return shelf.place(name) if job.ledger is None else OutputFiles(job.ledger).place(name.partition("/")[2])
 
 
-def _publish(job: Job, store: Store, bench: Bench, partition: int, ended: list[str]) -> None:
+def _publish(job: BulkJob, store: Store, bench: SliceOutput, partition: int, ended: list[str]) -> None:
     """What came goes to its place, and then the ledger that says so."""
-    if isinstance(store, Shelf):
+    if isinstance(store, OutputFiles):
         return
-    here = Shelf(bench.bodies)
+    here = OutputFiles(bench.bodies)
     if not job.warc:
         store.send([(here.place(path), f"bodies/{path}") for path in ended if here.has(path)])
     store.send([(bench.ledger, _ledger_name(partition))])
 
 
-async def _fetch(job: Job, slice: Slice, bench: Bench, recorder: Recorder | None) -> tuple[Report, list[str]]:
+async def _fetch(
+    job: BulkJob, slice: RequestSlice, bench: SliceOutput, recorder: Recorder | None
+) -> tuple[SliceReport, list[str]]:
     loop = running()
     settings = Settings(**job.settings)
     if recorder is not None:
@@ -122,19 +124,21 @@ async def _fetch(job: Job, slice: Slice, bench: Bench, recorder: Recorder | None
         ledger = await _enter(bench, held, job.box)
         if ledger is None:
             seconds = loop.current_time() - began
-            empty = Report(slice.partition, slice.number, slice.items, {}, {}, 0, seconds, slice.pauses or {})
+            empty = SliceReport(
+                slice.partition, slice.number, slice.items, {}, {}, 0, seconds, slice.pauses or {}
+            )
             return empty._replace(held=True), []
         began = loop.current_time()
-        hosts: Hosts[Task[Outcome]] = hosts_for(job.per_host, job.host_rate)
+        hosts: HostScheduler[BatchTask[Outcome]] = hosts_for(job.per_host, job.host_rate)
         for host, seconds in (slice.pauses or {}).items():
             hosts.leave_alone(host, began + seconds)
         batch: Batch[Outcome] = Batch(hosts, concurrency=job.concurrency, until=began + job.box)
-        account = _Account(slice.items)
-        session = _Session(**settings)
+        account = _SliceLedger(slice.items)
+        session = _SliceSession(**settings)
         async with session:
             await session.save_slice(slice, bench, ledger, batch, account)
         now = loop.current_time()
-    report = Report(
+    report = SliceReport(
         slice.partition,
         slice.number,
         left=account.left(),
@@ -147,7 +151,7 @@ async def _fetch(job: Job, slice: Slice, bench: Bench, recorder: Recorder | None
     return report, account.saved
 
 
-async def _enter(bench: Bench, held: AsyncExitStack, patience: float) -> Ledger | None:
+async def _enter(bench: SliceOutput, held: AsyncExitStack, patience: float) -> Ledger | None:
     """The ledger, once nobody else has it; None where somebody has it for so long. Raises `LedgerFault`."""
     loop = running()
     until = loop.current_time() + patience
@@ -161,11 +165,16 @@ async def _enter(bench: Bench, held: AsyncExitStack, patience: float) -> Ledger 
             await loop.sleep(_LOOK)
 
 
-class _Session(Resolver):
+class _SliceSession(Resolver):
     async def save_slice(
-        self, slice: Slice, bench: Bench, ledger: Ledger, batch: Batch[Outcome], account: _Account
+        self,
+        slice: RequestSlice,
+        bench: SliceOutput,
+        ledger: Ledger,
+        batch: Batch[Outcome],
+        account: _SliceLedger,
     ) -> None:
-        how = How(
+        how = BatchSettings(
             session=self,
             network=self._network,
             directory=bench.bodies,
@@ -176,10 +185,10 @@ class _Session(Resolver):
         await save_under(how, map(request_of, account.left()), ledger, batch, account.take)
 
 
-class _Account:
+class _SliceLedger:
     """Which requests of a slice have ended, and how. One that is there twice has ended once."""
 
-    def __init__(self, items: tuple[Item, ...]) -> None:
+    def __init__(self, items: tuple[BulkRequest, ...]) -> None:
         self._waiting = {item.path: item for item in items}
         self.counts = Counter(skipped=len(items) - len(self._waiting))
         self.exits: Counter[int] = Counter()
@@ -195,6 +204,6 @@ class _Account:
             self.bytes += outcome.bytes - outcome.resumed_from
             self.saved.append(request.path)
 
-    def left(self) -> tuple[Item, ...]:
+    def left(self) -> tuple[BulkRequest, ...]:
         """What has not ended, in its order."""
         return tuple(self._waiting.values())

@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
 from protocols.errors import LocalError
-from resolver.disk.shelf import Shelf, forget
+from resolver.disk.shelf import OutputFiles, forget
 from resolver.url import redact
 
 #: How often it is tried to make a directory: whoever makes one above it at the same time has done so then.
 _MAKES = 5
 
 
-class Remote:
+class RemoteStore:
     """A place of fsspec's. Names are paths below it, with `/`; what is written is there as a whole or not at
     all, where the place is one that promises that. All raise `LocalError`."""
 
@@ -106,12 +106,12 @@ class Remote:
             raise LocalError(f"{self._shown!r} cannot be used: {type(error).__name__}: {error}") from error
 
 
-Store: TypeAlias = Shelf | Remote
+Store: TypeAlias = OutputFiles | RemoteStore
 
 
 def store_of(out: str) -> Store:
     """Raises `LocalError` for a URL that fsspec does not know."""
     if "://" not in out:
-        return Shelf(out)
-    remote = Remote(out)
-    return remote if remote.here is None else Shelf(remote.here)
+        return OutputFiles(out)
+    remote = RemoteStore(out)
+    return remote if remote.here is None else OutputFiles(remote.here)

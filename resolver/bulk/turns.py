@@ -49,7 +49,7 @@ _LEAP = 16
 _SOONEST = 1e-4
 
 
-class Pace(NamedTuple):
+class HostPace(NamedTuple):
     """How fast hosts are asked. `rate` is how many requests begin a second at each, if that is bounded, and
     `per_host` how many one has under way, where it is not what is polite for its scheme. `each` is how many
     seconds a request takes, which is a guess, and `at_once` how many a share has under way."""
@@ -67,7 +67,7 @@ class Pace(NamedTuple):
         return max(self.each / min(cap, self.at_once), 0.0 if self.rate is None else 1 / self.rate)
 
 
-class Share(NamedTuple):
+class HostShare(NamedTuple):
     """Hosts and how many requests of each, those with the most seconds before them first. `last`: nothing of
     the partition waits behind it. `seconds` is how long it will take, as far as that is
     known."""
@@ -79,10 +79,10 @@ class Share(NamedTuple):
     seconds: float
 
 
-class Turns:
+class BulkScheduler:
     """The shares of all that was added, each request once, and what was given back once more."""
 
-    def __init__(self, pace: Pace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
+    def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
         self._pace = pace
         self._box = box
         self._partition = array("l")  # of each host
@@ -98,13 +98,13 @@ class Turns:
         self._before = array("d", [0.0] * partitions)  # seconds, as the heap has it
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
-        self._under_way: dict[int, Share] = {}
+        self._under_way: dict[int, HostShare] = {}
         self._done_before: set[int] = set()  # partitions, most of which needs no asking
         self.waiting = 0
 
-    def copy(self) -> Turns:
+    def copy(self) -> BulkScheduler:
         """Of what waits, as if nothing were under way; it shares nothing with this one."""
-        twin = Turns(self._pace, partitions=len(self._hosts), box=self._box)
+        twin = BulkScheduler(self._pace, partitions=len(self._hosts), box=self._box)
         twin._partition, twin._cap = self._partition[:], self._cap[:]
         twin._asked, twin._waiting = self._waiting[:], self._waiting[:]
         twin._between, twin._each = self._between[:], self._each[:]
@@ -162,7 +162,7 @@ class Turns:
         """For each of its requests, as far as is known."""
         return self._between[host]
 
-    def take(self) -> Share | None:
+    def take(self) -> HostShare | None:
         """The next one; None where nothing waits that nobody is at."""
         for partition in self._changed - self._under_way.keys():
             self._stand(partition)
@@ -173,7 +173,7 @@ class Turns:
                 return self._share_of(partition)
         return None
 
-    def urgency(self, share: Share) -> float:
+    def urgency(self, share: HostShare) -> float:
         """Seconds that its partition needs with it: of the shares that wait for a worker the one with the
         most is to be first."""
         return share.seconds + self.seconds_before(share.partition)
@@ -184,13 +184,13 @@ class Turns:
         if self._hosts[partition]:
             heapq.heappush(self._heap, (-self._before[partition], partition))
 
-    def _share_of(self, partition: int) -> Share:
+    def _share_of(self, partition: int) -> HostShare:
         counts = self._counts(partition)
         for host, count in counts:
             self._waiting[host] -= count
             self.waiting -= count
         self._hosts[partition] = array("l", (host for host in self._hosts[partition] if self._waiting[host]))
-        share = Share(
+        share = HostShare(
             partition,
             self._shares[partition],
             tuple(counts),
@@ -230,7 +230,9 @@ class Turns:
         found = max(self._pace.each, together, alone)
         return min(found, self._box) if partition in self._done_before else found
 
-    def end(self, share: Share, left: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0) -> None:
+    def end(
+        self, share: HostShare, left: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0
+    ) -> None:
         """It is over, after so many seconds. `left` is how many of which host were not begun, `idle` how
         many of all others needed no asking. Raises `ValueError` for one that is not under way."""
         if self._under_way.get(share.partition) is not share:
@@ -249,7 +251,7 @@ class Turns:
 
     # -- how fast they are
 
-    def _learn(self, share: Share, left: dict[int, int], begun: int, seconds: float) -> None:
+    def _learn(self, share: HostShare, left: dict[int, int], begun: int, seconds: float) -> None:
         until = min(seconds, self._box)  # when nothing more was begun
         for host, count in share.counts:
             not_begun = left.get(host, 0)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from protocols.errors import LocalError
 from protocols.values import NamedTuple
-from resolver.bulk.item import Item
+from resolver.bulk.item import BulkRequest
 
 #: Requests that are put down together, and hosts whose numbers are held in memory.
 _TOGETHER = 1_000
@@ -30,14 +30,14 @@ BEGIN;
 """
 
 
-class Numbered(NamedTuple):
+class NumberedRequest(NamedTuple):
     """A request and its place among all."""
 
     number: int
-    item: Item
+    item: BulkRequest
 
 
-class Waiting:
+class PendingRequests:
     """Raises `LocalError` where the database does not work: a full disk. It is for one thread at a time."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Waiting:
 
     # -- requests
 
-    def add(self, host: int, item: Item) -> None:
+    def add(self, host: int, item: BulkRequest) -> None:
         more = None if item.more is None else json.dumps(dict(item.more))
         self._new.append((host, item.url, item.path, more))
         if len(self._new) >= _TOGETHER:
@@ -95,14 +95,14 @@ class Waiting:
             self._database.executemany(insert, self._new)
         self._new.clear()
 
-    def first(self, host: int, count: int) -> list[Numbered]:
+    def first(self, host: int, count: int) -> list[NumberedRequest]:
         """The first that wait of it, in the order in which they came."""
         self._put_in_order()
         query = "SELECT number, url, path, more FROM item WHERE host = ? ORDER BY number LIMIT ?"
         with _faults():
             rows = self._database.execute(query, (host, count)).fetchall()
         return [
-            Numbered(number, Item(url, path, None if more is None else json.loads(more)))
+            NumberedRequest(number, BulkRequest(url, path, None if more is None else json.loads(more)))
             for number, url, path, more in rows
         ]
 

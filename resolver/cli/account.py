@@ -17,15 +17,15 @@ from resolver.cli import outcome, streams
 from resolver.cli.arguments import Command
 from resolver.cli.outcome import class_name
 from resolver.cli.summary import REFUSED, more_of
-from resolver.cli.targets import Naming, Target, targets
+from resolver.cli.targets import CommandTarget, TargetNaming, targets
 from resolver.retrieval.response import Saved
 from resolver.url import redact
 
 if TYPE_CHECKING:
     from protocols.location import JsonValue
-    from resolver.cli.lists import Fetched
-    from resolver.ledger.book import Asked, Entry, Ledger
-    from resolver.ledger.recall import Known, Recall
+    from resolver.cli.lists import FetchedList
+    from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
+    from resolver.ledger.recall import CompletedRow, LedgerRecall
 
 #: Lines of a list on a disk that are taken at once. What comes through a pipe is taken as it comes.
 _AT_ONCE = 500
@@ -40,7 +40,7 @@ def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
     return Ledger(command.found.ledger, sidecars=command.found.meta)
 
 
-class Passed(NamedTuple):
+class SkippedLines(NamedTuple):
     """A `number` that follow each other in the lists, which earlier runs had; `octets` are their records."""
 
     number: int
@@ -48,10 +48,10 @@ class Passed(NamedTuple):
 
 
 #: What comes out of the lists: a target with its row, or many that need no more than to be counted.
-Part: TypeAlias = "Passed | tuple[Target, Entry | None]"
+Part: TypeAlias = "SkippedLines | tuple[CommandTarget, LedgerEntry | None]"
 
 
-class Supply:
+class LedgerInput:
     """The targets of a run, each with its row in the ledger."""
 
     def __init__(
@@ -59,15 +59,15 @@ class Supply:
         command: Command,
         report: Callable[[ResolveError], None],
         ledger: Ledger | None,
-        fetched: Mapping[str, Fetched],
+        fetched: Mapping[str, FetchedList],
     ) -> None:
         self._command = command
         self._ledger = ledger
         self._found = targets(command, report, fetched)
         saves = command.verb == "get" and command.output is None
-        self._naming = Naming(command, ledger) if saves else None
+        self._naming = TargetNaming(command, ledger) if saves else None
         self._recall = None if self._naming is None else _recall(self._naming.how, ledger, command)
-        self._records = Records(command) if command.json else None
+        self._records = EarlierRecords(command) if command.json else None
         self._at_once = _AT_ONCE if all(map(streams.is_file, command.lists)) else 1
 
     async def read(self) -> AsyncGenerator[Part, None]:
@@ -89,7 +89,7 @@ class Supply:
         return await trio.to_thread.run_sync(self._some, abandon_on_cancel=True)
 
     def _some(self) -> tuple[list[Part], LocalError | None]:
-        found: list[Target] = []
+        found: list[CommandTarget] = []
         try:
             for target in islice(self._found, self._at_once):
                 found.append(target)
@@ -97,7 +97,7 @@ class Supply:
             return self._parts(found), error
         return self._parts(found), None
 
-    def _parts(self, found: list[Target]) -> list[Part]:
+    def _parts(self, found: list[CommandTarget]) -> list[Part]:
         if self._recall is None:
             return list(self._with_rows(map(self._named, found)))
         known = self._recall.find([target.url if target.is_bare else "" for target in found])
@@ -116,7 +116,7 @@ class Supply:
                 parts += self._with_rows(self._named(target) for target, _ in pairs)
         return parts
 
-    def _again(self, pairs: list[tuple[Target, Known]]) -> Iterator[Part]:
+    def _again(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
         """Those that an earlier run had, as far as they have the names that they had."""
         assert self._naming is not None
         fits = self._naming.again([known.where for _, known in pairs])
@@ -126,12 +126,12 @@ class Supply:
                 continue
             passed = [pair for pair, _ in group]
             octets = b"" if self._records is None else b"".join(starmap(self._records.octets, passed))
-            yield Passed(len(passed), octets)
+            yield SkippedLines(len(passed), octets)
 
-    def _named(self, target: Target) -> Target:
+    def _named(self, target: CommandTarget) -> CommandTarget:
         return target if self._naming is None else self._naming.name(target)
 
-    def _with_rows(self, found: Iterable[Target]) -> list[tuple[Target, Entry | None]]:
+    def _with_rows(self, found: Iterable[CommandTarget]) -> list[tuple[CommandTarget, LedgerEntry | None]]:
         if self._ledger is None:
             return [(target, None) for target in found]
         named = list(found)
@@ -140,15 +140,15 @@ class Supply:
         return list(zip(named, rows, strict=True))
 
 
-def _recall(how: str | None, ledger: Ledger | None, command: Command) -> Recall | None:
+def _recall(how: str | None, ledger: Ledger | None, command: Command) -> LedgerRecall | None:
     if how is None or ledger is None:
         return None
-    from resolver.ledger.recall import Recall  # as above
+    from resolver.ledger.recall import LedgerRecall  # as above
 
-    return Recall(ledger, how, command.directory or "")
+    return LedgerRecall(ledger, how, command.directory or "")
 
 
-class Records:
+class EarlierRecords:
     """The records of what earlier runs had, many of them: alike but for a few members."""
 
     def __init__(self, command: Command) -> None:
@@ -156,13 +156,13 @@ class Records:
         self._schemes: dict[str, str] = {}
         self._alike: dict[str, JsonValue] = outcome.done(_had("", "", 0, None), "")
 
-    def octets(self, target: Target, known: Known) -> bytes:
+    def octets(self, target: CommandTarget, known: CompletedRow) -> bytes:
         url = target.url
         path = os.path.join(self._directory, known.where)
         record = {"url": url, "final_url": url, "scheme": self._scheme(target), "path": path}
         return streams.record_octets({**self._alike, **record, "bytes": known.size, "digest": known.digest})
 
-    def _scheme(self, target: Target) -> str:
+    def _scheme(self, target: CommandTarget) -> str:
         """A text that begins with the name of a scheme is of that one."""
         begin = target.url.partition(":")[0]
         scheme = self._schemes.get(begin)
@@ -173,9 +173,9 @@ class Records:
         return scheme
 
 
-def _asked(target: Target, command: Command, how: str | None = None) -> Asked:
+def _asked(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
     """How the ledger knows it: by what it is refined to, without a password, and by its place."""
-    from resolver.ledger.book import Asked
+    from resolver.ledger.book import RequestRow
 
     given = redact(target.url)
     shown = given
@@ -185,7 +185,7 @@ def _asked(target: Target, command: Command, how: str | None = None) -> Asked:
     more = more_of(target._replace(mirrors=tuple(map(redact, target.mirrors))))
     if more:
         import json  # few lists say more of a URL
-    return Asked(
+    return RequestRow(
         url=shown,
         place=place,
         given=given,
@@ -197,14 +197,14 @@ def _asked(target: Target, command: Command, how: str | None = None) -> Asked:
     )
 
 
-def had_before(target: Target, entry: Entry, command: Command) -> Saved:
+def had_before(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
     """What an earlier run made of it, as it is still there."""
     path = os.path.join(command.directory or "", target.where)
     path = path if os.path.abspath(path) == entry.path else entry.path
     return had(_asked(target, command).url, path, entry)
 
 
-def had(shown: str, path: str, entry: Entry) -> Saved:
+def had(shown: str, path: str, entry: LedgerEntry) -> Saved:
     """The same, of that URL and path."""
     return _had(shown, path, entry.size, entry.digest)
 
@@ -226,7 +226,7 @@ def _had(shown: str, path: str, size: int, digest: str | None) -> Saved:
     )
 
 
-async def note_saved(entry: Entry | None, saved: Saved | None) -> None:
+async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
     """Also where the end of the run has come meanwhile. Raises `LedgerFault`."""
     if entry is not None and saved is not None:
         brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
@@ -234,13 +234,13 @@ async def note_saved(entry: Entry | None, saved: Saved | None) -> None:
             await entry.done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)
 
 
-async def forget(entry: Entry | None) -> None:
+async def forget(entry: LedgerEntry | None) -> None:
     """What was taken for a file is a directory. Raises `LedgerFault`."""
     if entry is not None:
         await entry.forget()
 
 
-async def note_failure(entry: Entry | None, error: ResolveError) -> None:
+async def note_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
     """Raises `LedgerFault`."""
     if entry is not None:
         await entry.failed(error, class_name(error), refused=error.exit_code in REFUSED)

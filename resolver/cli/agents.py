@@ -27,7 +27,7 @@ from resolver.cli.writing import OutputFault
 from resolver.version import VERSION
 
 if TYPE_CHECKING:
-    from resolver.adapters.mcp import Grant
+    from resolver.adapters.mcp import ToolGrant
 
 #: Speaks with a client whose lines these are, and sends it octets, until it leaves.
 Serve: TypeAlias = Callable[
@@ -46,20 +46,20 @@ def perform(command: Command) -> int:
     except ModuleNotFoundError:
         streams.complain(f"mcp needs {missing_libraries('mcp')}")
         return _MISSING
-    serving = _Serving(partial(serve, grant_of(command), version=VERSION))
+    serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
     if streams.input_is_terminal():  # whose person sees nothing happen
         streams.complain("mcp waits for what a client of agents says on standard input (Ctrl-D ends it)")
     return trio.run(serving.supervised)
 
 
-def grant_of(command: Command) -> Grant:
+def grant_of(command: Command) -> ToolGrant:
     """What this command line lets agents do. Raises `UsageError`."""
-    from resolver.adapters.mcp import Grant, bounded
+    from resolver.adapters.mcp import ToolGrant, bounded
 
     found = command.found
     _check_given(command)
     policy = replace(policy_of(found), name="untrusted")
-    return Grant(
+    return ToolGrant(
         policy=policy,
         limits=bounded(limits_of(found)),
         options=options_of(found, policy, keep=True),
@@ -85,7 +85,7 @@ def _check_given(command: Command) -> None:
             raise UsageError(f"mcp does not take {row.long}{why}")
 
 
-class _Incoming:
+class _StdinReader:
     """The lines of standard input, waited for in a thread: it may be anything. `fault` is what ended them
     otherwise than by their end."""
 
@@ -114,7 +114,7 @@ class _Incoming:
             return b""
 
 
-class _Serving:
+class _McpServer:
     """One conversation under way; a signal ends it, and so does a client that takes no more answers."""
 
     def __init__(self, serve: Serve) -> None:
@@ -123,7 +123,7 @@ class _Serving:
         self._scope = trio.CancelScope()
 
     async def supervised(self) -> int:
-        incoming = _Incoming(streams.input_lines())
+        incoming = _StdinReader(streams.input_lines())
         with trio.open_signal_receiver(*_STATUS_OF_SIGNAL) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on, signals)

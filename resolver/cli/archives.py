@@ -9,11 +9,11 @@ from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.targets import status_of
 from resolver.disk.archive_file import ArchiveFile, open_archive
-from resolver.tree.scope import Scope, tree_of
+from resolver.tree.scope import TreeScope, tree_of
 from resolver.url import parse, redact
-from resolver.warc.check import Check, Finding
-from resolver.warc.listing import Listed, list_records
-from resolver.warc.records import Damage
+from resolver.warc.check import ArchiveCheck, ArchiveFinding
+from resolver.warc.listing import ListedRecord, list_records
+from resolver.warc.records import DamagedSpan
 
 _DAMAGED = IntegrityError.exit_code
 
@@ -21,7 +21,7 @@ _DAMAGED = IntegrityError.exit_code
 def perform(command: Command) -> int:
     """What is asked of the files; the exit status, 10 where one of them is damaged. Raises `InvalidUrl`."""
     what, paths = command.urls[0], command.urls[1:]
-    task = _Listing(command) if what == "ls" else _Checking(command)
+    task = _ArchiveListing(command) if what == "ls" else _ArchiveCheck(command)
     statuses = []
     for path in paths:
         try:
@@ -35,7 +35,7 @@ def perform(command: Command) -> int:
     return status_of(statuses)
 
 
-class _Listing:
+class _ArchiveListing:
     """`ls`: a record a line."""
 
     def __init__(self, command: Command) -> None:
@@ -45,7 +45,7 @@ class _Listing:
     def read(self, archive: ArchiveFile) -> int:
         status = 0
         for found in list_records(archive, self._wanted):
-            if isinstance(found, Damage):
+            if isinstance(found, DamagedSpan):
                 status = _DAMAGED
                 if not self._command.found.silent:
                     streams.complain(f"{archive.path}: octet {found.offset}: {found.message}")
@@ -59,7 +59,7 @@ class _Listing:
         """All was said."""
 
 
-def _line(found: Listed) -> str:
+def _line(found: ListedRecord) -> str:
     """Date, type, status or kind, length, URL."""
     head = found.head
     date = head.first("WARC-Date") or "-"
@@ -70,7 +70,7 @@ def _line(found: Listed) -> str:
 def _under(text: str) -> Callable[[str], bool]:
     """Is a URL that one, or below it? Raises `InvalidUrl`."""
     top = parse(text, origin="user")
-    scope = None if tree_of(top) is None else Scope.of(top)
+    scope = None if tree_of(top) is None else TreeScope.of(top)
 
     def wanted(target: str) -> bool:
         try:
@@ -82,12 +82,12 @@ def _under(text: str) -> Callable[[str], bool]:
     return wanted
 
 
-class _Checking:
+class _ArchiveCheck:
     """`check`: what is wrong, a line each, and a line for all of it."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
-        self._check = Check()
+        self._check = ArchiveCheck()
         self._files = 0
 
     def read(self, archive: ArchiveFile) -> int:
@@ -102,7 +102,7 @@ class _Checking:
             files = "1 file" if self._files == 1 else f"{self._files} files"
             streams.complain(f"{check.records} whole records in {files}{damaged}")
 
-    def _tell(self, findings: Iterator[Finding]) -> bool:
+    def _tell(self, findings: Iterator[ArchiveFinding]) -> bool:
         """Was there a fault among them?"""
         is_faulty = False
         for finding in findings:

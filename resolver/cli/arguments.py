@@ -165,11 +165,11 @@ def _read_plain(argv: list[str]) -> tuple[list[str], Found] | None:
 
 def _read_options(argv: list[str]) -> tuple[list[str], Found]:
     """The words and the options. Raises `UsageError`."""
-    from resolver.cli.grammar import BadArguments, parse
+    from resolver.cli.grammar import BadCommandLine, parse
 
     try:
         return parse(argv)
-    except BadArguments as error:
+    except BadCommandLine as error:
         raise UsageError(f"{error} (resolve --help shows what there is)") from error
 
 

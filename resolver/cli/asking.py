@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from protocols.errors import LocalError, ProtocolError, Refused
 from resolver.cli import streams
-from resolver.retrieval.form import Answer, Form, FormLine, Question
+from resolver.retrieval.form import Answer, AskForm, AskLine, AskQuestion
 
 #: Octets of a file that is sent along with a form.
 _MOST_FILE = 1_048_576
 _YES, _NO = (b"y", b"yes"), (b"n", b"no")
 
 
-async def answers_to(form: Form) -> list[Answer]:
+async def answers_to(form: AskForm) -> list[Answer]:
     """One for each of `form.asked`. Raises `Refused` (S05) where the person ends the input."""
     answers: list[Answer] = []
     for line in form.lines:
@@ -46,16 +46,16 @@ async def _typed(prompt: str, *, hidden: bool = False) -> bytes:
     return typed
 
 
-async def _line(line: FormLine) -> bytes:
+async def _line(line: AskLine) -> bytes:
     """One that is a lone period would end the form, so it is asked for again."""
     default = "" if line.default is None else f" [{line.default}]"
-    hidden = line.question is Question.ASK_HIDDEN
+    hidden = line.question is AskQuestion.ASK_HIDDEN
     while (typed := await _typed(f"{line.prompt}{default} ", hidden=hidden)) == b".":
         streams.note("a lone period is no answer: it would end the form")
     return typed or (line.default or "").encode()
 
 
-async def _lines(line: FormLine) -> tuple[bytes, ...]:
+async def _lines(line: AskLine) -> tuple[bytes, ...]:
     default = "" if line.default is None else f" [{line.default}]"
     streams.note(f"{line.prompt}{default} (lines, and a period alone behind the last)")
     found: list[bytes] = []
@@ -64,7 +64,7 @@ async def _lines(line: FormLine) -> tuple[bytes, ...]:
     return tuple(found) if found or line.default is None else (line.default.encode(),)
 
 
-async def _choice(line: FormLine) -> bytes:
+async def _choice(line: AskLine) -> bytes:
     """By its number or as it stands."""
     if not line.choices:
         raise ProtocolError(f"the form has nothing to choose from at {line.prompt!r}")
@@ -80,7 +80,7 @@ async def _choice(line: FormLine) -> bytes:
             return numbered[typed]
 
 
-async def _selection(line: FormLine) -> bool:
+async def _selection(line: AskLine) -> bool:
     by_default = line.default == "1"
     while True:
         typed = (await _typed(f"{line.prompt} [{'Y/n' if by_default else 'y/N'}] ")).strip().lower()
@@ -88,7 +88,7 @@ async def _selection(line: FormLine) -> bool:
             return typed in _YES if typed else by_default
 
 
-async def _file(line: FormLine) -> bytes | None:
+async def _file(line: AskLine) -> bytes | None:
     while typed := await _typed(f"{line.prompt} (the path of a file here; none: an empty line) "):
         try:
             return streams.read_file(typed.decode("utf-8", "surrogateescape"), _MOST_FILE)
@@ -97,12 +97,12 @@ async def _file(line: FormLine) -> bytes | None:
     return None
 
 
-_ASKING: Mapping[Question, Callable[[FormLine], Awaitable[Answer]]] = {
-    Question.ASK: _line,
-    Question.ASK_HIDDEN: _line,
-    Question.ASK_FILE: _line,
-    Question.ASK_LINES: _lines,
-    Question.CHOOSE: _choice,
-    Question.SELECT: _selection,
-    Question.CHOOSE_FILE: _file,
+_ASKING: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
+    AskQuestion.ASK: _line,
+    AskQuestion.ASK_HIDDEN: _line,
+    AskQuestion.ASK_FILE: _line,
+    AskQuestion.ASK_LINES: _lines,
+    AskQuestion.CHOOSE: _choice,
+    AskQuestion.SELECT: _selection,
+    AskQuestion.CHOOSE_FILE: _file,
 }

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from resolver.cli.amounts import countdown, octets, octets_of
-from resolver.cli.transfers import Transfer, Transfers
+from resolver.cli.transfers import TransferProgress, TransferTracker
 
 #: A transfer that is younger has no line: it may well be over before anybody could read that.
 _AGE = 0.3
@@ -40,7 +40,7 @@ class Bars:
         """Can nothing be drawn there (TERM=dumb)?"""
         return self._console.is_dumb_terminal
 
-    def lines(self, transfers: Transfers, size: tuple[int, int], now: float) -> list[str]:
+    def lines(self, transfers: TransferTracker, size: tuple[int, int], now: float) -> list[str]:
         """As many as there is room for, each one column narrower than the terminal, which may measure a name
         differently; the last is about all."""
         columns, rows = max(1, size[0] - 1), max(1, size[1] - 1)
@@ -56,7 +56,7 @@ class Bars:
             self._console.print(text, end="", width=columns, no_wrap=True, overflow="crop")
         return drawn.get()
 
-    def _line(self, transfer: Transfer, columns: int, longest: int, now: float) -> Text:
+    def _line(self, transfer: TransferProgress, columns: int, longest: int, now: float) -> Text:
         figures = _figures(transfer, now, columns - _LEAST)
         room = columns - len(figures)
         name = min(longest, room // 2)
@@ -65,7 +65,7 @@ class Bars:
             return Text.assemble(self._fit(transfer.name, room), figures)
         return Text.assemble(self._fit(transfer.name, name), " ", self._bar(transfer, bar, now), figures)
 
-    def _bar(self, transfer: Transfer, width: int, now: float) -> Text:
+    def _bar(self, transfer: TransferProgress, width: int, now: float) -> Text:
         if transfer.state == "connecting":
             return Text(self._fit("connecting", width), style="dim")
         if transfer.state == "waiting":
@@ -79,7 +79,7 @@ class Bars:
             *((glyph * part, style) for glyph, part, style in zip(self._glyphs, parts, _STYLES, strict=True))
         )
 
-    def _total(self, transfers: Transfers, columns: int, now: float) -> Text:
+    def _total(self, transfers: TransferTracker, columns: int, now: float) -> Text:
         under_way = transfers.under_way()
         counts = [f"{transfers.done} done", f"{transfers.failed} failed", f"{len(under_way)} under way"]
         words = ", ".join(count for count in counts if not count.startswith("0 "))
@@ -106,7 +106,7 @@ def _tail(text: str, width: int) -> str:
     return text[start:]
 
 
-def _figures(transfer: Transfer, now: float, room: int) -> str:
+def _figures(transfer: TransferProgress, now: float, room: int) -> str:
     """Percents, the time left, the rate, the octets, each right-aligned: as many, in this order of
     importance, as there is room for. Percents are always shown."""
     rate, left, whole = transfer.rate(now), transfer.left(now), transfer.expected

@@ -13,7 +13,7 @@ from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.browser import lead
 from resolver.cli.serving import findable, wishes_of
-from resolver.cli.targets import Target
+from resolver.cli.targets import CommandTarget
 from resolver.policy import judge
 from resolver.retrieval.session import Resolver
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from resolver.warc.archive import Archive
 
 
-async def browse(session: Resolver, url: Url, target: Target, command: Command) -> None:
+async def browse(session: Resolver, url: Url, target: CommandTarget, command: Command) -> None:
     """Show what the URL says, before anything is sent. Where no window runs, until a signal comes. Raises
     `Refused` for what whoever chose it may not open, and `UnsupportedScheme` without the extra."""
     if target.origin != "user":  # pages know who looks at them, and no one else

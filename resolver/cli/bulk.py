@@ -19,20 +19,20 @@ from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
 from resolver.cli.bulk_progress import display_of
 from resolver.cli.bulk_words import is_encrypted
-from resolver.cli.carried import Carried
+from resolver.cli.carried import PickledSecrets
 from resolver.cli.interrupts import Interrupts
 from resolver.cli.lists import is_url
 from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.permissions import policy_of
 from resolver.cli.sections import hosts_of, mirrors_of
-from resolver.cli.targets import Target, status_of, targets
+from resolver.cli.targets import CommandTarget, status_of, targets
 from resolver.retrieval.many import SaveRequest
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
 
 if TYPE_CHECKING:
-    from resolver.cli.lists import Fetched
+    from resolver.cli.lists import FetchedList
 
 #: What `STATUSES` has for an extra that is missing.
 _MISSING = 13
@@ -47,7 +47,7 @@ def perform(command: Command) -> int:
 
     try:
         with Interrupts(tell) as interrupts:
-            return _Bulk(command).plan() if command.found.dry_run else _Bulk(command).run()
+            return _BulkCommand(command).plan() if command.found.dry_run else _BulkCommand(command).run()
         return interrupts.status
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("resolver", "protocols"):
@@ -60,7 +60,7 @@ def perform(command: Command) -> int:
         return error.exit_code
 
 
-class _Bulk:
+class _BulkCommand:
     """One command line under way."""
 
     def __init__(self, command: Command) -> None:
@@ -93,19 +93,19 @@ class _Bulk:
 
     def plan(self) -> int:
         """What it would be; the exit status."""
-        from resolver.bulk.plan import Pace
+        from resolver.bulk.plan import HostPace
         from resolver.bulk.run import planned
         from resolver.cli.bulk_plan import tell
 
         found = self._command.found
         requests = self._requests(self._fetched())
-        pace = Pace(found.host_rate, found.per_host)
+        pace = HostPace(found.host_rate, found.per_host)
         with display_of(self._command) as display, planned(display.read(requests), None, pace) as plan:
             below.clear()
             tell(plan, self._command)
         return status_of(self._statuses)
 
-    def _requests(self, fetched: Mapping[str, Fetched]) -> Iterator[SaveRequest]:
+    def _requests(self, fetched: Mapping[str, FetchedList]) -> Iterator[SaveRequest]:
         """Each by a name that is made of its URL alone: two machines never want the same."""
         for target in targets(self._command, self.report, fetched):
             self._admit(target)
@@ -118,7 +118,7 @@ class _Bulk:
                 referrer=target.referrer,
             )
 
-    def _admit(self, target: Target) -> None:
+    def _admit(self, target: CommandTarget) -> None:
         """What a person wrote down of a login may go to the places that a person named."""
         if self._carried.has_any and target.origin == "user":
             try:
@@ -126,13 +126,13 @@ class _Bulk:
             except ResolveError:
                 return  # its outcome says so
 
-    def _fetched(self) -> Mapping[str, Fetched]:
+    def _fetched(self) -> Mapping[str, FetchedList]:
         """The lists that are URLs."""
         if not any(map(is_url, self._command.lists)):
             return {}
         return trio.run(self._fetch)
 
-    async def _fetch(self) -> Mapping[str, Fetched]:
+    async def _fetch(self) -> Mapping[str, FetchedList]:
         from resolver.cli.fetched import fetch_lists  # few lists are fetched
 
         async with Resolver(**self._settings) as session:
@@ -146,7 +146,7 @@ class _Bulk:
         self._statuses.add(error.exit_code)
 
 
-def settings_of(command: Command, carried: Carried) -> Settings:
+def settings_of(command: Command, carried: PickledSecrets) -> Settings:
     """What holds for every URL, on every worker: files are named as they are there."""
     found = command.found
     policy = policy_of(found)
@@ -167,7 +167,7 @@ def settings_of(command: Command, carried: Carried) -> Settings:
     )
 
 
-def _carried(command: Command) -> Carried:
+def _carried(command: Command) -> PickledSecrets:
     """The logins that go along. Where everybody could read them on the way there are none. Raises
     `NotConfigured` for those that this command line asks for, and `UsageError` for a file that is not to be
     trusted."""
@@ -182,7 +182,7 @@ def _carried(command: Command) -> Carried:
     netrc = read_netrc(found.netrc_file) if asked else Netrc()
     for warning in () if command.quiet else netrc.warnings:
         streams.complain(warning)
-    carried = Carried({**netrc.hosts, **sections} if safe else {}, netrc.default)
+    carried = PickledSecrets({**netrc.hosts, **sections} if safe else {}, netrc.default)
     left = carried.left_behind if safe else len(sections)
     if left and not command.quiet:
         why = "nobody is asked on workers" if safe else f"the way to {found.scheduler} is not encrypted"

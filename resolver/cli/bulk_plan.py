@@ -12,10 +12,10 @@ from resolver.cli.forecasts import glyphs_for, picture
 
 if TYPE_CHECKING:
     from resolver.bulk.forecast import Forecast
-    from resolver.bulk.plan import Plan
+    from resolver.bulk.plan import BulkPlan
 
 
-def tell(plan: Plan, command: Command) -> None:
+def tell(plan: BulkPlan, command: Command) -> None:
     """The picture, or with `--json` one object."""
     from resolver.bulk.forecast import forecast
 

@@ -13,7 +13,7 @@ from resolver.cli.amounts import countdown, duration, octets
 from resolver.cli.arguments import Command
 
 if TYPE_CHECKING:
-    from resolver.bulk import Progress, Summary
+    from resolver.bulk import BulkProgress, BulkSummary
 
 T = TypeVar("T")
 
@@ -26,9 +26,9 @@ _LOG = 100
 
 
 @contextmanager
-def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[Display]:
+def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[BulkDisplay]:
     """Nothing of what was drawn stays."""
-    kind = _Line if _has_line(command) else _DISPLAYS.get(command.found.progress, Display)
+    kind = _LineDisplay if _has_line(command) else _DISPLAYS.get(command.found.progress, BulkDisplay)
     try:
         yield kind(command, clock)
     finally:
@@ -40,7 +40,7 @@ def _has_line(command: Command) -> bool:
     return below.is_terminal() and (how == "bar" or (how == "auto" and not command.quiet))
 
 
-class Display:
+class BulkDisplay:
     """Shows nothing on the way: what the others do more."""
 
     #: Seconds between two times that it is told how many requests were read.
@@ -64,42 +64,42 @@ class Display:
     def hear_of_reading(self, count: int) -> None:
         """So many requests were read."""
 
-    def hear(self, progress: Progress) -> None:
+    def hear(self, progress: BulkProgress) -> None:
         """A slice has ended."""
 
-    def conclude(self, summary: Summary) -> None:
+    def conclude(self, summary: BulkSummary) -> None:
         """What became of all."""
         if self._command.json:
             streams.print_record({**summary._asdict(), "seconds": round(summary.seconds, 6)})
         elif not self._command.quiet:
             streams.complain(told(summary))
 
-    def _line(self, progress: Progress, columns: int) -> str:
+    def _line(self, progress: BulkProgress, columns: int) -> str:
         return line_of(progress, self._clock() - self._began, columns)
 
 
-class _Line(Display):
+class _LineDisplay(BulkDisplay):
     def hear_of_reading(self, count: int) -> None:
         below.draw([f"{count:,} read"[: below.size()[0] - 1]])
 
-    def hear(self, progress: Progress) -> None:
+    def hear(self, progress: BulkProgress) -> None:
         below.draw([self._line(progress, below.size()[0] - 1)])
 
 
-class _Lines(Display):
-    def hear(self, progress: Progress) -> None:
+class _LinesDisplay(BulkDisplay):
+    def hear(self, progress: BulkProgress) -> None:
         streams.note(self._line(progress, _LOG))
 
 
-class _Records(Display):
-    def hear(self, progress: Progress) -> None:
+class _RecordDisplay(BulkDisplay):
+    def hear(self, progress: BulkProgress) -> None:
         streams.note_record({"event": "progress", **progress._asdict()})
 
 
-_DISPLAYS: dict[str, type[Display]] = {"dot": _Lines, "json": _Records}
+_DISPLAYS: dict[str, type[BulkDisplay]] = {"dot": _LinesDisplay, "json": _RecordDisplay}
 
 
-def line_of(progress: Progress, elapsed: float, columns: int) -> str:
+def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
     """At most so wide. How long it still takes is guessed by what it took."""
     ended, whole = progress.ended, progress.requests
     share = ended / whole if whole else 1.0
@@ -115,7 +115,7 @@ def line_of(progress: Progress, elapsed: float, columns: int) -> str:
     return line[: max(1, columns)]
 
 
-def told(summary: Summary) -> str:
+def told(summary: BulkSummary) -> str:
     """A line for people."""
     kept = [f"{summary.skipped:,} kept"] if summary.skipped else []
     words = [f"{summary.done:,} of {summary.requests:,} done", *kept, *_bad(summary._asdict())]

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from protocols.contract import HostUrl, Url
 from resolver.cli.config import HostSection
-from resolver.cli.secrets import Secrets
+from resolver.cli.secrets import CommandSecrets
 from resolver.hosts import names_of
 
 
-class Carried(Secrets):
+class PickledSecrets(CommandSecrets):
     """Can be pickled, and is when all places are known."""
 
     def __init__(self, sections: Mapping[str, HostSection], default: HostSection | None) -> None:

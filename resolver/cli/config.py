@@ -48,7 +48,7 @@ _OF_A_HOST = (
 )
 
 
-class Setting(NamedTuple):
+class ConfiguredValue(NamedTuple):
     """A value as its option has it, and the file and line it is from."""
 
     value: Any
@@ -65,7 +65,7 @@ class HostSection(NamedTuple):
     command: tuple[str, ...] = ()
     keyring: bool = False
     source: str = ""
-    settings: Mapping[str, Setting] = {}
+    settings: Mapping[str, ConfiguredValue] = {}
 
     @property
     def logs_in(self) -> bool:
@@ -79,9 +79,9 @@ class Configuration(NamedTuple):
     has what the command line itself says."""
 
     path: str | None = None
-    settings: Mapping[str, Setting] = {}
+    settings: Mapping[str, ConfiguredValue] = {}
     hosts: Mapping[str, HostSection] = {}
-    mirrors: Mapping[str, Setting] = {}
+    mirrors: Mapping[str, ConfiguredValue] = {}
     sources: Mapping[str, str] = {}
     given: Mapping[str, Any] = {}
 
@@ -98,7 +98,7 @@ def load(named: str | None) -> Configuration:
         return Configuration()
     try:
         with open_own(path, "configuration", _MOST, secret=False) as file:
-            return _File(path, file.octets, private=file.private).read()
+            return _ConfigurationFile(path, file.octets, private=file.private).read()
     except MISSING as error:
         if named is None:
             return Configuration()
@@ -113,7 +113,7 @@ def own_path() -> str | None:
     return None if folder is None else os.path.join(folder, "config.toml")
 
 
-class _File:
+class _ConfigurationFile:
     """One file on the way to a `Configuration`."""
 
     def __init__(self, path: str, octets: bytes, *, private: bool) -> None:
@@ -139,7 +139,7 @@ class _File:
     def read(self) -> Configuration:
         from resolver.hosts import normal_name  # as above
 
-        settings: dict[str, Setting] = {}
+        settings: dict[str, ConfiguredValue] = {}
         hosts: dict[str, HostSection] = {}
         for key, value in self._content.items():
             if key == MIRROR:
@@ -160,11 +160,11 @@ class _File:
 
         return "." not in key and bool(get_close_matches(key, _TABLES, 1))
 
-    def _setting(self, key: str, value: object) -> Setting:
+    def _setting(self, key: str, value: object) -> ConfiguredValue:
         row = self._rows.get(key)
         if row is None:
             self._unknown(key, [*self._rows, *_TABLES], None)
-        return Setting(self._value(row, value, None), self._at(key))
+        return ConfiguredValue(self._value(row, value, None), self._at(key))
 
     def _value(self, row: Option, value: object, table: str | None) -> object:
         """As the option has it from the command line."""
@@ -197,7 +197,7 @@ class _File:
         except BadValue as error:
             self._wrong(row.name, str(error), table)
 
-    def _table(self, key: str, value: object, host: str | None) -> Setting:
+    def _table(self, key: str, value: object, host: str | None) -> ConfiguredValue:
         table = key if host is None else f"{host}.{key}"
         if not isinstance(value, dict):
             self._wrong(key, "a table of NAME = VALUE is needed", host)
@@ -210,9 +210,9 @@ class _File:
             except BadValue as error:
                 self._wrong(name, str(error), table)
             texts.append(f"{name}={text}")
-        return Setting(texts, self._at(key, host))
+        return ConfiguredValue(texts, self._at(key, host))
 
-    def _mirrors(self) -> Iterator[tuple[str, Setting]]:
+    def _mirrors(self) -> Iterator[tuple[str, ConfiguredValue]]:
         """Each `[[mirror]]`: a prefix, and what is in its place."""
         tables = self._content.get(MIRROR, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -231,7 +231,7 @@ class _File:
                 self._wrong("prefix", str(error), where)
             every = {row.name: row for row in rows()}
             value = self._value(every["mirrors"], table["mirrors"], where)
-            yield prefix, Setting(value, self._at("prefix", where))
+            yield prefix, ConfiguredValue(value, self._at("prefix", where))
 
     def _host(self, host: str, section: dict[str, Any]) -> HostSection:
         if (
@@ -261,13 +261,13 @@ class _File:
             settings=dict(self._settings_of(host, section)),
         )
 
-    def _settings_of(self, host: str, section: dict[str, Any]) -> Iterator[tuple[str, Setting]]:
+    def _settings_of(self, host: str, section: dict[str, Any]) -> Iterator[tuple[str, ConfiguredValue]]:
         every = {row.name: row for row in rows()}
         for key, value in section.items():
             if key == "limits":
                 yield "limit", self._table(key, value, host)
             elif key in _OF_A_HOST:
-                yield key, Setting(self._value(every[key], value, host), self._at(key, host))
+                yield key, ConfiguredValue(self._value(every[key], value, host), self._at(key, host))
 
     def _command(self, value: object, host: str) -> tuple[str, ...]:
         """The words of a command. No shell reads them."""

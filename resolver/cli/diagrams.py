@@ -12,7 +12,7 @@ from protocols.extras import missing_libraries
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.plans import plan_of
-from resolver.cli.targets import Target
+from resolver.cli.targets import CommandTarget
 from resolver.disk.report import check_place, write_report
 from resolver.events import Event
 from resolver.plan import Plan
@@ -33,10 +33,10 @@ class Diagrams:
         check_place(path)
         self._path = path
         self._command = command
-        self._expected: dict[str, Target] = {}
+        self._expected: dict[str, CommandTarget] = {}
         self._recordings = Recordings(trio.current_time)
 
-    def expect(self, target: Target) -> None:
+    def expect(self, target: CommandTarget) -> None:
         """It is about to be asked for: its plan will stand beside what was said."""
         if len(self._expected) >= _MOST_EXPECTED:
             del self._expected[next(iter(self._expected))]

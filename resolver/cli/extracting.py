@@ -12,9 +12,9 @@ from resolver import registry
 from resolver.cli import streams
 from resolver.disk.archive_file import open_archive
 from resolver.url import parse
-from resolver.warc.listing import Listed, list_records
+from resolver.warc.listing import ListedRecord, list_records
 from resolver.warc.moment import read_moment
-from resolver.warc.records import Damage
+from resolver.warc.records import DamagedSpan
 from resolver.warc.target import sought_as
 
 #: What an answer of http is whose body is the object, and what a record of another scheme is that is one; the
@@ -34,7 +34,7 @@ def urls_in(
     try:
         with open_archive(path) as archive:
             for found in list_records(archive):
-                if isinstance(found, Damage):
+                if isinstance(found, DamagedSpan):
                     report(IntegrityError(f"{path}: octet {found.offset}: {found.message}"))
                     continue
                 sought = None if then is not None and _is_later(found, then) else _sought(found)
@@ -52,11 +52,11 @@ def urls_in(
         streams.complain(f"{path}: {kept} no file: resolve ls --from-warc shows what is in it")
 
 
-def _is_later(found: Listed, at: datetime) -> bool:
+def _is_later(found: ListedRecord, at: datetime) -> bool:
     return found.head.date is not None and found.head.date > at
 
 
-def _sought(found: Listed) -> bytes | None:
+def _sought(found: ListedRecord) -> bytes | None:
     """What tells its URL from others, as a digest; None where there is nothing to be had of it."""
     head = found.head
     is_listing = head.type == "resource"

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 
 from protocols.errors import LocalError, ResolveError
 from resolver.cli.arguments import Command
-from resolver.cli.lists import Fetched, is_url
-from resolver.cli.secrets import Secrets
+from resolver.cli.lists import FetchedList, is_url
+from resolver.cli.secrets import CommandSecrets
 from resolver.retrieval.session import Resolver
 from resolver.url import parse, redact
 
 
 async def fetch_lists(
-    session: Resolver, command: Command, secrets: Secrets, report: Callable[[ResolveError], None]
-) -> Mapping[str, Fetched]:
+    session: Resolver, command: Command, secrets: CommandSecrets, report: Callable[[ResolveError], None]
+) -> Mapping[str, FetchedList]:
     """Those that came, by their names; `report` is told of the others."""
-    found: dict[str, Fetched] = {}
+    found: dict[str, FetchedList] = {}
     for name in filter(is_url, command.lists):
         try:
             found[name] = await _fetch(session, name, command, secrets)
@@ -26,7 +26,7 @@ async def fetch_lists(
     return found
 
 
-async def _fetch(session: Resolver, name: str, command: Command, secrets: Secrets) -> Fetched:
+async def _fetch(session: Resolver, name: str, command: Command, secrets: CommandSecrets) -> FetchedList:
     url = parse(name, strict=command.strict, origin=command.origin)
     if command.origin == "user":
         secrets.admit(url)
@@ -37,4 +37,4 @@ async def _fetch(session: Resolver, name: str, command: Command, secrets: Secret
             f"{url.shown}: a {response.kind.value} is no list of URLs (ls --json makes one of it)"
         )
     last = url if not response.chain else parse(response.url)
-    return Fetched(response.content, last, None if response.proxy else response.peer)
+    return FetchedList(response.content, last, None if response.proxy else response.peer)

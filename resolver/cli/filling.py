@@ -11,13 +11,13 @@ from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.asking import agree, answers_to
 from resolver.cli.output import Output, StandardOutput
-from resolver.cli.targets import Target
+from resolver.cli.targets import CommandTarget
 from resolver.policy import judge
 from resolver.retrieval.form import PutForm, asks_for_form, form_at, may_have_form
 from resolver.retrieval.session import Resolver
 
 
-async def form_of(session: Resolver, url: HostUrl, target: Target) -> PutForm | None:
+async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> PutForm | None:
     """None where the item has none, and its URL does not say that it has."""
     if not may_have_form(url):
         return None
@@ -30,7 +30,7 @@ async def form_of(session: Resolver, url: HostUrl, target: Target) -> PutForm | 
 
 
 async def fill_in(
-    put: PutForm, session: Resolver, url: HostUrl, target: Target, command: Command
+    put: PutForm, session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
     """What was odd about the reply. Raises `Refused` where it may not be sent, before anything is asked."""
     _check(put.specimen(), session, target)
@@ -49,7 +49,7 @@ async def fill_in(
             return reply.findings
 
 
-def _check(url: Url, session: Resolver, target: Target) -> None:
+def _check(url: Url, session: Resolver, target: CommandTarget) -> None:
     referrer = None if target.referrer is None else Referrer(*target.referrer)
     error = judge(url, session.policy, origin=target.origin, referrer=referrer).error(url)
     if error is not None:

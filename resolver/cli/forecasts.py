@@ -25,7 +25,7 @@ _LEAST_BAR = 8
 _LEAST_LABEL = 16
 
 
-class Glyphs(NamedTuple):
+class BarGlyphs(NamedTuple):
     """What is drawn: what there is, what could be saved, and where a name was cut."""
 
     full: str
@@ -33,11 +33,11 @@ class Glyphs(NamedTuple):
     cut: str
 
 
-BLOCKS = Glyphs("█", "░", "…")
-ASCII = Glyphs("=", ".", "~")
+BLOCKS = BarGlyphs("█", "░", "…")
+ASCII = BarGlyphs("=", ".", "~")
 
 
-class Row(NamedTuple):
+class BarRow(NamedTuple):
     """A line with a bar: `full` of it, and `light` behind that, of 1."""
 
     label: str
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     light: float = 0.0
 
 
-def glyphs_for(encoding: str | None) -> Glyphs:
+def glyphs_for(encoding: str | None) -> BarGlyphs:
     """What a stream can write."""
     try:
         "".join(BLOCKS).encode(encoding or "ascii")
@@ -55,7 +55,7 @@ def glyphs_for(encoding: str | None) -> Glyphs:
     return BLOCKS
 
 
-def picture(found: Forecast, columns: int, *, threads: int, glyphs: Glyphs = BLOCKS) -> list[str]:
+def picture(found: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = BLOCKS) -> list[str]:
     """The lines, none of them wider than `columns` unless these are too few for figures. `threads` are those
     of each worker."""
     columns = min(columns, _WIDEST)
@@ -77,27 +77,27 @@ def picture(found: Forecast, columns: int, *, threads: int, glyphs: Glyphs = BLO
     ]
 
 
-def _hosts(found: Forecast) -> list[Row]:
+def _hosts(found: Forecast) -> list[BarRow]:
     most = max(seconds for _, _, seconds in found.largest) or 1.0
     return [
-        Row(host, (f"{requests:,}", duration(seconds)), seconds / most)
+        BarRow(host, (f"{requests:,}", duration(seconds)), seconds / most)
         for host, requests, seconds in found.largest
     ]
 
 
-def _crowds(found: Forecast) -> list[Row]:
+def _crowds(found: Forecast) -> list[BarRow]:
     most = max(hosts for _, hosts in found.histogram)
     return [
-        Row(f"{least:,} to {least * 10 - 1:,}", (f"{hosts:,}",), hosts / most)
+        BarRow(f"{least:,} to {least * 10 - 1:,}", (f"{hosts:,}",), hosts / most)
         for least, hosts in found.histogram
     ]
 
 
-def _workers(found: Forecast) -> list[Row]:
+def _workers(found: Forecast) -> list[BarRow]:
     """What more of them can save is what is beyond the bound."""
     most = max((found.bound, *found.expected.values())) or 1.0
     rows = [
-        Row(
+        BarRow(
             _many(workers, "worker"),
             (duration(seconds),),
             min(seconds, found.bound) / most,
@@ -105,10 +105,10 @@ def _workers(found: Forecast) -> list[Row]:
         )
         for workers, seconds in found.expected.items()
     ]
-    return [*rows, Row("at least", (duration(found.bound),), found.bound / most)]
+    return [*rows, BarRow("at least", (duration(found.bound),), found.bound / most)]
 
 
-def _drawn(rows: Sequence[Row], columns: int, glyphs: Glyphs) -> list[str]:
+def _drawn(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
     """Labels, figures below each other, and bars. Where it is narrow the last figure alone is told, and where
     it is narrower still nothing is drawn."""
     wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
@@ -126,12 +126,12 @@ def _drawn(rows: Sequence[Row], columns: int, glyphs: Glyphs) -> list[str]:
     ]
 
 
-def _room(rows: Sequence[Row], many: int, columns: int) -> int:
+def _room(rows: Sequence[BarRow], many: int, columns: int) -> int:
     """Columns for labels and bars beside so many figures."""
     return columns - len("  ") - len(_figures(rows, many)[0])
 
 
-def _figures(rows: Sequence[Row], many: int) -> list[str]:
+def _figures(rows: Sequence[BarRow], many: int) -> list[str]:
     """The last ones of each row, right-aligned."""
     told = [row.figures[-many:] for row in rows]
     widths = [max(map(len, column)) for column in zip(*told, strict=True)]
@@ -140,11 +140,11 @@ def _figures(rows: Sequence[Row], many: int) -> list[str]:
     ]
 
 
-def _fitted(label: str, width: int, glyphs: Glyphs) -> str:
+def _fitted(label: str, width: int, glyphs: BarGlyphs) -> str:
     return fit(label, width).replace(BLOCKS.cut, glyphs.cut).ljust(width)
 
 
-def _bar(row: Row, width: int, glyphs: Glyphs) -> str:
+def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
     """What is there is seen, however little it is."""
     full = max(round(row.full * width), 1 if row.full else 0)
     light = min(round((row.full + row.light) * width), width) - full

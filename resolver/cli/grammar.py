@@ -11,11 +11,11 @@ from resolver.cli.options import Found, Option, rows
 from resolver.cli.values import BadValue
 
 
-class BadArguments(Exception):
+class BadCommandLine(Exception):
     """The words are not of this grammar; the message says what is wrong."""
 
 
-class _Switch(argparse.Action):
+class _SwitchAction(argparse.Action):
     """An option without a value; `const` is its row."""
 
     def __init__(self, option_strings: list[str], dest: str, const: Option, default: str) -> None:
@@ -36,26 +36,26 @@ class _Foreign(argparse.Action):
     """A short option of another client; `const` is the option to name instead."""
 
     def __call__(self, parser: object, namespace: object, values: object, flag: object = None) -> NoReturn:
-        raise BadArguments(f"there is no option {flag}; did you mean {self.const}?")
+        raise BadCommandLine(f"there is no option {flag}; did you mean {self.const}?")
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
             message += "; one that begins with - is written behind a = sign"
-        raise BadArguments(message)
+        raise BadCommandLine(message)
 
 
 def parse(argv: list[str]) -> tuple[list[str], Found]:
-    """The words that are no options, and the options. Raises `BadArguments`."""
+    """The words that are no options, and the options. Raises `BadCommandLine`."""
     try:
         found, unknown = _parser().parse_known_intermixed_args(argv, Found())
     except argparse.ArgumentError as error:
-        raise BadArguments(str(error)) from error
+        raise BadCommandLine(str(error)) from error
     if flags := [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]:
         known = [flag for row in rows() for flag in row.flags]
         hint = nearest(flags[0], known) if flags[0].startswith("--") else ""
-        raise BadArguments(f"there is no option {', '.join(flags)}{hint}")
+        raise BadCommandLine(f"there is no option {', '.join(flags)}{hint}")
     return vars(found).pop("urls"), found
 
 
@@ -71,7 +71,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add(row: Option, parser: argparse.ArgumentParser) -> None:
     if row.takes is None:
-        parser.add_argument(*row.flags, dest=row.name, action=_Switch, default=argparse.SUPPRESS, const=row)
+        parser.add_argument(
+            *row.flags, dest=row.name, action=_SwitchAction, default=argparse.SUPPRESS, const=row
+        )
         return
     parser.add_argument(
         *row.flags,

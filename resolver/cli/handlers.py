@@ -32,7 +32,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LIST = "mimeapps.list"
 
 
-class Before(NamedTuple):
+class DesktopState(NamedTuple):
     """What was so before: what opened a scheme, and which lists there were not."""
 
     handlers: dict[str, str]
@@ -43,7 +43,7 @@ async def register(quiet: bool) -> None:
     """Raises `LocalError`, also for a place that no desktop file can name."""
     entry = desktop_entry(_words())  # before anything is written
     _check_places()
-    before = _kept() or Before({}, [path for path in _lists() if plain_file.read(path) is None])
+    before = _kept() or DesktopState({}, [path for path in _lists() if plain_file.read(path) is None])
     if await _has("xdg-mime"):
         for scheme in SCHEMES:
             if (opens := await _asked(scheme)) != NAME:
@@ -60,7 +60,7 @@ async def register(quiet: bool) -> None:
 async def unregister(quiet: bool) -> None:
     """What was chosen otherwise meanwhile stays. Raises `LocalError`."""
     _check_places()
-    before = _kept() or Before({}, [])
+    before = _kept() or DesktopState({}, [])
     for scheme, opened in before.handlers.items():
         if opened and await _asked(scheme) == NAME:
             await _run("xdg-mime", "default", opened, _kind(scheme))
@@ -141,7 +141,7 @@ def _leave(path: str, *, made_by_us: bool) -> None:
         plain_file.put_through(path, left)
 
 
-def _kept() -> Before | None:
+def _kept() -> DesktopState | None:
     """What an earlier run wrote down."""
     octets = plain_file.read(_state())
     try:
@@ -150,7 +150,9 @@ def _kept() -> Before | None:
         return None
     match said:
         case {"handlers": dict(handlers), "missing": list(missing)}:
-            return Before({str(key): str(value) for key, value in handlers.items()}, list(map(str, missing)))
+            return DesktopState(
+                {str(key): str(value) for key, value in handlers.items()}, list(map(str, missing))
+            )
     return None
 
 

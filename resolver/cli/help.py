@@ -11,7 +11,7 @@ from textwrap import wrap
 from resolver.cli.nearest import nearest
 from resolver.cli.options import OPTIONS, Option, rows
 from resolver.cli.values import UsageError
-from resolver.cli.vocabulary import RULES, STATUSES, VERBS, Rule, Verb
+from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 
 _INDENT = 32  # where a purpose begins
 _NARROW = 64  # columns of a terminal on which it has a line of its own
@@ -74,7 +74,7 @@ def _about(word: str, width: int) -> Iterator[str]:
     raise UsageError(f"there is no help on {word!r}{nearest(word.lstrip('-'), known)}")
 
 
-def _verb(verb: Verb, width: int) -> Iterator[str]:
+def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
     yield f"usage: resolve {verb.name} [OPTION]... {verb.takes}".rstrip()
     yield ""
     yield from wrap(f"{verb.name}: {verb.purpose}", width)
@@ -83,7 +83,7 @@ def _verb(verb: Verb, width: int) -> Iterator[str]:
     yield from _options(lambda row: verb.name in row.verbs.split(), width)
 
 
-def _rule(rule: Rule, width: int) -> Iterator[str]:
+def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
     yield from wrap(f"{rule.name}: {rule.sentence}", width)
     if rule.options:
         yield from wrap(f"made milder by {', '.join(rule.options)}", width, initial_indent="  ")

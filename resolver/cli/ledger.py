@@ -12,7 +12,7 @@ from resolver.cli.arguments import Command
 from resolver.cli.summary import is_plain
 
 if TYPE_CHECKING:
-    from resolver.ledger.report import Left, Report
+    from resolver.ledger.report import LedgerReport, PendingRow
 
 
 def show(command: Command) -> int:
@@ -36,7 +36,7 @@ def show(command: Command) -> int:
     return 0
 
 
-def _record(path: str, found: Report) -> dict[str, JsonValue]:
+def _record(path: str, found: LedgerReport) -> dict[str, JsonValue]:
     return {
         "ledger": path,
         **{
@@ -52,7 +52,7 @@ def _record(path: str, found: Report) -> dict[str, JsonValue]:
     }
 
 
-def _lines(found: Report) -> list[str]:
+def _lines(found: LedgerReport) -> list[str]:
     counts = {
         "done": f"{found.done} of {found.objects}, {octets(found.size)}",
         "kept": found.skipped,
@@ -68,7 +68,7 @@ def _lines(found: Report) -> list[str]:
     return [*lines, f"brought  {octets(found.brought)} in {duration(found.elapsed)}{rate}, {runs}"]
 
 
-def _list(left: Iterator[Left], command: Command) -> int:
+def _list(left: Iterator[PendingRow], command: Command) -> int:
     """What is not done, as a list that `-i` takes: to standard output, or into the file that was named. With
     `--json` why, too. Who had a password in the URL has to give the list with it once more."""
     name, hidden = command.found.failed, 0
@@ -95,7 +95,7 @@ def _list(left: Iterator[Left], command: Command) -> int:
     return 0
 
 
-def _line(left: Left, *, json: bool) -> str:
+def _line(left: PendingRow, *, json: bool) -> str:
     if not json and left.origin == "user" and left.referrer is None and not left.more and is_plain(left.url):
         return left.url + "\n"
     record: dict[str, JsonValue] = {

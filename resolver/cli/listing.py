@@ -18,8 +18,8 @@ from protocols.values import dataclass
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.columns import ROOMY, fit, short_columns
-from resolver.cli.output import Lines
-from resolver.cli.targets import Target
+from resolver.cli.output import BufferedLines
+from resolver.cli.targets import CommandTarget
 from resolver.environment import colours_here
 from resolver.retrieval.listing import listing_line, long_line
 from resolver.retrieval.session import Resolver
@@ -36,7 +36,7 @@ _MOST_COLOURS = 65_536
 
 
 @dataclass(frozen=True)
-class Painter:
+class EntryColors:
     """Colours of names, by what LS_COLORS says of kinds and of endings; none at all without `colours`."""
 
     colours: Mapping[str, str]
@@ -57,19 +57,19 @@ class Painter:
         return ""
 
 
-def painter(environment: Mapping[str, str]) -> Painter:
+def painter(environment: Mapping[str, str]) -> EntryColors:
     """NO_COLOR and a dumb terminal want none (no-color.org)."""
     if environment.get("NO_COLOR") or environment.get("TERM", "dumb") == "dumb":
-        return Painter({})
+        return EntryColors({})
     words = environment.get("LS_COLORS", "")[:_MOST_COLOURS].split(":")
     said = dict(word.partition("=")[::2] for word in words if "=" in word)
     found = {name.lower() if name.startswith("*") else name: colour for name, colour in said.items()}
-    return Painter(
+    return EntryColors(
         {name: colour for name, colour in {**_DEFAULTS, **found}.items() if _COLOUR.fullmatch(colour)}
     )
 
 
-class Shown:
+class EntryPrinter:
     """The line of each entry, numbered in the order that they are handed over in unless that is told."""
 
     def __init__(self, command: Command, *, raw: bool) -> None:
@@ -77,7 +77,7 @@ class Shown:
         self._terminal = streams.output_is_terminal()
         self._columns = streams.output_columns() if self._terminal and self._long else ROOMY
         self._escape: Callable[[str], str] = escape_line if self._terminal and not raw else str
-        self._painter = painter(colours_here()) if self._terminal else Painter({})
+        self._painter = painter(colours_here()) if self._terminal else EntryColors({})
         self._count = 0
 
     def __call__(self, entry: Entry) -> str:
@@ -98,7 +98,7 @@ class Shown:
 
 async def show(reply: StreamingResponse, command: Command, session: Resolver) -> None:
     """All entries of a reply to standard output, as the command wants them."""
-    async with Lines() as lines:
+    async with BufferedLines() as lines:
         if command.found.sort is not None:
             await _show_sorted(reply, lines, command, session)
         elif command.json:
@@ -106,14 +106,16 @@ async def show(reply: StreamingResponse, command: Command, session: Resolver) ->
             async for entry in entries:
                 await lines.add(streams.record_octets(entry.as_json()), more=entries.at_hand)
         else:
-            shown = reply.lines(Shown(command, raw=session.policy.allow_raw))
+            shown = reply.lines(EntryPrinter(command, raw=session.policy.allow_raw))
             async for octets in shown:
                 await lines.add(octets, more=shown.at_hand)
 
 
-async def _show_sorted(reply: StreamingResponse, lines: Lines, command: Command, session: Resolver) -> None:
+async def _show_sorted(
+    reply: StreamingResponse, lines: BufferedLines, command: Command, session: Resolver
+) -> None:
     numbered = sorted(await _collected(reply, reply.limits.entries), key=_ORDERS[command.found.sort])
-    shown = Shown(command, raw=session.policy.allow_raw)
+    shown = EntryPrinter(command, raw=session.policy.allow_raw)
     for number, entry in numbered:
         if command.json:
             octets = streams.record_octets(entry.as_json())
@@ -171,7 +173,7 @@ _ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
 }
 
 
-async def follow(session: Resolver, target: Target, command: Command, number: int) -> Target:
+async def follow(session: Resolver, target: CommandTarget, command: Command, number: int) -> CommandTarget:
     """What entry `number` of the listing leads to: a person saw it and chose it. Raises `NotFound`."""
     url = target.parsed(command)
     async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
@@ -183,7 +185,7 @@ async def follow(session: Resolver, target: Target, command: Command, number: in
         raise NotFound(f"the listing has {count} entries, and no number {number}", url=reply.url)
 
 
-def _followed(reply: StreamingResponse, target: Target, entry: Entry, number: int) -> Target:
+def _followed(reply: StreamingResponse, target: CommandTarget, entry: Entry, number: int) -> CommandTarget:
     if entry.url is None:
         shown = listing_line(entry)[:200]
         raise NotFound(f"entry {number} leads nowhere: {shown!r} ({entry.kind.value})", url=reply.url)

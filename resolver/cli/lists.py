@@ -15,9 +15,9 @@ from protocols.errors import InvalidUrl, LocalError
 from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli.arguments import ONLINE
-from resolver.lists.listed import BadItem, Listed
+from resolver.lists.listed import BadItem, ListedFile
 from resolver.lists.names import parts_of, safe_path
-from resolver.lists.sums import Sum, parse_sum
+from resolver.lists.sums import ListedDigest, parse_sum
 from resolver.retrieval.naming import beside
 from resolver.url import parse, redact
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from resolver.cli.arguments import Command
 
 #: A line, or a file of which more is known.
-Item: TypeAlias = "str | Listed"
+Item: TypeAlias = "str | ListedFile"
 
 Report: TypeAlias = Callable[[LocalError], None]
 
@@ -36,7 +36,7 @@ _BEGINNING = 128
 _AT_ONCE = 65_536
 
 
-class Fetched(NamedTuple):
+class FetchedList(NamedTuple):
     """A list from elsewhere: all of it, the URL that it came from in the end, and the address."""
 
     octets: bytes
@@ -44,7 +44,7 @@ class Fetched(NamedTuple):
     address: str | None
 
 
-class Source(NamedTuple):
+class ListSource(NamedTuple):
     """One list. `base` is where the names in it are, and `fetched` says that it is from elsewhere."""
 
     name: str
@@ -60,20 +60,20 @@ def is_url(name: str) -> bool:
     return _URL.match(name) is not None
 
 
-def sources(command: Command, fetched: Mapping[str, Fetched]) -> Iterator[Source]:
+def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[ListSource]:
     """The lists of the command line, but those that could not be fetched. Raises `LocalError`."""
     referrer = None if command.referrer is None else (redact(command.referrer), None)
     for name in command.lists:
         if (found := fetched.get(name)) is not None:
             led = (found.url.shown, found.address)
-            yield Source(redact(name), _pieces(found.octets), "derived", led, found.url, fetched=True)
+            yield ListSource(redact(name), _pieces(found.octets), "derived", led, found.url, fetched=True)
         elif is_url(name):
             if command.verb not in ONLINE:
                 raise LocalError(f"{redact(name)}: {command.verb} fetches nothing, and so no list")
         else:
             base = None if command.referrer is None else parse(command.referrer)
             pieces = streams.read_list(name)
-            yield Source(name, pieces, command.origin, referrer, base, fetched=False)
+            yield ListSource(name, pieces, command.origin, referrer, base, fetched=False)
 
 
 def _pieces(octets: bytes) -> Iterator[bytes]:
@@ -82,7 +82,7 @@ def _pieces(octets: bytes) -> Iterator[bytes]:
         yield octets[start : start + _AT_ONCE]
 
 
-def items(source: Source, report: Report) -> Iterator[tuple[str, Item]]:
+def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
     """What is in a list, and where it stands in it. `report` is told of what is wrong with one file. Raises
     `LocalError` for what cannot be read on."""
     from resolver.lists.metalink import is_metalink  # whose parser takes as long as a bare start
@@ -114,7 +114,7 @@ def _files(name: str, pieces: Iterable[bytes], report: Report) -> Iterator[tuple
         raise LocalError(f"{name}: {error}") from error
 
 
-def _lines(source: Source, pieces: Iterable[bytes], report: Report) -> Iterator[tuple[str, Item]]:
+def _lines(source: ListSource, pieces: Iterable[bytes], report: Report) -> Iterator[tuple[str, Item]]:
     for number, line in enumerate(streams.list_lines(source.name, pieces), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -126,7 +126,7 @@ def _lines(source: Source, pieces: Iterable[bytes], report: Report) -> Iterator[
             report(LocalError(f"{where}: {error}"))
 
 
-def _file(found: Sum, source: Source, where: str) -> Listed:
+def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     """The file of that name, where the list is from. Raises `BadItem`, and `LocalError` for a list that could
     be from anywhere."""
     if source.base is None:
@@ -141,4 +141,4 @@ def _file(found: Sum, source: Source, where: str) -> Listed:
         raise BadItem(error.message) from error
     if url is None:
         raise LocalError(f"{where}: a {source.base.scheme} URL has no directory that names could be in")
-    return Listed(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)
+    return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from resolver.cli.arguments import Command
-from resolver.cli.targets import Target
+from resolver.cli.targets import CommandTarget
 from resolver.disk.mailbox import Maildir, Mbox
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
-from resolver.tree.group import Gathering, source_of
+from resolver.tree.group import GroupMailbox, source_of
 
 
-async def gather(session: Resolver, target: Target, command: Command) -> Saved:
+async def gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     """One group. Raises `ResolveError`; the articles that came before are there."""
     url = target.parsed(command)
     is_file = command.found.format == "mbox"
@@ -22,4 +22,4 @@ async def gather(session: Resolver, target: Target, command: Command) -> Saved:
     path = os.path.join(command.directory or "", name)
     source = source_of(url)
     box = Mbox(path, source, make_directory="/" in path) if is_file else Maildir(path, source)
-    return await Gathering(session, url, box, path, target.origin, target.referrer).run()
+    return await GroupMailbox(session, url, box, path, target.origin, target.referrer).run()

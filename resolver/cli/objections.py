@@ -60,10 +60,10 @@ def _check_mirror(text: str) -> None:
 
 def check_prefix(text: str) -> None:
     """Raises `BadValue` for what no URL of a host could begin with."""
-    from resolver.retrieval.mirrored import Prefixes
+    from resolver.retrieval.mirrored import MirrorPrefixes
 
     try:
-        Prefixes({text: ()})
+        MirrorPrefixes({text: ()})
     except NotConfigured as error:
         raise BadValue(error.message) from error
 

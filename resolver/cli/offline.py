@@ -11,7 +11,7 @@ from protocols.location import JsonValue, Url
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines, word
-from resolver.cli.targets import Target, status_of, targets
+from resolver.cli.targets import CommandTarget, status_of, targets
 from resolver.registry import RESERVED, SCHEMES, find, lacks, plugins
 from resolver.url import parse, redact
 
@@ -48,7 +48,7 @@ def perform(command: Command) -> int:
         return error.exit_code
 
 
-def _each(answer: Callable[[Target, Command], int], command: Command) -> int:
+def _each(answer: Callable[[CommandTarget, Command], int], command: Command) -> int:
     statuses: list[int] = []
 
     def report(error: ResolveError) -> None:
@@ -63,7 +63,7 @@ def _each(answer: Callable[[Target, Command], int], command: Command) -> int:
     return status_of(statuses)
 
 
-def _parse(target: Target, command: Command) -> int:
+def _parse(target: CommandTarget, command: Command) -> int:
     try:
         url = parse(target.url, strict=command.strict, origin=target.origin)
     except InvalidUrl as error:
@@ -98,7 +98,7 @@ def _explain_all(command: Command) -> int:
     return status
 
 
-def _explain(target: Target, command: Command, drawn: list[Plan] | None = None) -> int:
+def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None = None) -> int:
     """One that is `drawn` is shown later, with the others."""
     try:
         from resolver.cli.plans import plan_of  # policy and dialogues: parsing needs neither

@@ -16,9 +16,18 @@ import trio
 
 from protocols.errors import LocalError, ResolveError
 from protocols.values import replace
-from resolver.batch import AT_REST, Batch, Hosts, Result, Task
+from resolver.batch import AT_REST, Batch, BatchTask, HostScheduler, TaskResult
 from resolver.cli import INTERRUPTED, READER_GONE, messages, outcome, streams
-from resolver.cli.account import Part, Passed, Supply, forget, had_before, ledger_of, note_failure, note_saved
+from resolver.cli.account import (
+    LedgerInput,
+    Part,
+    SkippedLines,
+    forget,
+    had_before,
+    ledger_of,
+    note_failure,
+    note_saved,
+)
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import limits_of, options_of
 from resolver.cli.listing import follow
@@ -28,10 +37,10 @@ from resolver.cli.permissions import policy_of
 from resolver.cli.progress import display_of
 from resolver.cli.recording import archive_of, recorder_of
 from resolver.cli.records import telling, told_to
-from resolver.cli.secrets import Secrets, password_of_key
+from resolver.cli.secrets import CommandSecrets, password_of_key
 from resolver.cli.sections import hosts_of, mirrors_of
-from resolver.cli.summary import Tally
-from resolver.cli.targets import Target, status_of
+from resolver.cli.summary import RunSummary
+from resolver.cli.targets import CommandTarget, status_of
 from resolver.cli.verbs import VERBS
 from resolver.cli.watcher import Watcher
 from resolver.cli.writing import OutputFault
@@ -47,9 +56,9 @@ from resolver.retrieval.session import Resolver
 from resolver.url import redact
 
 if TYPE_CHECKING:
-    from resolver.cli.lists import Fetched
+    from resolver.cli.lists import FetchedList
     from resolver.cli.trees import Trees
-    from resolver.ledger.book import Entry, Ledger
+    from resolver.ledger.book import Ledger, LedgerEntry
     from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
 
@@ -61,13 +70,13 @@ def perform(command: Command) -> int:
     """Run one of these verbs; the exit status."""
     try:
         watcher = _watcher(command)
-        tally = Tally(command)
+        tally = RunSummary(command)
     except LocalError as error:
         streams.complain(error.message)
         return error.exit_code
     try:
         with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
-            status = trio.run(_Run(command, watcher, tally, archive).supervised)
+            status = trio.run(_OnlineRun(command, watcher, tally, archive).supervised)
     except ResolveError as error:
         streams.complain(error.message)
         status = error.exit_code
@@ -99,7 +108,7 @@ def _watcher(command: Command) -> Watcher:
     )
 
 
-def _secrets(command: Command) -> Secrets:
+def _secrets(command: Command) -> CommandSecrets:
     """Raises `UsageError` for a netrc file that is not to be trusted."""
     found, sections = command.found, command.configuration.hosts
     hosts = {name: section for name, section in sections.items() if section.logs_in}
@@ -107,7 +116,7 @@ def _secrets(command: Command) -> Secrets:
     if not command.quiet:
         for warning in netrc.warnings:
             streams.complain(warning)
-    return Secrets(found.user, found.password_file, {**netrc.hosts, **hosts}, netrc.default)
+    return CommandSecrets(found.user, found.password_file, {**netrc.hosts, **hosts}, netrc.default)
 
 
 def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
@@ -120,10 +129,12 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
     return replace(policy, tries_before_data=1) if command.verb == "get" else replace(policy, tries=1)
 
 
-class _Run:
+class _OnlineRun:
     """One command line under way: its workers and the statuses so far."""
 
-    def __init__(self, command: Command, watcher: Watcher, tally: Tally, archive: Archive | None) -> None:
+    def __init__(
+        self, command: Command, watcher: Watcher, tally: RunSummary, archive: Archive | None
+    ) -> None:
         self._archive = archive
         self._command = command
         self._tally = tally
@@ -240,11 +251,13 @@ class _Run:
             archive=self._archive,
         )
 
-    def _hosts(self, lane_of: Callable[[Task[None]], Hashable] | None = None) -> Hosts[Task[None]]:
+    def _hosts(
+        self, lane_of: Callable[[BatchTask[None]], Hashable] | None = None
+    ) -> HostScheduler[BatchTask[None]]:
         found = self._command.found
-        return Hosts(partial(at_once, wanted=found.per_host), rate=found.host_rate, lane_of=lane_of)
+        return HostScheduler(partial(at_once, wanted=found.per_host), rate=found.host_rate, lane_of=lane_of)
 
-    def _batch(self, hosts: Hosts[Task[None]]) -> Batch[None]:
+    def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:
         """What is shown is shown in the order of the list, one after the other."""
         command = self._command
         if command.verb == "get" and command.output != "-":
@@ -267,16 +280,16 @@ class _Run:
     async def _plant(self, session: Resolver, trees: Trees) -> None:
         async with aclosing(self._targets(session, None)) as found:
             async for part in found:
-                assert not isinstance(part, Passed), "trees are walked again"
+                assert not isinstance(part, SkippedLines), "trees are walked again"
                 self._admit(part[0])
                 await trees.plant(part[0])
         trees.no_more()
 
-    async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[Task[None]]:
+    async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[BatchTask[None]]:
         """What is to be done, as the lists are read."""
         async with aclosing(self._targets(session, ledger)) as found:
             async for part in found:
-                if isinstance(part, Passed):
+                if isinstance(part, SkippedLines):
                     self._pass_over_all(part)
                     continue
                 target, entry = part
@@ -284,16 +297,16 @@ class _Run:
                 if entry is not None and entry.is_done:
                     self.pass_over(number, had_before(target, entry, self._command), target.place[1])
                 else:
-                    yield _Job(self, session, number, target, entry)
+                    yield _TargetTask(self, session, number, target, entry)
 
     async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[Part, None]:
-        fetched: Mapping[str, Fetched] = {}
+        fetched: Mapping[str, FetchedList] = {}
         if self._command.lists:
             from resolver.cli.fetched import fetch_lists  # few have a list
 
             fetched = await fetch_lists(session, self._command, self._secrets, self.report)
         self._tally.fetched = fetched
-        supply = Supply(self._command, self.report, ledger, fetched)
+        supply = LedgerInput(self._command, self.report, ledger, fetched)
         try:
             async with aclosing(supply.read()) as found:
                 async for each in found:
@@ -302,7 +315,7 @@ class _Run:
             self.report(error)
         self._tally.all_begun()
 
-    def _pass_over_all(self, passed: Passed) -> None:
+    def _pass_over_all(self, passed: SkippedLines) -> None:
         """The same of many."""
         if passed.octets:
             streams.write_output(passed.octets)
@@ -323,20 +336,22 @@ class _Run:
         self._tally.failed_to_read(error)
         self._statuses.add(error.exit_code)
 
-    def _admit(self, target: Target) -> None:
+    def _admit(self, target: CommandTarget) -> None:
         """What a person gave for this run may go to the places that a person named."""
         if target.origin == "user":
             with suppress(ResolveError):  # the verb meets it too, and says so
                 self._secrets.admit(target.parsed(self._command))
 
-    async def _perform(self, session: Resolver, target: Target) -> Saved | None:
+    async def _perform(self, session: Resolver, target: CommandTarget) -> Saved | None:
         command = self._command
         if (number := command.found.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
             command = command._replace(url_options=())  # the listing had them
         return await VERBS[command.verb](session, target, command)
 
-    async def one(self, session: Resolver, number: int, target: Target, entry: Entry | None) -> None:
+    async def one(
+        self, session: Resolver, number: int, target: CommandTarget, entry: LedgerEntry | None
+    ) -> None:
         """A target, from start to finish; what becomes of it is told and counted."""
         self._watcher.expect(target)
         self._admit(target)
@@ -345,9 +360,9 @@ class _Run:
     async def conclude(
         self,
         number: int,
-        target: Target,
+        target: CommandTarget,
         perform: Callable[[], Awaitable[Saved | None]],
-        entry: Entry | None = None,
+        entry: LedgerEntry | None = None,
     ) -> None:
         """What becomes of it is told and counted."""
         current.set(entry)
@@ -371,7 +386,9 @@ class _Run:
         except BrokenPipeError:
             self._stop(READER_GONE)
 
-    async def _fail(self, number: int, target: Target, entry: Entry | None, error: ResolveError) -> None:
+    async def _fail(
+        self, number: int, target: CommandTarget, entry: LedgerEntry | None, error: ResolveError
+    ) -> None:
         self._tally.failed(number, error)
         if self._several and (is_full(error) or is_scarce(error)):  # as would all that follow
             return self._end_with(error)
@@ -395,11 +412,16 @@ class _Run:
         self._scope.cancel()
 
 
-class _Job:
+class _TargetTask:
     """A target as a task of the batch."""
 
     def __init__(
-        self, run: _Run, session: Resolver, number: int, target: Target, entry: Entry | None
+        self,
+        run: _OnlineRun,
+        session: Resolver,
+        number: int,
+        target: CommandTarget,
+        entry: LedgerEntry | None,
     ) -> None:
         self._run = run
         self._session = session
@@ -412,5 +434,5 @@ class _Job:
         await self._run.one(self._session, self._number, self._target, self._entry)
 
 
-async def _forget(result: Result[None]) -> None:
+async def _forget(result: TaskResult[None]) -> None:
     """It was told."""

@@ -10,14 +10,16 @@ from resolver.cli.advice import advise
 from resolver.cli.arguments import Command
 from resolver.cli.console import Console
 from resolver.cli.sitting import sit
-from resolver.cli.targets import Target
+from resolver.cli.targets import CommandTarget
 from resolver.environment import colours_here
 from resolver.policy.schemes import rules_of
 from resolver.retrieval.session import Resolver
-from resolver.retrieval.terminal_shown import Shown
+from resolver.retrieval.terminal_shown import TerminalOutput
 
 
-async def perform(session: Resolver, url: Url, target: Target, command: Command) -> tuple[Finding, ...]:
+async def perform(
+    session: Resolver, url: Url, target: CommandTarget, command: Command
+) -> tuple[Finding, ...]:
     """What was odd about it."""
     if isinstance(url, HostUrl) and rules_of(url.scheme).session:
         _check_terminal("resolve cat --for SECONDS URL writes a session down")
@@ -44,12 +46,14 @@ def _check_terminal(instead: str) -> None:
         raise NotConfigured(f"{words}; {instead}")
 
 
-async def _sit_at(session: Resolver, url: HostUrl, target: Target, command: Command) -> tuple[Finding, ...]:
+async def _sit_at(
+    session: Resolver, url: HostUrl, target: CommandTarget, command: Command
+) -> tuple[Finding, ...]:
     advise(url, command)
     plain, told = command.found.plain, colours_here().get("TERM", "dumb")
     dumb = plain or told in ("", "dumb")
     with Console() as console:
-        shown = Shown(plain=plain, raw=session.policy.allow_raw, utf8=console.utf8)
+        shown = TerminalOutput(plain=plain, raw=session.policy.allow_raw, utf8=console.utf8)
         async with session.open_terminal(
             url,
             size=console.size,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from protocols.contract import JsonValue
 from protocols.errors import ResolveError
 from resolver.cli.arguments import Command
-from resolver.cli.targets import Target
+from resolver.cli.targets import CommandTarget
 from resolver.environment import proxies_here
 from resolver.policy import Policy
 from resolver.retrieval.outcome import class_name, judge, outcome_of, outcome_of_failure, reason_of
@@ -32,7 +32,7 @@ def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
 
 
 def failed(
-    error: ResolveError, target: Target, elapsed: float, command: Command, policy: Policy
+    error: ResolveError, target: CommandTarget, elapsed: float, command: Command, policy: Policy
 ) -> dict[str, JsonValue]:
     """The outcome of a retrieval that ended in `error`: what is not known is null."""
     judged = judge(
@@ -48,6 +48,6 @@ def failed(
     return outcome_of_failure(error, target.url, elapsed, judged).as_json()
 
 
-def nothing_known(error: ResolveError, target: Target) -> dict[str, JsonValue]:
+def nothing_known(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
     """What stands in a list of facts or entries where `error` ended it."""
     return {"url": redact(target.url), "error": reason_of(error), "exit": error.exit_code}

@@ -27,7 +27,7 @@ _MOST_REFUSAL = 65_536
 _AT_ONCE = 8_192
 
 
-class Outlet(Protocol):
+class BodyOutput(Protocol):
     """What takes octets and gives none back; `name` is for messages."""
 
     name: str
@@ -39,7 +39,7 @@ class Outlet(Protocol):
 
 
 class StandardOutput:
-    """An `Outlet`, and a context manager."""
+    """An `BodyOutput`, and a context manager."""
 
     name = "standard output"
 
@@ -73,7 +73,7 @@ class Output:
 
     final = True
 
-    def __init__(self, *, hashed: bool, checksum: Checksum | None, raw: bool, outlet: Outlet) -> None:
+    def __init__(self, *, hashed: bool, checksum: Checksum | None, raw: bool, outlet: BodyOutput) -> None:
         self._outlet = outlet
         self.known = Validators()
         self.position = 0
@@ -149,7 +149,7 @@ async def put(octets: bytes) -> None:
         await output.put(octets)
 
 
-class Lines:
+class BufferedLines:
     """Lines on their way to standard output, a handful at a time, and none held while the next is waited for.
     An async context manager: what came goes out, however it ends."""
 
@@ -169,7 +169,7 @@ class Lines:
         if octets:
             await self._output.put(octets)
 
-    async def __aenter__(self) -> Lines:
+    async def __aenter__(self) -> BufferedLines:
         return self
 
     async def __aexit__(self, *_: object) -> None:

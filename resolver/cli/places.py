@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from resolver.cli.arguments import Command
-    from resolver.cli.lists import Source
+    from resolver.cli.lists import ListSource
 
 #: Places that are told of by themselves: a list may name a thousand.
 _MOST_TOLD = 5
 
 
 def sift(
-    urls: Iterable[str], source: Source, command: Command
+    urls: Iterable[str], source: ListSource, command: Command
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
     """Those that the policy lets be asked, in their order, and what it has against the others; all of them
     where it lets none be."""

@@ -9,13 +9,13 @@ from protocols.location import Url
 from resolver.cli.arguments import Command
 from resolver.cli.bounds import options_of
 from resolver.cli.permissions import policy_of
-from resolver.cli.targets import Target
+from resolver.cli.targets import CommandTarget
 from resolver.environment import proxies_here
 from resolver.news_server import find_setting, needs_server, server_of
 from resolver.plan import Plan, explain
 
 
-def plan_of(target: Target, command: Command) -> Plan:
+def plan_of(target: CommandTarget, command: Command) -> Plan:
     """Raises `NotConfigured`."""
     hosts = None
     if command.configuration.hosts:

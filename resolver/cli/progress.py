@@ -13,7 +13,7 @@ import trio
 from resolver.cli import below, streams
 from resolver.cli.amounts import octets
 from resolver.cli.arguments import Command
-from resolver.cli.transfers import Transfers, shown_name
+from resolver.cli.transfers import TransferTracker, shown_name
 from resolver.events import Event, Finished, Progress, Retrying, Started
 
 TYPE_CHECKING = False
@@ -88,7 +88,7 @@ class BarDisplay(Display):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._transfers = Transfers(clock)
+        self._transfers = TransferTracker(clock)
         self._bars: Bars | None = None
 
     def hear(self, event: Event) -> None:

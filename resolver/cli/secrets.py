@@ -26,7 +26,7 @@ from resolver.policy.schemes import rules_of
 _MOST_PASSWORD = 4_096
 
 
-class Secrets:
+class CommandSecrets:
     """Answers who asks for credentials, for the places it was told of. `sections` are those of the
     configuration and of a netrc file, by host or host:port; `default` is for hosts without one, where the
     scheme logs in by itself."""
@@ -73,15 +73,15 @@ class Secrets:
     async def _ask(self, prompt: str) -> bytes | None:
         return await streams.request_secret(prompt)
 
-    def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _Section:
+    def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _LoginSection:
         """That of the host and port before that of the host; none for another name than its own."""
         wanted = user or self._user
         default = self._default if rules_of(scheme).logs_in else None
         known = [self._sections[name] for name in names_of(host, port) if name in self._sections]
         for found in known or ([] if default is None else [default]):
             if wanted is None or found.user is None or _octets(found.user) == wanted:
-                return _Section(found)
-        return _Section(HostSection())
+                return _LoginSection(found)
+        return _LoginSection(HostSection())
 
 
 async def password_of_key(certfile: str | None) -> bytes | None:
@@ -103,7 +103,7 @@ def _is_locked(certfile: str) -> bool:
         return False  # it cannot be used, which is told before anything is sent
 
 
-class _Section:
+class _LoginSection:
     """What one section of the configuration has to say of a login."""
 
     def __init__(self, found: HostSection) -> None:

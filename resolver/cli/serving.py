@@ -31,8 +31,8 @@ from resolver.settings import Settings
 if TYPE_CHECKING:
     from resolver.warc.archive import Archive
     from resolver.window.listening import Certificate
-    from resolver.window.own_pages import Known
-    from resolver.window.serve import Server, Wishes
+    from resolver.window.own_pages import OwnPageFacts
+    from resolver.window.serve import ServeOptions, WebServer
 
 _STATUS_OF_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143}
 #: Asks for one more way in.
@@ -101,7 +101,7 @@ async def _lead_on(command: Command, process: int, address: str) -> int:
 
 
 @contextmanager
-def findable(server: Server, command: Command) -> Iterator[None]:
+def findable(server: WebServer, command: Command) -> Iterator[None]:
     """`resolve open` finds it as long as the block runs; the first one, where there are several."""
     from resolver.window.running import told
 
@@ -117,7 +117,7 @@ def findable(server: Server, command: Command) -> Iterator[None]:
         yield
 
 
-async def _stopped(signals: AsyncIterator[int], server: Server) -> int:
+async def _stopped(signals: AsyncIterator[int], server: WebServer) -> int:
     async for number in signals:
         if number == _ANOTHER:
             streams.print_line(server.entry())
@@ -127,13 +127,13 @@ async def _stopped(signals: AsyncIterator[int], server: Server) -> int:
     return 0
 
 
-def wishes_of(command: Command, archive: Archive | None = None) -> Wishes:
+def wishes_of(command: Command, archive: Archive | None = None) -> ServeOptions:
     """What this command line says of a server; all comes from the `archive`, if there is one. Raises
     `UsageError`."""
     from resolver.window.listening import LOOPBACK
-    from resolver.window.serve import Wishes
+    from resolver.window.serve import ServeOptions
 
-    return Wishes(
+    return ServeOptions(
         Settings(**settings_of(command), archive=archive),
         port=command.found.port,
         address=command.found.listen or LOOPBACK,
@@ -156,18 +156,18 @@ def _certificate(named: str | None) -> Certificate | None:
     return Certificate(chain, key or chain)
 
 
-def _known(command: Command) -> Known:
+def _known(command: Command) -> OwnPageFacts:
     """What pages tell of the command."""
-    from resolver.window.own_pages import Known
-    from resolver.window.pages.own import Rule as Told
-    from resolver.window.pages.words import Fact
+    from resolver.window.own_pages import OwnPageFacts
+    from resolver.window.pages.own import RuleRow as Told
+    from resolver.window.pages.words import FactRow
 
     rules = [Told(rule.name, rule.sentence, rule.options) for rule in RULES]
     found, sources = command.found, command.configuration.sources
     shown = [row for row in rows() if "serve" in row.verbs.split() and sources.get(row.name) != "default"]
-    facts = [Fact(row.long, f"set by {sources[row.name]}") for row in shown]
-    policy = Fact("policy", found.policy)
-    return Known(rules, STATUSES, [policy, Fact("rows on one page", str(found.page_size)), *facts])
+    facts = [FactRow(row.long, f"set by {sources[row.name]}") for row in shown]
+    policy = FactRow("policy", found.policy)
+    return OwnPageFacts(rules, STATUSES, [policy, FactRow("rows on one page", str(found.page_size)), *facts])
 
 
 def _pass_over(line: str) -> None:

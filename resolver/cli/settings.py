@@ -14,7 +14,7 @@ from protocols.location import JsonValue
 from protocols.values import NamedTuple
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
-from resolver.cli.config import MIRROR, HostSection, Setting, configurable, own_path
+from resolver.cli.config import MIRROR, ConfiguredValue, HostSection, configurable, own_path
 from resolver.cli.sections import mirrors_at, settings_at
 from resolver.cli.values import UsageError
 from resolver.environment import proxies_here
@@ -29,7 +29,7 @@ _MASK = "****"
 _URLS = ("proxy", "trusted_proxy", "mirrors")
 
 
-class Held(NamedTuple):
+class EffectiveSetting(NamedTuple):
     """One setting: `table` is the section of the file that it belongs to, None for none."""
 
     table: str | None
@@ -56,7 +56,7 @@ def show(command: Command) -> int:
     return 0
 
 
-def _print(held: list[Held]) -> None:
+def _print(held: list[EffectiveSetting]) -> None:
     table = None
     for each in held:
         if each.table != table or (each.table == MIRROR and each.name == "prefix"):
@@ -76,17 +76,17 @@ def _head(table: str) -> str:
     return _toml(table) if re.search(r"[^A-Za-z0-9_-]", table) else table
 
 
-def settings(command: Command) -> Iterator[Held]:
+def settings(command: Command) -> Iterator[EffectiveSetting]:
     """All that a file can set: options, tables, hosts."""
     yield from _of_options(command, {})
     for host, section in command.configuration.hosts.items():
         yield from _of_a_section(host, section)
     for prefix, setting in command.configuration.mirrors.items():
-        yield Held(MIRROR, "prefix", _without_password(prefix), setting.source)
-        yield Held(MIRROR, "mirrors", _shown("mirrors", setting.value), setting.source)
+        yield EffectiveSetting(MIRROR, "prefix", _without_password(prefix), setting.source)
+        yield EffectiveSetting(MIRROR, "mirrors", _shown("mirrors", setting.value), setting.source)
 
 
-def settings_for(text: str, command: Command) -> Iterator[Held]:
+def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
     """What holds for one URL. Raises `InvalidUrl`, and `UsageError` where it leads to no host."""
     url = parse(text, strict=command.strict, origin="user")
     place = endpoint_of(url)
@@ -99,31 +99,35 @@ def settings_for(text: str, command: Command) -> Iterator[Held]:
     yield from _of_options(command, narrower)
 
 
-def _proxy_for(scheme: str, place: Endpoint, own: Setting | None, command: Command) -> dict[str, Setting]:
+def _proxy_for(
+    scheme: str, place: Endpoint, own: ConfiguredValue | None, command: Command
+) -> dict[str, ConfiguredValue]:
     """Where it goes through, after all exceptions, and who says so."""
     variables = variables_at(proxies_here(command.found.proxy), None if own is None else own.value)
     proxy = proxy_for(scheme, place, variables)
     if proxy is None:
         return {}
     if proxy.source.endswith(("_proxy", "_PROXY")):
-        return {"proxy": Setting(proxy.shown, proxy.source)}
+        return {"proxy": ConfiguredValue(proxy.shown, proxy.source)}
     return {"proxy": own} if proxy.source == OF_HOST and own is not None else {}
 
 
-def _of_options(command: Command, narrower: Mapping[str, Setting]) -> Iterator[Held]:
+def _of_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
     for row in configurable():
         value, source = getattr(command.found, row.name), command.configuration.sources[row.name]
         if row.name == "news_server" and value is None and (setting := find_setting(None)) is not None:
             value, source = setting
         if row.name in narrower:
             value, source = narrower[row.name]
-        yield Held(None, row.name, _shown(row.name, value), source)
+        yield EffectiveSetting(None, row.name, _shown(row.name, value), source)
     if "mirrors" in narrower:
-        yield Held(None, "mirrors", _shown("mirrors", narrower["mirrors"].value), narrower["mirrors"].source)
+        yield EffectiveSetting(
+            None, "mirrors", _shown("mirrors", narrower["mirrors"].value), narrower["mirrors"].source
+        )
     yield from _of_tables(command, narrower)
 
 
-def _of_tables(command: Command, narrower: Mapping[str, Setting]) -> Iterator[Held]:
+def _of_tables(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
     for table, option in (("gateways", "gateway"), ("limits", "limit")):
         rows = {text.partition("=")[0]: text for text in getattr(command.found, option)}
         sources = dict.fromkeys(rows, command.configuration.sources[option])
@@ -132,20 +136,20 @@ def _of_tables(command: Command, narrower: Mapping[str, Setting]) -> Iterator[He
             if (name := text.partition("=")[0]) not in given:
                 rows[name], sources[name] = text, narrower[option].source
         for name, text in rows.items():
-            yield Held(table, name, _without_password(text.partition("=")[2]), sources[name])
+            yield EffectiveSetting(table, name, _without_password(text.partition("=")[2]), sources[name])
 
 
-def _of_a_section(host: str, section: HostSection) -> Iterator[Held]:
+def _of_a_section(host: str, section: HostSection) -> Iterator[EffectiveSetting]:
     for name, shown in _of_a_login(section):
-        yield Held(host, name, shown, section.source)
+        yield EffectiveSetting(host, name, shown, section.source)
     for name, setting in section.settings.items():
         if name != "limit":
-            yield Held(host, name, _shown(name, setting.value), setting.source)
+            yield EffectiveSetting(host, name, _shown(name, setting.value), setting.source)
     if "limit" in section.settings:
         setting = section.settings["limit"]
         for text in setting.value:
             name, _, value = text.partition("=")
-            yield Held(f"{host}.limits", name, value, setting.source)
+            yield EffectiveSetting(f"{host}.limits", name, value, setting.source)
 
 
 def _of_a_login(section: HostSection) -> Iterator[tuple[str, JsonValue]]:

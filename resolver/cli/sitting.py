@@ -18,7 +18,7 @@ from protocols.errors import Disconnected, ResolveError
 from resolver.cli import streams
 from resolver.cli.console import ESCAPE, Console, HungUp, Mode
 from resolver.retrieval.terminal_connection import COMMANDS, TerminalConnection
-from resolver.retrieval.terminal_shown import Shown
+from resolver.retrieval.terminal_shown import TerminalOutput
 
 if TYPE_CHECKING:
     from protocols.contract import Line
@@ -43,13 +43,13 @@ _SIGNALS = (
 
 
 async def sit(
-    connection: TerminalConnection, shown: Shown, console: Console, *, folds: bool, quiet: bool
+    connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool, quiet: bool
 ) -> None:
     """Until the person or the service closes, or a signal ends it, which is raised once more then: who is
     outside hears it. One that is ignored, as who began us wanted it, ends nothing. Raises `ResolveError`."""
     heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     with trio.open_signal_receiver(*heard) as signals:
-        sitting = _Sitting(connection, shown, console, folds=folds)
+        sitting = _TerminalUser(connection, shown, console, folds=folds)
         try:
             await sitting.run(signals)
         finally:
@@ -64,11 +64,11 @@ async def sit(
         streams.complain("the connection was closed by the service")
 
 
-class _Sitting:
+class _TerminalUser:
     """One session under way."""
 
     def __init__(
-        self, connection: TerminalConnection, shown: Shown, console: Console, *, folds: bool
+        self, connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool
     ) -> None:
         self._connection = connection
         self._terminal = connection.terminal

@@ -357,7 +357,7 @@ def _terminal() -> int | None:
         return None
 
 
-class Trace:
+class TraceWriter:
     """The dialogue, written as it happens: to a file, or to standard error for `-v`.
 
     A file that takes no more stops nothing: `close` tells of it.

@@ -15,19 +15,19 @@ from protocols.errors import LocalError, NotFound, ResolveError
 from resolver.cli import streams
 from resolver.cli.amounts import duration, octets
 from resolver.cli.arguments import Command
-from resolver.cli.targets import Target, targets_as_given
+from resolver.cli.targets import CommandTarget, targets_as_given
 from resolver.retrieval.response import Saved
 from resolver.url import redact
 
 if TYPE_CHECKING:
     from protocols.location import JsonValue
-    from resolver.cli.lists import Fetched
+    from resolver.cli.lists import FetchedList
 
 #: What is refused before anything is sent to it: the policy, the parser, the registry, a redirect.
 REFUSED = frozenset({9, 12, 13, 15})
 
 
-class Tally:
+class RunSummary:
     """Counts. Of the URLs themselves only those are held that are not done."""
 
     def __init__(self, command: Command) -> None:
@@ -36,16 +36,16 @@ class Tally:
         self._handed_out = 0
         self._numbers = 0
         self._read = 0
-        self._left: dict[int, Target] = {}
+        self._left: dict[int, CommandTarget] = {}
         self._counts: Counter[str] = Counter()
         self._statuses: set[int] = set()
         self._octets = 0
         self._unreadable = 0
-        self.fetched: Mapping[str, Fetched] = {}
+        self.fetched: Mapping[str, FetchedList] = {}
         self._ended = False
         self.elapsed: float | None = None
 
-    def begin(self, target: Target, *, below: bool = False) -> int:
+    def begin(self, target: CommandTarget, *, below: bool = False) -> int:
         """Its number. What is found `below` a target is counted by itself; whoever wants it asks for that
         one."""
         self._handed_out += 1
@@ -59,7 +59,7 @@ class Tally:
         self._numbers += count
         self._counts["kept"] += count
 
-    def plant(self, target: Target) -> int:
+    def plant(self, target: CommandTarget) -> int:
         """The number of a tree: it is left to do until it is over."""
         self._read += 1
         return self._note(target)
@@ -73,7 +73,7 @@ class Tally:
         del self._left[number]
         self._handed_out -= 1
 
-    def _note(self, target: Target) -> int:
+    def _note(self, target: CommandTarget) -> int:
         self._numbers += 1
         self._left[self._numbers] = target
         return self._numbers
@@ -148,13 +148,13 @@ class Tally:
         ]
         return f"{', '.join(words)}; {octets(self._octets)} in {duration(elapsed)}"
 
-    def _never_begun(self) -> Iterator[Target]:
+    def _never_begun(self) -> Iterator[CommandTarget]:
         """What an end before the end has left of the lists, as far as they can be read once more."""
         fetched = self.fetched
         if all(name in fetched or streams.is_file(name) for name in self._command.lists):
             yield from islice(targets_as_given(self._command, fetched), self._read, None)
 
-    def _listed(self, target: Target) -> str:
+    def _listed(self, target: CommandTarget) -> str:
         """A line of a list that means this target again."""
         chosen, url = self._command.origin, target.url
         led = None if self._command.referrer is None else (redact(self._command.referrer), None)
@@ -164,7 +164,7 @@ class Tally:
         return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer, **more})
 
 
-def more_of(target: Target) -> dict[str, JsonValue]:
+def more_of(target: CommandTarget) -> dict[str, JsonValue]:
     """What a list said of the file."""
     name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
     if (name, mirrors, checksum, size) == (None, (), None, None):

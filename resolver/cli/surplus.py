@@ -13,17 +13,17 @@ from resolver.cli.arguments import Command
 from resolver.cli.output import put
 from resolver.disk.names import is_directory
 from resolver.disk.surplus import numbers_of
-from resolver.tree.mirror import Inventory, Pruner, Surplus
-from resolver.tree.walk import Top
+from resolver.tree.mirror import Inventory, Pruner, SurplusFile
+from resolver.tree.walk import WalkRequest
 
 #: Options whose files are ours, should they be in a tree.
 _OURS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
 
-Going = tuple[Pruner, Surplus, str]
+Going = tuple[Pruner, SurplusFile, str]
 
 
 async def remove_surplus(
-    tops: Sequence[Top], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
+    tops: Sequence[WalkRequest], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
 ) -> None:
     """Of all trees of a run that is over. `report` is told of what cannot be removed."""
     going = await trio.to_thread.run_sync(_find, tops, inventory, command)
@@ -49,7 +49,7 @@ async def remove_surplus(
         streams.complain(f"{len(gone)} removed{why}")
 
 
-def _find(tops: Sequence[Top], inventory: Inventory, command: Command) -> list[Going]:
+def _find(tops: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Going]:
     files = (getattr(command.found, name, None) for name in _OURS)
     spared = [numbers for file in files if file and (numbers := numbers_of(file)) is not None]
     found: list[Going] = []

@@ -18,19 +18,19 @@ from resolver.url import build, parse, redact
 
 if TYPE_CHECKING:
     from protocols.contract import Origin, Url
-    from resolver.cli.lists import Fetched, Source
+    from resolver.cli.lists import FetchedList, ListSource
     from resolver.ledger.book import Ledger
-    from resolver.lists.listed import Listed
+    from resolver.lists.listed import ListedFile
     from resolver.retrieval.checksum import Checksum
-    from resolver.retrieval.claims import Claim
-    from resolver.tree.walk import File
+    from resolver.retrieval.claims import NameReservation
+    from resolver.tree.walk import TreeFile
 
 _ORIGINS = ("user", "chosen", "derived")
-_NOTHING: Mapping[str, Fetched] = {}
+_NOTHING: Mapping[str, FetchedList] = {}
 MIXED = 1
 
 
-class Target(NamedTuple):
+class CommandTarget(NamedTuple):
     """One URL as given, the origin it is judged by, and what led to it: `(url, address)`. One that is saved
     under a name that nobody gave has a `claim`; `where` is where it goes below the directory for files, as
     far as that is known beforehand. The rest is what a list says of it: the path of its file,
@@ -40,13 +40,13 @@ class Target(NamedTuple):
     url: str
     origin: Origin
     referrer: tuple[str, str | None] | None
-    claim: Claim | None = None
+    claim: NameReservation | None = None
     name: str | None = None
     mirrors: tuple[str, ...] = ()
     checksum: Checksum | None = None
     size: int | None = None
     findings: tuple[Finding, ...] = ()
-    file: File | None = None
+    file: TreeFile | None = None
     where: str = ""
     known: Url | None = None
 
@@ -103,8 +103,8 @@ class Target(NamedTuple):
 
 
 def targets(
-    command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, Fetched] = _NOTHING
-) -> Iterator[Target]:
+    command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, FetchedList] = _NOTHING
+) -> Iterator[CommandTarget]:
     """All targets, in order. `report` is told of a line that can be no target; the others are taken all the
     same. `fetched` are the lists that are URLs, as they came. Raises `LocalError` for a list that cannot be
     read, and for a second URL where there is one file."""
@@ -114,13 +114,13 @@ def targets(
     return _only_one(found, command.output)
 
 
-def targets_as_given(command: Command, fetched: Mapping[str, Fetched]) -> Iterator[Target]:
+def targets_as_given(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[CommandTarget]:
     """The same once more, in the same order, for whoever only wants to know what they are."""
     with suppress(LocalError):  # which was told when they were read
         yield from _targets(command, lambda error: None, fetched)
 
 
-def _as_url(target: Target, command: Command) -> Target:
+def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
     """What a person typed with characters outside ASCII is asked for as the URL that RFC 3987 makes of it,
     and that is said. `parse` is asked what the text itself is."""
     if target.url.isascii() or target.origin != "user" or command.strict or command.verb == "parse":
@@ -137,24 +137,24 @@ def _as_url(target: Target, command: Command) -> Target:
     return target._replace(url=url)
 
 
-def _only_one(found: Iterator[Target], file: str) -> Iterator[Target]:
+def _only_one(found: Iterator[CommandTarget], file: str) -> Iterator[CommandTarget]:
     for number, target in enumerate(found):
         if number:
             raise NotConfigured("-O FILE takes one URL; -d DIR is for several")
         yield target._replace(where=file)
 
 
-class Naming:
+class TargetNaming:
     """Each target takes its name here, in the order of the list, before anybody works on it: the one that it
     had by the `ledger`. Where the server may choose, names go to whom it tells them first."""
 
     def __init__(self, command: Command, ledger: Ledger | None) -> None:
-        from resolver.retrieval.claims import Names  # what is not saved has no need of them
+        from resolver.retrieval.claims import NameReservations  # what is not saved has no need of them
 
         self._command = command
         self._ledger = ledger
         self._renames = command.exists == "rename"
-        self._names = Names(self._may_have)
+        self._names = NameReservations(self._may_have)
         self._number = 0
 
     def _may_have(self, path: str, url: str) -> bool:
@@ -187,11 +187,11 @@ class Naming:
         self._number += sum(taken)
         return taken
 
-    def name(self, target: Target) -> Target:
-        from resolver.retrieval.claims import Claim
+    def name(self, target: CommandTarget) -> CommandTarget:
+        from resolver.retrieval.claims import NameReservation
 
         self._number += 1
-        named = target._replace(claim=Claim(self._names, self._number))
+        named = target._replace(claim=NameReservation(self._names, self._number))
         if self._is_by_url:
             with suppress(ResolveError):  # the verb meets it too, and says so
                 named = named._replace(known=named.parsed(self._command))
@@ -200,16 +200,16 @@ class Naming:
 
 
 def _targets(
-    command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, Fetched]
-) -> Iterator[Target]:
+    command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, FetchedList]
+) -> Iterator[CommandTarget]:
     referrer = None if command.referrer is None else (redact(command.referrer), None)
     for url in command.urls:
-        yield Target(url, command.origin, referrer)
+        yield CommandTarget(url, command.origin, referrer)
     if command.extracts is not None:
         from resolver.cli.extracting import urls_in  # few take all that there is
 
         for url in urls_in(command.extracts, command.found.at, report, quiet=command.quiet):
-            yield Target(url, command.origin, referrer)
+            yield CommandTarget(url, command.origin, referrer)
     if not command.lists:
         return
     from resolver.cli import lists  # few command lines have one
@@ -225,13 +225,13 @@ def _targets(
                 yield found
 
 
-def _file(item: Listed, source: Source, command: Command) -> Target:
+def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarget:
     """A file of which the list says more. Of its places those are left out that would be refused, so that
     the others need not wait for that; if it has no other, that is what is told of it."""
     from resolver.cli.places import sift
 
     urls, findings = sift(item.urls, source, command)
-    return Target(
+    return CommandTarget(
         urls[0],
         source.origin,
         source.referrer,
@@ -243,10 +243,10 @@ def _file(item: Listed, source: Source, command: Command) -> Target:
     )
 
 
-def _line(line: str, where: str, source: Source) -> Target | None:
+def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
     """None for an entry of a listing that has no URL, such as a line of prose in a menu."""
     if not line.startswith("{"):
-        return Target(line, source.origin, source.referrer)
+        return CommandTarget(line, source.origin, source.referrer)
     import json  # most lists are lines
 
     try:
@@ -263,13 +263,13 @@ def _line(line: str, where: str, source: Source) -> Target | None:
     if chosen not in _ORIGINS:
         raise LocalError(f"{where}: origin is user, chosen or derived, not {chosen!r}")
     led = _referrer(record.get("referrer"), where) or source.referrer
-    target = Target(url, cast("Origin", chosen), led)
+    target = CommandTarget(url, cast("Origin", chosen), led)
     if source.fetched:  # whoever wrote it may say what it likes
-        target = Target(url, source.origin, source.referrer)
+        target = CommandTarget(url, source.origin, source.referrer)
     return target if record.get("listed") is None else _with_more(target, record["listed"], where)
 
 
-def _with_more(target: Target, said: object, where: str) -> Target:
+def _with_more(target: CommandTarget, said: object, where: str) -> CommandTarget:
     """What an earlier run wrote down of what its list said."""
     from resolver.lists.listed import BadItem
     from resolver.lists.names import parts_of, safe_path

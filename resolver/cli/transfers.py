@@ -29,7 +29,7 @@ _MOST_NAME = 200
 State = Literal["connecting", "receiving", "waiting", "over"]
 
 
-class Transfer:
+class TransferProgress:
     """One object on its way. `start` octets were there before the first try, as far as they still count;
     `until` is when a waiting one is tried again."""
 
@@ -74,12 +74,12 @@ class Transfer:
         return max(0.0, (self.expected - self.received) / rate)
 
 
-class Transfers:
+class TransferTracker:
     """All of a run."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._all: dict[int, Transfer] = {}
+        self._all: dict[int, TransferProgress] = {}
         self._brought = 0
         self.done = 0
         self.failed = 0
@@ -87,7 +87,7 @@ class Transfers:
     def hear(self, event: Event) -> None:
         match event:
             case Started(url=url, transfer=number):
-                transfer = self._all.setdefault(number, Transfer(url, self._clock()))
+                transfer = self._all.setdefault(number, TransferProgress(url, self._clock()))
                 transfer.state = "connecting"
             case Progress(transfer=number):
                 self._all[number].progress(event, self._clock())
@@ -98,7 +98,7 @@ class Transfers:
                 transfer = self._all[number]
                 transfer.state, transfer.failed = "over", error is not None
 
-    def under_way(self) -> list[Transfer]:
+    def under_way(self) -> list[TransferProgress]:
         """Those that are not over, the oldest first. Looking forgets the others, but for their sum."""
         for number, transfer in list(self._all.items()):
             if transfer.state == "over":

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 from protocols.contract import Finding, Url
 from protocols.errors import NotConfigured, ResolveError
 from protocols.values import NamedTuple
-from resolver.batch import Task
+from resolver.batch import BatchTask
 from resolver.cli import streams
 from resolver.cli.account import had
 from resolver.cli.arguments import Command
-from resolver.cli.summary import Tally
-from resolver.cli.targets import Target
+from resolver.cli.summary import RunSummary
+from resolver.cli.targets import CommandTarget
 from resolver.cli.verbs import enter, get
 from resolver.registry import is_of_the_web
 from resolver.retrieval.response import Saved
@@ -26,24 +26,24 @@ from resolver.tree.robots import Robots
 from resolver.tree.rows import with_rows
 from resolver.tree.scope import path_of_top, tree_of, walked_as
 from resolver.tree.selection import Selection
-from resolver.tree.walk import Directory, File, Top, Walk
+from resolver.tree.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 
 if TYPE_CHECKING:
-    from resolver.ledger.book import Entry, Ledger
+    from resolver.ledger.book import Ledger, LedgerEntry
 
 #: Trees that are walked at once.
 _MOST = 64
 
 
-class Run(Protocol):
+class TreeRun(Protocol):
     """Who tells and counts what becomes of things."""
 
     async def conclude(
         self,
         number: int,
-        target: Target,
+        target: CommandTarget,
         perform: Callable[[], Awaitable[Saved | None]],
-        entry: Entry | None = None,
+        entry: LedgerEntry | None = None,
     ) -> None: ...
 
     def pass_over(self, number: int, saved: Saved, scheme: str) -> None: ...
@@ -51,10 +51,10 @@ class Run(Protocol):
     def report(self, error: ResolveError) -> None: ...
 
 
-class Planted(NamedTuple):
+class PlannedTree(NamedTuple):
     """The target that a tree is of, and its number."""
 
-    target: Target
+    target: CommandTarget
     number: int
 
 
@@ -65,10 +65,10 @@ class Trees:
 
     def __init__(
         self,
-        run: Run,
+        run: TreeRun,
         session: Resolver,
         command: Command,
-        tally: Tally,
+        tally: RunSummary,
         slow: Callable[[str, float], None],
         ledger: Ledger | None,
     ) -> None:
@@ -82,16 +82,16 @@ class Trees:
             raise NotConfigured("--delete asks at a terminal, and there is none: --yes removes unasked")
         robots = None if found.ignore_robots else Robots(session, slow, self._warn)
         self._inventory = Inventory() if found.delete else None
-        self._tops: list[Top] = []
-        self._walk = Walk(session, robots=robots, inventory=self._inventory, dry_run=found.dry_run)
+        self._tops: list[WalkRequest] = []
+        self._walk = TreeWalk(session, robots=robots, inventory=self._inventory, dry_run=found.dry_run)
         self._is_told = command.quiet or not found.ignore_robots
 
-    async def plant(self, target: Target) -> None:
+    async def plant(self, target: CommandTarget) -> None:
         """Take one more, as soon as there is room. What is wrong with it is told."""
         await self._walk.room(_MOST)
         number = self._tally.plant(target)
         try:
-            top = self._top(target, walked_as(target.parsed(self._command)), Planted(target, number))
+            top = self._top(target, walked_as(target.parsed(self._command)), PlannedTree(target, number))
         except ResolveError as error:
             self._tally.uproot(number)
             number = self._tally.begin(target, below=True)
@@ -124,7 +124,7 @@ class Trees:
         if not self._command.quiet:
             streams.complain(f"{url}: {finding.rule}: {finding.detail}")
 
-    def _top(self, target: Target, url: Url, planted: Planted) -> Top:
+    def _top(self, target: CommandTarget, url: Url, planted: PlannedTree) -> WalkRequest:
         """Raises `ResolveError` for what gives no name."""
         command, found = self._command, self._command.found
         assert target.claim is not None
@@ -134,7 +134,7 @@ class Trees:
             path = path_of_top(url, host=found.host_directories, cut=found.cut_dirs)
             path = target.claim.take(path, url.shown)
         below = os.path.join(command.directory or "", "")
-        return Top(
+        return WalkRequest(
             url=url,
             below=below,
             path=below + path,
@@ -146,27 +146,27 @@ class Trees:
             over=partial(self._tally.uproot, planted.number),
         )
 
-    async def tasks(self) -> AsyncIterator[Task[None]]:
+    async def tasks(self) -> AsyncIterator[BatchTask[None]]:
         async for item, entry in with_rows(self._walk, self._ledger):
             number = self.begin(item)
             if entry is not None and entry.is_done:
                 self._run.pass_over(number, had(item.url.shown, item.path, entry), item.scheme)
                 item.close()
             else:
-                yield _Item(self, item, number, entry)
+                yield _TreeTask(self, item, number, entry)
 
-    def begin(self, item: File | Directory) -> int:
+    def begin(self, item: TreeFile | TreeDirectory) -> int:
         """Its number."""
-        assert isinstance(item.owner, Planted)
+        assert isinstance(item.owner, PlannedTree)
         return self._tally.begin(item.owner.target, below=True)
 
-    async def perform(self, number: int, item: File | Directory, entry: Entry | None) -> None:
+    async def perform(self, number: int, item: TreeFile | TreeDirectory, entry: LedgerEntry | None) -> None:
         """Save it, or list it."""
         planted = item.owner
-        assert isinstance(planted, Planted)
-        target = Target(item.url.text, item.origin, item.referrer)
+        assert isinstance(planted, PlannedTree)
+        target = CommandTarget(item.url.text, item.origin, item.referrer)
         perform: Callable[[], Awaitable[Saved | None]]
-        if isinstance(item, File):
+        if isinstance(item, TreeFile):
             target = (planted.target if item.is_top else target)._replace(file=item)
             perform = partial(get, self._session, target, self._command)
         else:
@@ -178,16 +178,18 @@ async def _fail(error: ResolveError) -> Saved | None:
     raise error
 
 
-def lane_of(task: Task[None]) -> Hashable:
+def lane_of(task: BatchTask[None]) -> Hashable:
     """Which others it best comes behind."""
-    assert isinstance(task, _Item)
+    assert isinstance(task, _TreeTask)
     return task.lane
 
 
-class _Item:
+class _TreeTask:
     """A file or a directory as a task of the batch."""
 
-    def __init__(self, trees: Trees, item: File | Directory, number: int, entry: Entry | None) -> None:
+    def __init__(
+        self, trees: Trees, item: TreeFile | TreeDirectory, number: int, entry: LedgerEntry | None
+    ) -> None:
         self._trees = trees
         self._item = item
         self._number = number

@@ -19,8 +19,8 @@ from resolver.cli.advice import advise
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines
 from resolver.cli.listing import show
-from resolver.cli.output import Outlet, Output, StandardOutput, put
-from resolver.cli.targets import Target
+from resolver.cli.output import BodyOutput, Output, StandardOutput, put
+from resolver.cli.targets import CommandTarget
 from resolver.clock import Clock
 from resolver.retrieval.description import described
 from resolver.retrieval.response import Saved
@@ -31,16 +31,16 @@ from resolver.url import parse
 if TYPE_CHECKING:
     from resolver.policy import Policy
     from resolver.retrieval.checksum import Checksum
-    from resolver.tree.walk import Directory
+    from resolver.tree.walk import TreeDirectory
 
 #: Seconds that the end of a run waits for a reader of what is saved: one that reads at all needs no more.
 _MOMENT = 1.0
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
-Verb: TypeAlias = Callable[[Resolver, Target, Command], Awaitable[Saved | None]]
+Verb: TypeAlias = Callable[[Resolver, CommandTarget, Command], Awaitable[Saved | None]]
 
 
-async def get(session: Resolver, target: Target, command: Command) -> Saved | None:
+async def get(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
     """Save the object under its own name, or where `-O` says; one outcome."""
     if command.output == "-":
         return await cat(session, target, command)
@@ -79,7 +79,7 @@ def _last_words() -> AbstractContextManager[object]:
     return trio.move_on_after(_MOMENT, shield=True)
 
 
-async def _save(session: Resolver, target: Target, command: Command) -> Saved:
+async def _save(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     if command.found.format is not None:
         from resolver.cli.mailboxes import gather  # few gather any
 
@@ -103,7 +103,7 @@ async def _save(session: Resolver, target: Target, command: Command) -> Saved:
     )
 
 
-async def _save_below(target: Target, command: Command) -> Saved | None:
+async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
     """A file of a tree, where the walk has it. None where it is a directory."""
     assert target.file is not None
     file = target.file
@@ -127,7 +127,9 @@ async def _save_below(target: Target, command: Command) -> Saved | None:
     )
 
 
-async def enter(directory: Directory, target: Target, command: Command, policy: Policy) -> Saved | None:
+async def enter(
+    directory: TreeDirectory, target: CommandTarget, command: Command, policy: Policy
+) -> Saved | None:
     """List a directory of a tree. Only what goes wrong has an outcome, and what is left alone."""
     started = trio.current_time()
     try:
@@ -145,17 +147,17 @@ async def enter(directory: Directory, target: Target, command: Command, policy: 
     return listed
 
 
-def _checksum(target: Target, command: Command) -> Checksum | None:
+def _checksum(target: CommandTarget, command: Command) -> Checksum | None:
     """What the person says of the file, else what a list says of it, else what its own place does."""
     told: Checksum | None = command.found.checksum
     return target.checksum if told is None or (told.algorithm == "auto" and target.checksum) else told
 
 
-def _with_findings(saved: Saved, target: Target) -> Saved:
+def _with_findings(saved: Saved, target: CommandTarget) -> Saved:
     return replace(saved, findings=(*target.findings, *saved.findings)) if target.findings else saved
 
 
-async def _path(session: Resolver, url: Url, target: Target, command: Command) -> str:
+async def _path(session: Resolver, url: Url, target: CommandTarget, command: Command) -> str:
     if command.output is not None:
         from resolver.cli.devices import check_no_directory  # as above
 
@@ -175,7 +177,7 @@ def _given(path: str, command: Command) -> str:
     return os.path.join(command.directory or "", path)
 
 
-def _reserve(url: Url, name: str | None, suffix: str, target: Target, command: Command) -> str:
+def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, command: Command) -> str:
     try:
         return target.reserve(url, command, name, suffix)
     except Refused:
@@ -196,7 +198,7 @@ def _report_saved(saved: Saved, command: Command) -> None:
     streams.complain(f"{saved.requested_url} -> {saved.path} ({way})")
 
 
-async def _get_into(path: str, session: Resolver, target: Target, command: Command) -> Saved:
+async def _get_into(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
     """Into a device or a pipe."""
     from resolver.cli.devices import Device
 
@@ -210,7 +212,7 @@ async def _get_into(path: str, session: Resolver, target: Target, command: Comma
     return saved
 
 
-async def cat(session: Resolver, target: Target, command: Command) -> Saved | None:
+async def cat(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
     """The body to standard output; what is a listing, as its lines; the target of a link."""
     if command.found.during is not None or command.found.until is not None:
         advise(target.parsed(command), command)
@@ -221,7 +223,9 @@ async def cat(session: Resolver, target: Target, command: Command) -> Saved | No
     return saved
 
 
-async def _pour(session: Resolver, target: Target, command: Command, tell: Record, outlet: Outlet) -> Saved:
+async def _pour(
+    session: Resolver, target: CommandTarget, command: Command, tell: Record, outlet: BodyOutput
+) -> Saved:
     """The object to where it cannot be taken back from. `tell` is told of a failure."""
     started = trio.current_time()
     raw = session.policy.allow_raw
@@ -248,7 +252,7 @@ async def _note(record: dict[str, JsonValue]) -> None:
     streams.note_record(record)
 
 
-async def ls(session: Resolver, target: Target, command: Command) -> None:
+async def ls(session: Resolver, target: CommandTarget, command: Command) -> None:
     """The entries of a listing, one a line, as they come."""
     async with _failures(target, command):
         url = target.parsed(command)
@@ -261,7 +265,7 @@ async def ls(session: Resolver, target: Target, command: Command) -> None:
             _report_oddities(reply.requested_url, reply.findings, command)
 
 
-async def info(session: Resolver, target: Target, command: Command) -> None:
+async def info(session: Resolver, target: CommandTarget, command: Command) -> None:
     """What the URL names; the body stays where it is."""
     async with _failures(target, command):
         url = target.parsed(command)
@@ -274,7 +278,7 @@ async def info(session: Resolver, target: Target, command: Command) -> None:
             await put(b"".join(streams.line_octets(line, raw=raw) for line in fact_lines(facts)))
 
 
-async def open_(session: Resolver, target: Target, command: Command) -> None:
+async def open_(session: Resolver, target: CommandTarget, command: Command) -> None:
     """A person sits at what the URL names."""
     from resolver.cli.opening import perform  # few sit at anything
 
@@ -309,7 +313,7 @@ def _more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
 
 
 @asynccontextmanager
-async def _failures(target: Target, command: Command) -> AsyncIterator[None]:
+async def _failures(target: CommandTarget, command: Command) -> AsyncIterator[None]:
     """With `--json` what fails has a record, too."""
     try:
         yield

@@ -8,7 +8,7 @@ from __future__ import annotations
 from protocols.values import NamedTuple
 
 
-class Verb(NamedTuple):
+class CommandVerb(NamedTuple):
     """One row. `takes` is what stands behind it; `example` is a command line that works as it stands, but for
     its hosts; an `online` verb retrieves."""
 
@@ -20,93 +20,95 @@ class Verb(NamedTuple):
 
 
 VERBS = (
-    Verb(
+    CommandVerb(
         "get",
         "URL...",
         "save each under its own name",
         "resolve get -d music --exists resume ftp://ftp.example/pub/a.tar.gz http://www.example/b.ogg",
         online=True,
     ),
-    Verb("cat", "URL...", "bodies to standard output", "resolve cat gopher://gopher.example/0/about", True),
-    Verb(
+    CommandVerb(
+        "cat", "URL...", "bodies to standard output", "resolve cat gopher://gopher.example/0/about", True
+    ),
+    CommandVerb(
         "ls",
         "URL...",
         "a directory, menu, group or result list",
         "resolve ls -l ftp://ftp.example/pub/",
         online=True,
     ),
-    Verb(
+    CommandVerb(
         "info",
         "URL...",
         "kind, size, type, date; no body",
         "resolve info --json http://www.example/a.iso",
         online=True,
     ),
-    Verb(
+    CommandVerb(
         "explain",
         "URL...",
         "what would be sent and what the policy says; nothing is sent",
         "resolve explain 'ftp://me@ftp.example/%2Fetc/motd;type=a'",
     ),
-    Verb(
+    CommandVerb(
         "open",
         "URL",
         "a telnet session, where ^] asks what to do; a form to fill in (gopher); all else in a browser",
         "resolve open telnet://guest@bbs.example/",
         online=True,
     ),
-    Verb(
+    CommandVerb(
         "parse",
         "URL...",
         "components, findings or the error",
         "resolve parse --json 'wais://wais.example/db?words'",
     ),
-    Verb("extract", "[FILE]...", "wrapped URLs in running text", "resolve extract letter.txt"),
-    Verb("schemes", "", "every scheme and its default port", "resolve schemes --json"),
-    Verb(
+    CommandVerb("extract", "[FILE]...", "wrapped URLs in running text", "resolve extract letter.txt"),
+    CommandVerb("schemes", "", "every scheme and its default port", "resolve schemes --json"),
+    CommandVerb(
         "mcp",
         "",
         "tools for agents over standard input and output (Model Context Protocol)",
         "resolve mcp --allow-address 192.0.2.0/24 --max-size 1M",
         online=True,
     ),
-    Verb(
+    CommandVerb(
         "serve",
         "",
         "every URL in the browsers of this machine, on pages of its own",
         "resolve serve --open",
         online=True,
     ),
-    Verb(
+    CommandVerb(
         "config",
         "[URL]",
         "what holds, there or everywhere, and where each value comes from",
         "resolve config --config none",
     ),
-    Verb(
+    CommandVerb(
         "ledger",
         "[FILE]",
         "what runs did and have left to do, by the ledger that they kept",
         "resolve ledger run.db --failed",
     ),
-    Verb(
+    CommandVerb(
         "warc",
         "ls|check|extract FILE...",
         "what is in archives (WARC), whether they are what they say, and files out of one",
         "resolve warc check crawl.warc.gz",
     ),
-    Verb(
+    CommandVerb(
         "bulk",
         "LIST...",
         "save what lists name by many machines (Dask), no host asked for more than by one",
         "resolve bulk urls.txt --scheduler local:4 --out crawl --host-rate 2",
         online=True,
     ),
-    Verb("help", "[WORD]", "a verb, an option, a rule (S04), an exit status", "resolve help S04"),
+    CommandVerb("help", "[WORD]", "a verb, an option, a rule (S04), an exit status", "resolve help S04"),
 )
 
 
-class Rule(NamedTuple):
+class PolicyRule(NamedTuple):
     """A rule of the policy in a sentence, and the options that make it milder."""
 
     name: str
@@ -115,81 +117,83 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule("S01", "decisions and connections use the components of one parser; nothing is trimmed or repaired"),
-    Rule("S02", "no octet that would end a command or a field of it, after decoding"),
-    Rule(
+    PolicyRule(
+        "S01", "decisions and connections use the components of one parser; nothing is trimmed or repaired"
+    ),
+    PolicyRule("S02", "no octet that would end a command or a field of it, after decoding"),
+    PolicyRule(
         "S03",
         "CR LF only as a filled-in Gopher+ form of RFC 1738 3.4.9, to port 70 or an allowed one",
         ("--allow-port",),
     ),
-    Rule(
+    PolicyRule(
         "S04",
         "ports of other protocols; ports below 1024 that are not the scheme's own",
         ("--allow-port PORT",),
     ),
-    Rule(
+    PolicyRule(
         "S05", "reading changes nothing; a form warns, and is refused when nobody typed it", ("--allow-form",)
     ),
-    Rule(
+    PolicyRule(
         "S06",
         "passwords in URLs, user names where the scheme has none, passwords in the clear",
         ("--allow-password",),
     ),
-    Rule("S07", "names that look like other names", ("--allow-name HOST",)),
-    Rule(
+    PolicyRule("S07", "names that look like other names", ("--allow-name HOST",)),
+    PolicyRule(
         "S08", "where addresses lead: public, private, link-local, loopback, never", ("--allow-address CIDR",)
     ),
-    Rule(
+    PolicyRule(
         "S09",
         "a name is looked up once, every address checked, the one connected to is the one checked; "
         "of a proxy it is the user's word where it is, and untrusted takes none that is not trusted",
         ("--proxy none", "no_proxy", "--trusted-proxy URL"),
     ),
-    Rule(
+    PolicyRule(
         "S10",
         "where redirects and links may lead without a person looking; at most 10 hops",
         ("--allow-redirect SCHEME",),
     ),
-    Rule(
+    PolicyRule(
         "S11",
         "credentials go only to the scheme, host and port they were given for",
         ("--allow-forward HOST",),
     ),
-    Rule(
+    PolicyRule(
         "S12",
         "file URLs: this machine, regular files and directories, below --file-root where one is set",
         ("--allow-special",),
     ),
-    Rule(
+    PolicyRule(
         "S13",
         "FTP's second connection goes to the first one's peer, to a port from 1024 on",
         ("--allow-port",),
     ),
-    Rule(
+    PolicyRule(
         "S14",
         "names of saved files are made from the URL asked for, cleaned, each given once a run "
         "(the next one is name.2), never overwritten unasked",
         ("-O", "--host-directories", "--exists", "--allow-server-name"),
     ),
-    Rule(
+    PolicyRule(
         "S15",
         "control and invisible characters are shown, not sent, on terminals and always on standard error",
         ("--allow-raw",),
     ),
-    Rule(
+    PolicyRule(
         "S16",
         "everything a server sends is bounded, and under untrusted the time it takes",
         ("--limit NAME=VALUE",),
     ),
-    Rule("S17", "nothing personal leaves, no password is shown", ("--ftp-email",)),
-    Rule("S18", "no shell, no program started, no session opened by itself"),
-    Rule(
+    PolicyRule("S17", "nothing personal leaves, no password is shown", ("--ftp-email",)),
+    PolicyRule("S18", "no shell, no program started, no session opened by itself"),
+    PolicyRule(
         "S19",
         "schemes without a handler only through a gateway of the user's choice",
         ("--gateway SCHEME=URL",),
     ),
-    Rule("S20", "links made of server data pass the URL builder and the parser"),
-    Rule(
+    PolicyRule("S20", "links made of server data pass the URL builder and the parser"),
+    PolicyRule(
         "S21",
         "a digest given with the request decides; how a file came is kept with it",
         ("--checksum", "--meta"),

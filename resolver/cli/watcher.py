@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from protocols.errors import LocalError
 from protocols.location import Finding
 from resolver.cli.progress import Display
-from resolver.cli.streams import Trace, complain
-from resolver.events import Event, Hearer, Kept, OnEvent, Retrying, Started, Warned
-from resolver.trace import Words, line_of, words_of
+from resolver.cli.streams import TraceWriter, complain
+from resolver.events import Event, Kept, Listener, OnEvent, Retrying, Started, Warned
+from resolver.trace import TraceFormat, line_of, words_of
 
 if TYPE_CHECKING:
     from resolver.cli.diagrams import Diagrams
-    from resolver.cli.targets import Target
+    from resolver.cli.targets import CommandTarget
 
 #: Warnings that are known to be told: a list of very many URLs must not fill the memory.
 _MOST_WARNED = 10_000
@@ -38,10 +38,10 @@ class Watcher:
     ) -> None:
         self._display = display
         self._diagrams = diagrams
-        self._trace = Trace(path, aloud=aloud) if path is not None or aloud else None
+        self._trace = TraceWriter(path, aloud=aloud) if path is not None or aloud else None
         self._quiet = quiet
         self._trees = trees
-        self._words = Words()
+        self._words = TraceFormat()
         self._kept: list[Kept] = []
         self._warned: dict[tuple[str, Finding], None] = {}
 
@@ -50,7 +50,7 @@ class Watcher:
         """`watch`, for no more than is told or shown to anybody."""
         if self._trace is not None or self._diagrams is not None:
             return self.watch
-        return Hearer(self.watch, {*self._display.hears_of, Kept, Started, Warned, Retrying})
+        return Listener(self.watch, {*self._display.hears_of, Kept, Started, Warned, Retrying})
 
     def watch(self, event: Event) -> None:
         """Tell a warning, and a try that follows; write down the dialogue, if somebody reads it."""
@@ -89,7 +89,7 @@ class Watcher:
         self._warned[told] = None
         return True
 
-    def expect(self, target: Target) -> None:
+    def expect(self, target: CommandTarget) -> None:
         """It is about to be asked for."""
         if self._diagrams is not None:
             self._diagrams.expect(target)

@@ -14,7 +14,7 @@ from functools import cache
 
 from protocols.errors import LocalError
 from resolver.disk.descriptors import spared
-from resolver.disk.made import Wait, stay
+from resolver.disk.made import DirectoryHold, stay
 
 #: Not blocking, should it be a pipe.
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -44,7 +44,7 @@ _HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 _MAKES = 100
 
 
-class Directory:
+class DirectoryHandle:
     """Raises `OSError`. Nothing else may be asked before `hold`. With `below`, how the path begins, it is
     reached from there by no link: somebody else's would lead elsewhere. What a `passing` one has made goes
     when it is closed, unless something is in it by then, or others of this process wait for that."""
@@ -54,7 +54,7 @@ class Directory:
         self._path = path or "."
         self._make = make
         self._below = below
-        self._wait = Wait() if make and passing else None
+        self._wait = DirectoryHold() if make and passing else None
         self.fd = -1
 
     def hold(self) -> None:

@@ -20,7 +20,7 @@ from protocols.contract import FileStatus, Kind, Sink
 from protocols.errors import ResolveError, TimedOut
 from protocols.values import replace
 from resolver.disk.faults import object_fault
-from resolver.disk.rooted import Root, Walk
+from resolver.disk.rooted import FileRoot, RootedWalk
 from resolver.loops import Loop, running
 from resolver.policy.verdict import refusal
 
@@ -37,7 +37,9 @@ _MOVE_SIZE = 1_048_576
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def open_local(segments: tuple[bytes, ...], *, root: Root | None, special: bool, idle: float) -> LocalFile:
+def open_local(
+    segments: tuple[bytes, ...], *, root: FileRoot | None, special: bool, idle: float
+) -> OpenedFile:
     """Open what the segments name. An empty last segment wants a directory.
 
     Raises `Refused` (S12) for what lies outside the root and, unless `special`, for what is neither a
@@ -48,20 +50,20 @@ def open_local(segments: tuple[bytes, ...], *, root: Root | None, special: bool,
         raise refusal("S12", f"a segment of {os.fsdecode(path)!r} holds a NUL or a slash")
     try:
         if root is None:
-            return LocalFile(_open(path, None, special), path, None, idle)
+            return OpenedFile(_open(path, None, special), path, None, idle)
         return _open_below(root, segments, path, special, idle)
     except OSError as error:
         raise object_fault(error, path) from error
 
 
 def _open_below(
-    root: Root, segments: tuple[bytes, ...], path: bytes, special: bool, idle: float
-) -> LocalFile:
+    root: FileRoot, segments: tuple[bytes, ...], path: bytes, special: bool, idle: float
+) -> OpenedFile:
     below = root.below(segments)
-    walk = Walk(root)
+    walk = RootedWalk(root)
     try:
         name = walk.go(below)
-        return LocalFile(_open(name, walk.top, special), path, walk, idle)
+        return OpenedFile(_open(name, walk.top, special), path, walk, idle)
     except BaseException:
         walk.close()
         raise
@@ -85,10 +87,10 @@ def _check_mode(mode: int, special: bool) -> None:
         raise refusal("S12", "a device, a pipe or a socket is no regular file", flag="--allow-special")
 
 
-class LocalFile:
+class OpenedFile:
     """See `protocols.contract.LocalFile`. Owns its descriptor and, below a root, the way to it."""
 
-    def __init__(self, fd: int, path: bytes, walk: Walk | None, idle: float) -> None:
+    def __init__(self, fd: int, path: bytes, walk: RootedWalk | None, idle: float) -> None:
         self._fd = fd
         self._path = path
         self._walk = walk

@@ -19,7 +19,7 @@ from typing import Literal, NoReturn, TypeAlias, get_args
 
 from protocols.errors import LocalError
 from resolver.disk.durable import bring
-from resolver.disk.landing import Landing
+from resolver.disk.landing import PendingFile
 from resolver.loops import Background, Loop, running
 
 Sync: TypeAlias = Literal["always", "group", "never"]
@@ -36,30 +36,30 @@ class GroupCommit:
             raise ValueError(f"sync is {', '.join(get_args(Sync))}, not {sync!r}")
         self._sync: Sync = sync
         self._run: object = None
-        self._gathering: _Group | None = None
+        self._gathering: _CommitGroup | None = None
 
-    async def finish(self, landing: Landing, ready: Ready | None = None) -> None:
+    async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
         """Complete the file, bring it to the disk, wait for `ready`, give it its name. Not to be cancelled
         half way: a cancel is heard of behind that, under trio where the caller waits next, so that it still
         learns that the file has its name. Raises what the landing raises, and `ready`."""
         try:
             if ready is None:
-                await self._take(_Step(landing, completes=True, settles=True))
+                await self._take(_CommitStep(landing, completes=True, settles=True))
             else:
                 await self._take_twice(landing, ready)
         finally:
             landing.close()
 
-    async def _take_twice(self, landing: Landing, ready: Ready) -> None:
+    async def _take_twice(self, landing: PendingFile, ready: Ready) -> None:
         """In the background, where no cancel of the caller is heard between the steps."""
         ended: list[Exception | None] = []
 
         async def take() -> None:
             try:
-                step = _Step(landing, completes=True, settles=False)
+                step = _CommitStep(landing, completes=True, settles=False)
                 await self._take(step)
                 await ready(step.inode)
-                await self._take(_Step(landing, completes=False, settles=True))
+                await self._take(_CommitStep(landing, completes=False, settles=True))
             except Exception as error:  # noqa: BLE001 - raised where the file is waited for
                 ended.append(error)
             else:
@@ -72,7 +72,7 @@ class GroupCommit:
         for error in filter(None, ended):
             raise error
 
-    async def _take(self, step: _Step) -> None:
+    async def _take(self, step: _CommitStep) -> None:
         loop = running()
         if self._sync == "always":
             await loop.in_thread(_perform, [step], "always")
@@ -81,7 +81,7 @@ class GroupCommit:
                 self._run, self._turn, self._gathering = run, loop.lock(), None
             group = self._gathering
             if group is None:
-                group = self._gathering = _Group()
+                group = self._gathering = _CommitGroup()
                 group.work = loop.in_background(partial(self._work, group))
             group.steps.append(step)
             await group.work.wait()
@@ -90,7 +90,7 @@ class GroupCommit:
         if step.error is not None:
             raise step.error
 
-    async def _work(self, group: _Group) -> None:
+    async def _work(self, group: _CommitGroup) -> None:
         async with self._turn:
             self._gathering = None
             await running().in_thread(_perform, group.steps, self._sync)
@@ -103,22 +103,22 @@ async def _left(loop: Loop) -> NoReturn:
     raise LocalError("the loop has ended before the file was on the disk")
 
 
-class _Group:
+class _CommitGroup:
     """Steps that are done together."""
 
     work: Background
 
     def __init__(self) -> None:
-        self.steps: list[_Step] = []
+        self.steps: list[_CommitStep] = []
         self.is_over = False
 
 
-class _Step:
+class _CommitStep:
     """Of one file. `error` is what went wrong."""
 
     __slots__ = ("_landing", "completes", "error", "fd", "inode", "settles")
 
-    def __init__(self, landing: Landing, *, completes: bool, settles: bool) -> None:
+    def __init__(self, landing: PendingFile, *, completes: bool, settles: bool) -> None:
         self._landing = landing
         self.completes = completes
         self.settles = settles
@@ -141,7 +141,7 @@ class _Step:
             self.error = error
 
 
-def _perform(steps: Sequence[_Step], sync: Sync) -> None:
+def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
     """In a worker thread: a disk may take seconds."""
     completed = []
     for step in steps:

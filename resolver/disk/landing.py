@@ -16,11 +16,11 @@ from datetime import datetime
 from typing import Protocol
 
 from resolver.disk.names import taken
-from resolver.disk.part import Part
+from resolver.disk.part import PartFile
 from resolver.disk.writing import set_time, write_all
 
 
-class Landing(Protocol):
+class PendingFile(Protocol):
     """A file on its last steps. Raises `OSError` and `LocalError`."""
 
     def complete(self) -> int:
@@ -37,10 +37,10 @@ class Landing(Protocol):
         ...
 
 
-class Grown:
+class PendingPartFile:
     """What is in NAME.part."""
 
-    def __init__(self, part: Part, modified: datetime | None, meta: bytes | None) -> None:
+    def __init__(self, part: PartFile, modified: datetime | None, meta: bytes | None) -> None:
         self._part = part
         self._modified = modified
         self._meta = meta
@@ -57,11 +57,11 @@ class Grown:
         """NAME.part stays, for whoever has it."""
 
 
-class Held:
+class UnopenedPart:
     """What is in memory, of a part that was looked at and not opened."""
 
     def __init__(
-        self, part: Part, octets: bytes | bytearray, modified: datetime | None, meta: bytes | None
+        self, part: PartFile, octets: bytes | bytearray, modified: datetime | None, meta: bytes | None
     ) -> None:
         self._part = part
         self._octets = octets
@@ -82,7 +82,7 @@ class Held:
     def _grow(self) -> int:
         """An empty one needs no state before its octets are there."""
         self._part.begin_with(self._octets)
-        return Grown(self._part, self._modified, self._meta).complete()
+        return PendingPartFile(self._part, self._modified, self._meta).complete()
 
     def settle(self, *, durable: bool) -> None:
         part = self._part

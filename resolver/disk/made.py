@@ -14,17 +14,17 @@ from threading import Lock
 _lock = Lock()
 
 
-class _Made:
+class _CreatedDirectory:
     def __init__(self, path: str) -> None:
         self.status = os.lstat(path)
         self.waiting = 1
 
 
 #: By their paths, as somebody spelt them, as long as somebody waits.
-_made: dict[str, _Made] = {}
+_made: dict[str, _CreatedDirectory] = {}
 
 
-class Wait:
+class DirectoryHold:
     """For one file."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Wait:
     def made(self, path: str) -> None:
         """The directory was not there, and is now. Raises `OSError`."""
         with _lock:
-            _made[path] = _Made(path)
+            _made[path] = _CreatedDirectory(path)
             self._paths.append(path)
 
     def make(self, path: str) -> None:

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from protocols.errors import LocalError
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.faults import writing_fault
 from resolver.disk.lock import lock
 from resolver.disk.names import check_name
@@ -66,7 +66,7 @@ class Mbox:
         self.size = 0
         self._path = path
         self._source = source.encode("utf-8", "surrogateescape")
-        self._directory = Directory(os.path.dirname(path), make=make_directory)
+        self._directory = DirectoryHandle(os.path.dirname(path), make=make_directory)
         self._name = os.path.basename(path)
         self._state = f"{self._name}.part-state"
         self._fd = -1
@@ -220,7 +220,7 @@ class Maildir:
         self._path = path
         self._ending = "_" + re.sub(r"[^0-9A-Za-z.+_-]", ",", source)
         self._folders = {
-            name: Directory(os.path.join(path, name), make=True) for name in ("tmp", "new", "cur")
+            name: DirectoryHandle(os.path.join(path, name), make=True) for name in ("tmp", "new", "cur")
         }
 
     def open(self) -> None:
@@ -235,7 +235,7 @@ class Maildir:
                 self.close()
                 raise
 
-    def _read(self, folder: Directory) -> None:
+    def _read(self, folder: DirectoryHandle) -> None:
         for name in os.listdir(os.path.join(self._path, self._name_of(folder))):
             number = name.partition(":")[0].removesuffix(self._ending).partition(".")[2]
             if name.partition(":")[0].endswith(self._ending) and number.isdigit() and number.isascii():
@@ -243,7 +243,7 @@ class Maildir:
                 found = folder.status_of(name)
                 self.size += 0 if found is None else found.st_size
 
-    def _name_of(self, folder: Directory) -> str:
+    def _name_of(self, folder: DirectoryHandle) -> str:
         return next(name for name, each in self._folders.items() if each is folder)
 
     def add(self, number: int, moment: datetime, article: bytes) -> None:

@@ -32,7 +32,7 @@ def is_guarded(found: os.stat_result) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FileIdentity:
     """The numbers of a file, and its token; None where the file system has no attributes."""
 
     device: int
@@ -59,11 +59,11 @@ class Mark:
         return True
 
 
-def put_mark(fd: int) -> Mark:
+def put_mark(fd: int) -> FileIdentity:
     """Mark an open file."""
     found = os.fstat(fd)
     token = secrets.token_hex(16)
-    return Mark(found.st_dev, found.st_ino, token if _put_token(fd, token) else None)
+    return FileIdentity(found.st_dev, found.st_ino, token if _put_token(fd, token) else None)
 
 
 def wipe(fd: int) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.faults import writing_fault
 from resolver.disk.lock import lock
 from resolver.disk.part_state import read_state
@@ -39,7 +39,7 @@ def check_name(path: str) -> None:
 def check_way(path: str, below: str) -> None:
     """Leads the path, which begins with `below`, through no link behind that, as far as there is anything?
     Raises `LocalError`."""
-    directory = Directory(os.path.dirname(path), make=False, below=below)
+    directory = DirectoryHandle(os.path.dirname(path), make=False, below=below)
     try:
         directory.hold()
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def check_way(path: str, below: str) -> None:
 def make_directory(path: str, below: str) -> None:
     """Make a directory, and those on the way to it from `below`, none of which may be a link. Raises
     `LocalError`."""
-    directory = Directory(path, make=True, below=below)
+    directory = DirectoryHandle(path, make=True, below=below)
     try:
         directory.hold()
     except OSError as error:
@@ -153,7 +153,7 @@ def is_free(path: str, source: str) -> bool:
 
 
 def _was_killed_behind(path: str, source: str) -> bool:
-    directory = Directory(os.path.dirname(path), make=False)
+    directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
         directory.hold()
         state = read_state(f"{os.path.basename(path)}.part-state", directory)

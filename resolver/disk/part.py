@@ -17,9 +17,9 @@ from typing import Literal, TypeAlias
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.lock import lock
-from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded, is_own, put_mark, wipe
+from resolver.disk.mark import OTHERS_WRITE, FileIdentity, is_guarded, is_own, put_mark, wipe
 from resolver.disk.names import busy, check_name, check_replaceable, irregular, replaced, shared, taken
 from resolver.disk.part_state import PartState, forget_state, fresh, read_state, write_state
 from resolver.disk.ranges import Ranges, within
@@ -33,7 +33,7 @@ Existing: TypeAlias = Literal["fail", "replace"]
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 
 
-class Part:
+class PartFile:
     """Raises `OSError`, and `LocalError` that says what, where and what to do.
 
     `known` is of what the octets in it are; `dropped` says what was there that is not gone on with; `kept`
@@ -66,9 +66,11 @@ class Part:
         self._exists = exists
         self._source = source
         self._adopt = adopt
-        self._mark: Mark | None = None
+        self._mark: FileIdentity | None = None
         self._withheld = 0
-        self.directory = Directory(os.path.dirname(path), make=make_directory, below=below, passing=True)
+        self.directory = DirectoryHandle(
+            os.path.dirname(path), make=make_directory, below=below, passing=True
+        )
         self.name = os.path.basename(path)
         self._part = f"{self.name}.part"
         self._state = f"{self.name}.part-state"

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from protocols.contract import Validators
 from protocols.errors import LocalError
 from protocols.values import dataclass
-from resolver.disk.directory import Directory
-from resolver.disk.mark import OTHERS_WRITE, Mark, is_guarded
+from resolver.disk.directory import DirectoryHandle
+from resolver.disk.mark import OTHERS_WRITE, FileIdentity, is_guarded
 from resolver.disk.ranges import Ranges, parse_ranges
 
 _MOST = 1_048_576  # a URL of 65,536 characters in JSON, and the validators
@@ -39,13 +39,13 @@ class PartState:
 
     url: str
     known: Validators
-    mark: Mark
+    mark: FileIdentity
     withheld: int = 0
     complete: bool = False
     whole: Ranges | None = None
 
 
-def read_state(name: str, directory: Directory) -> PartState | None:
+def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
     """The state in the file `name`, or None where there is none that makes sense. Raises `LocalError` where
     that, or what it is written as first, is none of ours."""
     _read_own(fresh(name), directory)
@@ -58,7 +58,7 @@ def read_state(name: str, directory: Directory) -> PartState | None:
         return None
 
 
-def write_state(name: str, directory: Directory, state: PartState) -> bool:
+def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool:
     """Put the state into the file `name`, in one step; False where the file system keeps no file for its
     owner, and so could not keep it. Raises `OSError`, and `LocalError` as `read_state`."""
     first = fresh(name)
@@ -79,7 +79,7 @@ def write_state(name: str, directory: Directory, state: PartState) -> bool:
     return guarded
 
 
-def forget_state(name: str, directory: Directory) -> None:
+def forget_state(name: str, directory: DirectoryHandle) -> None:
     """Remove the state, if it is there and ours. Raises `OSError`, and `LocalError` as `read_state`."""
     _forget(fresh(name), directory)
     _forget(name, directory)
@@ -90,12 +90,12 @@ def fresh(name: str) -> str:
     return f"{name}.new"
 
 
-def _forget(name: str, directory: Directory) -> None:
+def _forget(name: str, directory: DirectoryHandle) -> None:
     if _read_own(name, directory) is not None:
         directory.forget(name)
 
 
-def _read_own(name: str, directory: Directory) -> bytes | None:
+def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
     """What is in a file of ours; None where there is none. Raises `LocalError` for a file of others."""
     found = directory.status_of(name)
     if found is None:
@@ -155,7 +155,7 @@ def _parse(record: dict[str, object]) -> PartState | None:
         } if written_as in (_FORMAT, _WITH_GAPS):
             moment = None if modified is None else datetime.fromtimestamp(modified, UTC)
             known = Validators(size=size, modified=moment, etag=etag)
-            mark, others = Mark(device, inode, token), withheld & OTHERS_WRITE
+            mark, others = FileIdentity(device, inode, token), withheld & OTHERS_WRITE
             if written_as == _FORMAT:
                 return PartState(url, known, mark, others, complete)
             return PartState(url, known, mark, others, False, _whole(record.get("whole"), size))

@@ -22,8 +22,8 @@ from protocols.errors import LocalError
 from resolver.disk.durable import allocate, set_going
 from resolver.disk.faults import writing_fault
 from resolver.disk.group_commit import GroupCommit, Ready
-from resolver.disk.landing import Grown, Held
-from resolver.disk.part import Existing, Part
+from resolver.disk.landing import PendingPartFile, UnopenedPart
+from resolver.disk.part import Existing, PartFile
 from resolver.disk.ranges import Ranges, octets_of, prefix_of
 from resolver.disk.segment import Segment
 from resolver.disk.writing import write_all
@@ -84,7 +84,7 @@ class PartialFile:
         self._held: bytearray | None = None
         self.allocated = 0  # up to where it has its place on the disk
         self._commits = commits or GroupCommit()
-        self._part = Part(
+        self._part = PartFile(
             path,
             exists=exists,
             source=source,
@@ -351,7 +351,11 @@ class PartialFile:
         `ready` is awaited, with its inode, when it is on the disk, before it gets its name."""
         held = self._held
         part = self._part
-        landing = Grown(part, modified, meta) if held is None else Held(part, held, modified, meta)
+        landing = (
+            PendingPartFile(part, modified, meta)
+            if held is None
+            else UnopenedPart(part, held, modified, meta)
+        )
         try:
             await self._commits.finish(landing, ready)
         except OSError as error:

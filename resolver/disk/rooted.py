@@ -24,7 +24,7 @@ MOST_LINKS = 40
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Root:
+class FileRoot:
     """The directory, as the person spelt it and as it really is: a path may begin with either."""
 
     def __init__(self, path: str) -> None:
@@ -47,10 +47,10 @@ class Root:
             raise NotConfigured(f"--file-root {os.fsdecode(self._real)!r}: {error.strerror}") from error
 
 
-class Walk:
+class RootedWalk:
     """A way down from the root. `top` is the directory that it has come to; `close` ends it."""
 
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: FileRoot) -> None:
         self._root = root
         self._held = [root.open()]
 
@@ -82,9 +82,9 @@ class Walk:
                 return part
         return b"."
 
-    def copy(self) -> Walk:
+    def copy(self) -> RootedWalk:
         """Another walk, come as far as this one."""
-        walk = Walk(self._root)
+        walk = RootedWalk(self._root)
         walk._held += [os.dup(fd) for fd in self._held[1:]]
         return walk
 

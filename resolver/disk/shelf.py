@@ -11,7 +11,7 @@ from resolver.disk.faults import reason, writing_fault
 from resolver.disk.replacing import replace
 
 
-class Shelf:
+class OutputFiles:
     """Names are paths below it, with `/`. All raise `LocalError`."""
 
     def __init__(self, path: str) -> None:

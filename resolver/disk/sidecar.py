@@ -17,7 +17,7 @@ import stat
 from contextlib import suppress
 
 from protocols.errors import LocalError
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 
 FORMAT = "url-resolver meta 1"
 #: How each of them begins; one that a run was killed over begins so as far as it goes.
@@ -32,7 +32,7 @@ _MOST = 1_048_576
 
 def sidecar_of(path: str) -> bytes | None:
     """What one of ours says of the file of that name; None where there is none. Never raises."""
-    directory = Directory(os.path.dirname(path), make=False)
+    directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
         directory.hold()
         fd = directory.open(f"{os.path.basename(path)}.meta.json", os.O_RDONLY)
@@ -54,7 +54,7 @@ class Sidecar:
     """Of the file `name` in a directory that is held. Raises `OSError`, and `LocalError` for what is none of
     ours."""
 
-    def __init__(self, name: str, directory: Directory) -> None:
+    def __init__(self, name: str, directory: DirectoryHandle) -> None:
         self._directory = directory
         self._name = f"{name}.meta.json"
         self._fresh = f"{self._name}.new"

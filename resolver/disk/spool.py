@@ -14,7 +14,7 @@ IN_MEMORY = 1_048_576
 _AT_ONCE = 262_144
 
 
-class Spool:
+class ByteSpool:
     """Beside the file whose `directory` that is. Raises `LocalError` where the disk takes no more."""
 
     def __init__(self, directory: str) -> None:

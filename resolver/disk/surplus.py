@@ -19,7 +19,7 @@ from resolver.disk.faults import writing_fault
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Found(NamedTuple):
+class DirectoryItem(NamedTuple):
     """A thing in a directory: its name there, whether it is a regular file or a directory (all else is
     neither), and the numbers by which it is known again."""
 
@@ -30,7 +30,7 @@ class Found(NamedTuple):
     inode: int
 
 
-class Below:
+class SurplusWalk:
     """A directory of a person's, held open. To be closed. Raises `LocalError`."""
 
     def __init__(self, path: str) -> None:
@@ -44,7 +44,7 @@ class Below:
     def close(self) -> None:
         os.close(self._fd)
 
-    def names(self, parts: Sequence[str]) -> list[Found] | None:
+    def names(self, parts: Sequence[str]) -> list[DirectoryItem] | None:
         """What is in the directory that the parts lead to, in the order of the names; None where they lead
         through a link, to another file system, to what cannot be read, or nowhere."""
         try:
@@ -113,10 +113,10 @@ def numbers_of(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _found(fd: int, name: str) -> Found | None:
+def _found(fd: int, name: str) -> DirectoryItem | None:
     try:
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
     mode = found.st_mode
-    return Found(name, stat.S_ISREG(mode), stat.S_ISDIR(mode), found.st_dev, found.st_ino)
+    return DirectoryItem(name, stat.S_ISREG(mode), stat.S_ISDIR(mode), found.st_dev, found.st_ino)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from protocols.errors import LocalError
-from resolver.disk.part import Part
+from resolver.disk.part import PartFile
 
 
 def has_size(path: str, size: int) -> bool:
@@ -35,7 +35,7 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
     """Has the file of that inode and size this name, or could it be given it? Then nothing is left of the
     steps that lead there. `source` is what it came from, `below` a directory from which no link leads there.
     With a `sidecar` it gets no name here: what stands there has to be found once more."""
-    part = Part(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
+    part = PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
     try:
         if os.path.lexists(path):
             return is_that(path, inode, size) and _conclude(part)
@@ -55,14 +55,14 @@ def is_that(path: str, inode: int, size: int) -> bool:
     return stat.S_ISREG(found.st_mode) and (found.st_ino, found.st_size) == (inode, size)
 
 
-def _conclude(part: Part) -> bool:
+def _conclude(part: PartFile) -> bool:
     """A run was killed behind the renaming: what told of it goes."""
     with suppress(LocalError):  # nothing was left to do
         part.open()
     return True
 
 
-def _name(part: Part) -> bool:
+def _name(part: PartFile) -> bool:
     part.open()
     if not part.complete or part.whole is not None:
         return False

@@ -13,21 +13,21 @@ from protocols.values import NamedTuple, dataclass, field, replace
 from resolver import registry
 from resolver.events import OnEvent
 from resolver.gate.contact import CAPACITY, Contacts
-from resolver.gate.credentials import Keeper
+from resolver.gate.credentials import CredentialCache
 from resolver.gate.lookup import LookupCache
 from resolver.gate.mask import Mask
 from resolver.gate.pins import Pins
 from resolver.gate.pipeline import Pipelines
-from resolver.gate.pool import Pool
+from resolver.gate.pool import ConnectionPool
 from resolver.gate.rate import Bucket
 from resolver.gate.tap import Tap
 from resolver.gate.trust import Trust
-from resolver.hosts import NOTHING, Host, Hosts
+from resolver.hosts import NOTHING, Host, HostSettings
 from resolver.loops import Loop, running
 from resolver.policy import (
     Endpoint,
+    NewsServer,
     Policy,
-    Server,
     Verdict,
     endpoint_of,
     judge_credentials,
@@ -43,7 +43,7 @@ from resolver.policy.credentials import may_go_unasked
 from resolver.policy.schemes import SchemeRules
 from resolver.policy.subject import Subject
 from resolver.policy.verdict import ALLOW
-from resolver.tunnels import Logins, Way, way_of
+from resolver.tunnels import ProxyLogins, ProxyRoute, way_of
 
 #: `-4`, `-6`: the only IP version to use; None means both.
 Family: TypeAlias = Literal["4", "6"]
@@ -53,7 +53,7 @@ Family: TypeAlias = Literal["4", "6"]
 PlaceKey: TypeAlias = "tuple[str, str, int, Origin]"
 
 
-class Place(NamedTuple):
+class CachedJudgement(NamedTuple):
     """What is known of a place where the policy had nothing to say of a URL. `addresses` are those of a host
     that needs no look-up; None of any other."""
 
@@ -65,11 +65,11 @@ class Place(NamedTuple):
     public_only: bool
 
 
-class Places(dict[PlaceKey, Place]):
+class JudgementCache(dict[PlaceKey, CachedJudgement]):
     """Those of a run. What was warned of or refused is judged anew each time, and so is what there is of a
     URL besides its place, what a link led to, and what goes through a proxy."""
 
-    def remember(self, key: PlaceKey, place: Place) -> None:
+    def remember(self, key: PlaceKey, place: CachedJudgement) -> None:
         """Instead of the one that was remembered first, if there are too many."""
         if len(self) >= CAPACITY:
             del self[next(iter(self))]
@@ -87,7 +87,7 @@ def key_of(url: Url, origin: Origin) -> PlaceKey | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class RunState:
     """What the retrievals of one run have in common. `credentials` gives those for a place, and is None where
     there are none; `variables` are what the environment and the caller say of proxies, `logins` who we are to
     those, `hosts` is what holds for single ones, `bucket` the rate of all. `taps`: what is said is kept."""
@@ -100,14 +100,14 @@ class Shared:
     pins: Pins
     family: Family | None
     report: OnEvent | None
-    credentials: Keeper | None
-    pool: Pool
+    credentials: CredentialCache | None
+    pool: ConnectionPool
     pipelines: Pipelines
     variables: Mapping[str, str]
-    logins: Logins
+    logins: ProxyLogins
     contacts: Contacts = field(default_factory=Contacts)
-    places: Places = field(default_factory=Places)
-    hosts: Hosts | None = None
+    places: JudgementCache = field(default_factory=JudgementCache)
+    hosts: HostSettings | None = None
     bucket: Bucket | None = None
     taps: bool = False
 
@@ -126,11 +126,11 @@ class Admission:
 
     def __init__(
         self,
-        shared: Shared,
+        shared: RunState,
         url: Url,
         origin: Origin,
         referrer: Referrer | None,
-        server: Server | None,
+        server: NewsServer | None,
         options: Options | None = None,
         outer: Admission | None = None,
         in_clear: bool = False,
@@ -190,7 +190,7 @@ class Admission:
             return
         addresses = None if ":" in endpoint.host else literal_addresses(endpoint.host)
         rules, public_only = self._subject.rules, self.shared.policy.public_only
-        place = Place(row, rules, endpoint, self.host, addresses, public_only)
+        place = CachedJudgement(row, rules, endpoint, self.host, addresses, public_only)
         self.shared.places.remember(key, place)
 
     def addresses_at(self, host: str) -> tuple[str, ...] | None:
@@ -198,7 +198,7 @@ class Admission:
         known = self._known
         return None if known is None or known.endpoint.host != host else known.addresses
 
-    def _way(self) -> Way | None:
+    def _way(self) -> ProxyRoute | None:
         way = way_of(self.url, self._subject.endpoint, self._variables, self.shared.logins)
         via = None if way is None else way.via
         if via != self.options.via:
@@ -288,7 +288,7 @@ class Admission:
         self.findings += [finding for finding in verdict.findings if finding not in self.findings]
 
 
-def _host_of(url: Url, server: Server | None, hosts: Hosts) -> Host:
+def _host_of(url: Url, server: NewsServer | None, hosts: HostSettings) -> Host:
     place = endpoint_of(url, server)
     return NOTHING if place is None else hosts.at(place.host, place.port)
 

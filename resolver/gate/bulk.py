@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECEIVE_SIZE = 65_536
 
 
-class _Room(threading.local):
+class _ReceiveBuffer(threading.local):
     """Where a thread receives octets, whatever connection they come on: they are copied out of it before
     anything is waited for. With one for each connection a thousand of them would have 64 MiB."""
 
@@ -33,7 +33,7 @@ class _Room(threading.local):
         self.view = memoryview(bytearray(RECEIVE_SIZE))
 
 
-ROOM = _Room()
+ROOM = _ReceiveBuffer()
 
 #: Octets copied in one go where splice cannot be used. With 256 KiB the loop's own work shows.
 COPY_SIZE = 1_048_576
@@ -68,7 +68,7 @@ def spliceable(fd: int) -> bool:
     return regular and not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
 
 
-class Pipe:
+class SplicePipe:
     """A pipe of our own, of `size` octets; a context manager. Raises `OSError` where no descriptor
     is left."""
 
@@ -84,7 +84,7 @@ class Pipe:
         except OSError:  # the user's pipes hold too much already: a small one does as well
             self.size = fcntl.fcntl(self._in, fcntl.F_GETPIPE_SZ)
 
-    def __enter__(self) -> Pipe:
+    def __enter__(self) -> SplicePipe:
         return self
 
     def __exit__(

@@ -21,7 +21,7 @@ from resolver.disk.descriptors import check_spare, is_scarce
 from resolver.disk.faults import reason
 from resolver.gate.race import bare
 from resolver.gate.zones import address_of, socket_address
-from resolver.loops import Event, Scope, running
+from resolver.loops import CancelScope, Event, running
 from resolver.policy.verdict import refusal
 
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
@@ -45,11 +45,11 @@ def interleave(addresses: Iterable[str]) -> list[str]:
     return [address for address in chain.from_iterable(pairs) if address is not None]
 
 
-class Late(Exception):
+class ConnectTimeout(Exception):
     """The time is over in which the only address was to answer."""
 
 
-class Attempts:
+class ConnectAttempts:
     """The tries to connect to one place. `failures` says of each address why not, so far. A single address
     has until the time `until`: whoever has more, or does more, bounds that, too."""
 
@@ -61,9 +61,9 @@ class Attempts:
         self._connected: list[tuple[socket.socket, str]] = []
 
     async def connect(self, addresses: Iterable[str], port: int) -> tuple[socket.socket, str]:
-        """A connected, non-blocking socket and the address it is connected to. Raises `Unreachable`, `Late`,
-        `LocalError` where no descriptor is left, and `Refused` (S09) if its peer is not the address asked
-        for. A cancel leaves nothing open."""
+        """A connected, non-blocking socket and the address it is connected to. Raises `Unreachable`,
+        `ConnectTimeout`, `LocalError` where no descriptor is left, and `Refused` (S09) if its peer is not the
+        address asked for. A cancel leaves nothing open."""
         won: list[tuple[socket.socket, str]] = []
         ordered = interleave(addresses)
         try:
@@ -111,7 +111,9 @@ class Attempts:
         if problem is not None:
             raise problem
 
-    async def _attempt(self, address: str, port: int, failed: Event | None, others: Scope | None) -> None:
+    async def _attempt(
+        self, address: str, port: int, failed: Event | None, others: CancelScope | None
+    ) -> None:
         try:
             until = self._until if others is None else math.inf
             self._connected.append((await connect_to(address, port, until), address))
@@ -129,8 +131,8 @@ class Attempts:
 
 
 async def connect_to(address: str, port: int, until: float) -> socket.socket:
-    """One TCP connection by number. Raises `OSError`, and `Late` at that time; closes its socket unless it
-    succeeds."""
+    """One TCP connection by number. Raises `OSError`, and `ConnectTimeout` at that time; closes its socket
+    unless it succeeds."""
     sock = socket.socket(family_of(address), socket.SOCK_STREAM)
     try:
         check_spare(sock.fileno())
@@ -145,7 +147,7 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
         except BlockingIOError:
             if (peer := _peer_of(sock)) is None:
                 if not await running().writable_by(sock, until):
-                    raise Late from None
+                    raise ConnectTimeout from None
                 if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     raise OSError(code, os.strerror(code)) from None
         check_peer(peer or sock.getpeername(), address)

@@ -11,10 +11,10 @@ from protocols.errors import NetworkError, TimedOut, Unreachable
 from resolver.batch import current
 from resolver.events import Connected, LookedUp, OnEvent
 from resolver.gate.admission import Admission
-from resolver.gate.connecting import Attempts, Late
-from resolver.gate.pool import Kept, PooledConnection
+from resolver.gate.connecting import ConnectAttempts, ConnectTimeout
+from resolver.gate.pool import AcquiredConnection, IdleConnection
 from resolver.gate.rate import Throttle
-from resolver.gate.stream import Stream
+from resolver.gate.stream import SocketStream
 from resolver.gate.stream_settings import Bounds, StreamSettings
 from resolver.gate.zones import within_zone
 from resolver.loops import running
@@ -31,13 +31,13 @@ class Connector:
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._shared = admission.shared
-        self.first: Stream | None = None
+        self.first: SocketStream | None = None
         self.peer: str | None = None
         self.bounds: Bounds | None = None
         self._settings: StreamSettings | None = None
         self._for_data = False
         bucket = self._shared.bucket
-        self.stream_type = Stream
+        self.stream_type = SocketStream
         if self._shared.taps:
             from resolver.gate.tapped import TappedStream  # few runs keep what is said
 
@@ -52,7 +52,7 @@ class Connector:
 
     async def kept(
         self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
-    ) -> Kept | None:
+    ) -> IdleConnection | None:
         """A kept connection whose address may be connected to now (S09); None if there is none. Then others
         of the host that rest make room for a new one: their logins are some that it does not give us."""
         if not len(self._shared.pool):
@@ -70,10 +70,10 @@ class Connector:
             await self._shared.pool.leave(addresses, turn.room)
         return kept
 
-    async def connect(self, host: str, port: int, *, tls: bool) -> Stream:
+    async def connect(self, host: str, port: int, *, tls: bool) -> SocketStream:
         """Look up, judge, connect and begin TLS, all within the one connect limit."""
         limit, until, bounds = self._admission.limits.connect, self._until(), self.bounds
-        attempts = Attempts(goal := self._goal(host, port), until)
+        attempts = ConnectAttempts(goal := self._goal(host, port), until)
         try:
             if (stream := await self._open_by(until, host, port, tls, attempts)) is not None:
                 return stream
@@ -88,8 +88,8 @@ class Connector:
             raise
 
     async def _open_by(
-        self, until: float, host: str, port: int, tls: bool, attempts: Attempts
-    ) -> Stream | None:
+        self, until: float, host: str, port: int, tls: bool, attempts: ConnectAttempts
+    ) -> SocketStream | None:
         """None if that was not done in time. A scope costs more than a connection to somebody near, and what
         waits only for one address has its own bound: within a scope, too, and either may be first."""
         try:
@@ -97,7 +97,7 @@ class Connector:
                 return await self._open(host, port, tls, attempts)
             with self._admission.loop.move_on_at(until):
                 return await self._open(host, port, tls, attempts)
-        except Late:
+        except ConnectTimeout:
             return None
         return None
 
@@ -109,7 +109,7 @@ class Connector:
     def _goal(self, host: str, port: int) -> str:
         return f"{host} port {port}"
 
-    async def _open(self, host: str, port: int, tls: bool, attempts: Attempts) -> Stream:
+    async def _open(self, host: str, port: int, tls: bool, attempts: ConnectAttempts) -> SocketStream:
         addresses = await self.addresses(host, port)
         try:
             sock, address = await attempts.connect(addresses, port)
@@ -127,15 +127,15 @@ class Connector:
         self.note(stream)
         return stream
 
-    def note(self, stream: Stream) -> None:
+    def note(self, stream: SocketStream) -> None:
         """This is the connection now."""
         self.peer = stream.peer
 
-    def _report(self, report: OnEvent, stream: Stream, port: int, tls: bool) -> None:
+    def _report(self, report: OnEvent, stream: SocketStream, port: int, tls: bool) -> None:
         """Whoever listens may raise what they like."""
         report(Connected(self._admission.shown, stream.address, port, tls, data=self._for_data))
 
-    async def connect_data(self, port: int) -> Stream:
+    async def connect_data(self, port: int) -> SocketStream:
         """A connection to another port of the host that the first one is with."""
         assert self.first is not None, "a data connection follows a first one"
         self._for_data = True
@@ -219,7 +219,7 @@ class Connector:
         )
 
 
-class Connecting:
+class ConnectContext:
     """A new connection while somebody has it. A class, as the next one: a small transfer notices what a
     generator costs."""
 
@@ -228,7 +228,7 @@ class Connecting:
         self._connector = connector
         self._tls = tls
 
-    async def __aenter__(self) -> Stream:
+    async def __aenter__(self) -> SocketStream:
         (host, port), connector = self._admission.place, self._connector
         if connector.bounds is not None:
             connector.bounds.begin("connect")
@@ -243,7 +243,7 @@ class Connecting:
         await self._stream.aclose()
 
 
-class ConnectingData:
+class DataConnectContext:
     """A connection to another port of the same peer (S13), while somebody has it."""
 
     def __init__(self, policy: Policy, connector: Connector, port: int) -> None:
@@ -251,7 +251,7 @@ class ConnectingData:
         self._connector = connector
         self._port = port
 
-    async def __aenter__(self) -> Stream:
+    async def __aenter__(self) -> SocketStream:
         check_data_port(self._port, self._policy)
         self._stream = await self._connector.connect_data(self._port)
         self._stream.has_only_data()
@@ -263,7 +263,7 @@ class ConnectingData:
         await self._stream.aclose()
 
 
-class Acquiring:
+class AcquireContext:
     """One that was kept under that key, or a new one; on leaving it is kept where somebody said so."""
 
     def __init__(
@@ -280,15 +280,15 @@ class Acquiring:
         self._key = key
         self._suits = suits
 
-    async def __aenter__(self) -> PooledConnection:
+    async def __aenter__(self) -> AcquiredConnection:
         (host, port), connector = self._admission.place, self._connector
         if connector.bounds is not None:
             connector.bounds.begin("connect")
         kept = await connector.kept(self._key, host, port, self._suits)
         if kept is None:
-            self._pooled = PooledConnection(await connector.connect(host, port, tls=self._tls))
+            self._pooled = AcquiredConnection(await connector.connect(host, port, tls=self._tls))
         else:
-            self._pooled = PooledConnection(kept.stream, kept.state)
+            self._pooled = AcquiredConnection(kept.stream, kept.state)
         connector.first = self._pooled.stream
         if connector.bounds is not None:
             connector.bounds.connected()

@@ -31,7 +31,7 @@ _Key: TypeAlias = "tuple[str, str, int, bytes | None]"
 CAPACITY = 1_024
 
 
-class Keeper:
+class CredentialCache:
     """Asks, one question at a time, and remembers: the answers for the places that were asked for last."""
 
     def __init__(self, given: Given) -> None:

@@ -21,14 +21,14 @@ from resolver.disk.faults import reason
 from resolver.events import Received, Sent
 from resolver.gate.connecting import family_of
 from resolver.gate.stream_settings import StreamSettings
-from resolver.gate.tap import Link
+from resolver.gate.tap import TappedConnection
 from resolver.gate.zones import address_of, socket_address
 
 #: The most a UDP datagram can hold, headers included.
 _LARGEST = 65_535
 
 
-class Datagrams:
+class UdpSocket:
     """See `protocols.contract.Datagrams`. `check` raises `Refused` for a place, its last two arguments, that
     the peer, its first one, must not lead to."""
 
@@ -52,7 +52,7 @@ class Datagrams:
 
     def _tell_tap(self) -> None:
         if self._settings.tap is not None:
-            link = Link(self._settings.host, self.peer, self._port, "udp", "query")
+            link = TappedConnection(self._settings.host, self.peer, self._port, "udp", "query")
             self._settings.tap.connected(self, link)
 
     @property

@@ -35,7 +35,7 @@ class Masked(str):
     __slots__ = ()
 
 
-class Secrets:
+class SentSecrets:
     """Those of one connection; with FTP, of its data connections too. `in_text` finds them in what is told,
     None where there are none."""
 
@@ -79,9 +79,9 @@ class Mask:
     until there was one."""
 
     def __init__(self) -> None:
-        self.watched: list[Secrets] = []
+        self.watched: list[SentSecrets] = []
 
-    def watch(self, secrets: Secrets) -> None:
+    def watch(self, secrets: SentSecrets) -> None:
         if secrets not in self.watched:
             self.watched += (secrets,)
 
@@ -155,12 +155,12 @@ _VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[
 _LONGEST_LINE = 65_536  # octets that are kept back at most: a head has no longer one
 
 
-class Reported:
+class MaskedError:
     """What comes, as it may be told: without secrets and what we are given as such, the octets kept back that
     may be the beginning of one. It gives what to tell, and knows nobody who hears it: a connection is not to
     be part of a circle, which only the collector finds."""
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: SentSecrets) -> None:
         self._secrets = secrets
         self._kept = b""
         self._before = b"\n"  # the last octet that was told

@@ -13,24 +13,24 @@ from protocols.errors import NotConfigured
 from protocols.values import replace
 from resolver.environment import proxies_here
 from resolver.events import PROGRESS, WIRE, Event, Warned, for_whom
-from resolver.gate.admission import Admission, Shared
-from resolver.gate.credentials import Keeper
+from resolver.gate.admission import Admission, RunState
+from resolver.gate.credentials import CredentialCache
 from resolver.gate.lookup import Lookup, LookupCache, look_up
 from resolver.gate.mask import Mask
 from resolver.gate.pins import Pins
 from resolver.gate.pipeline import Pipelines
-from resolver.gate.pool import Pool
+from resolver.gate.pool import ConnectionPool
 from resolver.gate.rate import Bucket, check_rate
 from resolver.gate.trust import Trust
 from resolver.gate.url_gate import UrlGate
-from resolver.hosts import NOTHING, Host, Hosts
+from resolver.hosts import NOTHING, Host, HostSettings
 from resolver.log import is_on, listening
 from resolver.loops import Loop, running
 from resolver.news_server import find_setting, server_of
-from resolver.policy import Policy, Server, check_proxy, endpoint_of, proxy_variables
+from resolver.policy import NewsServer, Policy, check_proxy, endpoint_of, proxy_variables
 from resolver.policy.proxies import OF_HOST
 from resolver.settings import Settings, limits_of
-from resolver.tunnels import Logins
+from resolver.tunnels import ProxyLogins
 
 _ANOTHER_RUN = (
     "this Resolver (or HttpxTransport) was entered in another run of an event loop, or in another thread, "
@@ -40,7 +40,7 @@ _ANOTHER_RUN = (
 _NOT_ENTERED = "this Resolver was not entered: nobody would end what goes on behind the call (async with)"
 
 
-class Closing(Protocol):
+class Closeable(Protocol):
     """What goes on until it has ended, or is closed."""
 
     when_ended: Callable[[], object]
@@ -48,7 +48,7 @@ class Closing(Protocol):
     async def aclose(self) -> None: ...
 
 
-C = TypeVar("C", bound=Closing)
+C = TypeVar("C", bound=Closeable)
 
 
 class Network:
@@ -75,14 +75,14 @@ class Network:
         self._reported: set[Finding] = set()
         self._transfers = 0
         self._run: object = None
-        self._closing: set[Closing] = set()
+        self._closing: set[Closeable] = set()
         self.proxy, self.environment = proxy, environment
         self._news_server = settings.get("news_server")
         self.recorder, self.archive = settings.get("recorder"), settings.get("archive")
         if self.recorder is not None and self.archive is not None:
             raise NotConfigured("what comes from an archive is in one: keep it, or fetch from it, not both")
-        pool = Pool()
-        self._shared = Shared(
+        pool = ConnectionPool()
+        self._shared = RunState(
             policy=self.policy,
             limits=self.policy.bound(limits_of(settings)),
             gateways=dict(settings.get("gateways") or {}),
@@ -91,12 +91,12 @@ class Network:
             pins=Pins(),
             family=settings.get("family"),
             report=listening(for_whom(self._on_event, WIRE)),
-            credentials=None if given is None else Keeper(given),
+            credentials=None if given is None else CredentialCache(given),
             pool=pool,
             pipelines=Pipelines(pool),
             variables=self._variables(),
-            logins=Logins(),
-            hosts=Hosts(hosts).with_limits(self.policy.bound) if hosts else None,
+            logins=ProxyLogins(),
+            hosts=HostSettings(hosts).with_limits(self.policy.bound) if hosts else None,
             bucket=None if rate is None else Bucket(rate),
             taps=self.recorder is not None,
         )
@@ -192,7 +192,7 @@ class Network:
         *,
         origin: Origin = "user",
         referrer: Referrer | None = None,
-        server: Server | None = None,
+        server: NewsServer | None = None,
         options: Options | None = None,
         in_clear: bool = False,
         mask: Mask | None = None,
@@ -219,7 +219,7 @@ class Network:
         *,
         origin: Origin = "user",
         referrer: Referrer | None = None,
-        server: Server | None = None,
+        server: NewsServer | None = None,
         options: Options | None = None,
         in_clear: bool = False,
         mask: Mask | None = None,

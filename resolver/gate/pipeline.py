@@ -13,22 +13,24 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Container, Hashable
 from typing import TypeAlias
 
-from protocols.contract import Line, Packing, PipelineState, Sink
+from protocols.contract import Line, PipelineState, Sink, StreamCodec
 from protocols.errors import Disconnected, NetworkError, TimedOut
 from protocols.values import dataclass
-from resolver.gate.pool import Pool
-from resolver.gate.stream import Stream
+from resolver.gate.pool import ConnectionPool
+from resolver.gate.stream import SocketStream
 from resolver.gate.stream_settings import StreamSettings
 from resolver.loops import Event, running
 
 #: Connects, or finds a kept connection: with its state.
-Opener: TypeAlias = "Callable[[], Awaitable[tuple[Stream, PipelineState]]]"
+Opener: TypeAlias = "Callable[[], Awaitable[tuple[SocketStream, PipelineState]]]"
 
 
 class SlotStream:
     """The connection as one slot has it: under its own terms, and known to have sent."""
 
-    def __init__(self, stream: Stream, settings: StreamSettings, pipeline: Pipeline, slot: Slot) -> None:
+    def __init__(
+        self, stream: SocketStream, settings: StreamSettings, pipeline: Pipeline, slot: PipelineSlot
+    ) -> None:
         self._stream = stream
         self._settings = settings
         self._pipeline = pipeline
@@ -79,7 +81,7 @@ class SlotStream:
         await self._stream.aclose()
 
 
-class Slot:
+class PipelineSlot:
     """See `protocols.contract.Slot`. `generation` is the one it sent its request in, None while it has not;
     `abandoned`: somebody before it took its response along; `ended`: its response has been read."""
 
@@ -111,7 +113,7 @@ class Slot:
     def end_response(self) -> None:
         self.ended = True
 
-    def start_packing(self, machine: Packing) -> None:
+    def start_packing(self, machine: StreamCodec) -> None:
         self._pipeline.stream.start_packing(machine)
 
     async def _sleep(self) -> None:
@@ -123,44 +125,44 @@ class Pipeline:
     """One connection and the slots on it. `closed`: nobody else may join. `silent`: it was waited for in
     vain, and nobody need try the same again. `in_order`: all who left had read what was theirs."""
 
-    def __init__(self, stream: Stream, state: PipelineState) -> None:
+    def __init__(self, stream: SocketStream, state: PipelineState) -> None:
         self.stream = stream
         self.state = state
         self.closed = False
         self.silent = False
         self.in_order = True
-        self._slots: deque[Slot] = deque()
-        self._unsent: deque[Slot] = deque()
+        self._slots: deque[PipelineSlot] = deque()
+        self._unsent: deque[PipelineSlot] = deque()
         self._generation = state.generation
 
-    def add(self, settings: StreamSettings) -> Slot:
+    def add(self, settings: StreamSettings) -> PipelineSlot:
         assert not self.closed, "this pipeline takes nobody any more"
-        slot = Slot(self, settings)
+        slot = PipelineSlot(self, settings)
         self._slots.append(slot)
         self._unsent.append(slot)
         return slot
 
-    def may_start_request(self, slot: Slot) -> bool:
+    def may_start_request(self, slot: PipelineSlot) -> bool:
         """Raises what `may_start_response` raises."""
         self._check(slot)
         if self._slots[0] is slot:
             return True
         return self._unsent[0] is slot and self.state.has_room
 
-    def sent(self, slot: Slot) -> None:
+    def sent(self, slot: PipelineSlot) -> None:
         """What it had to send has left."""
         if self._unsent and self._unsent[0] is slot:
             self._unsent.popleft()
         slot.generation = self.state.generation
         self._go_on()
 
-    def may_start_response(self, slot: Slot) -> bool:
+    def may_start_response(self, slot: PipelineSlot) -> bool:
         """Is it its turn, or has it to send its request again? `Disconnected` or `TimedOut` where there is
         no hope."""
         self._check(slot)
         return self._slots[0] is slot or slot.generation != self.state.generation
 
-    def leave(self, slot: Slot) -> bool:
+    def leave(self, slot: PipelineSlot) -> bool:
         """Is the pipeline empty now?"""
         if not slot.abandoned:
             if not slot.ended and (slot.generation is not None or self._slots[0] is slot):
@@ -171,7 +173,7 @@ class Pipeline:
             self._go_on()
         return not self._slots
 
-    def _give_up_behind(self, slot: Slot) -> None:
+    def _give_up_behind(self, slot: PipelineSlot) -> None:
         """No response to anybody behind this one can be told here any more."""
         self.closed, self.in_order = True, False
         while self._slots[-1] is not slot:
@@ -180,7 +182,7 @@ class Pipeline:
             behind.woken.set()
         self._unsent = deque(each for each in self._unsent if not each.abandoned)
 
-    def _check(self, slot: Slot) -> None:
+    def _check(self, slot: PipelineSlot) -> None:
         if slot.abandoned and self.silent:
             raise TimedOut(
                 f"timed out: nothing from {self.stream.peer}, which others waited for too (--idle-timeout)"
@@ -201,7 +203,7 @@ class Pipeline:
 
 
 @dataclass
-class _Forming:
+class _OpeningPipeline:
     """A pipeline whose first one is still connecting, and what came of that if it failed."""
 
     ready: Event
@@ -211,10 +213,10 @@ class _Forming:
 class Pipelines:
     """The pipelines of one run, by key: whoever comes to a place joins the one that is there."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
         self._pipelines: dict[Hashable, Pipeline] = {}
-        self._forming: dict[Hashable, _Forming] = {}
+        self._forming: dict[Hashable, _OpeningPipeline] = {}
 
     async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
         """The pipeline for `key` if it leads to one of `addresses`, else a new one. Whoever waits for one to
@@ -231,7 +233,7 @@ class Pipelines:
                 raise type(forming.error)(forming.error.message) from forming.error
 
     async def _form(self, key: Hashable, open_: Opener) -> Pipeline:
-        forming = self._forming[key] = _Forming(running().event())
+        forming = self._forming[key] = _OpeningPipeline(running().event())
         try:
             pipeline = self._pipelines[key] = Pipeline(*await open_())
         except NetworkError as error:
@@ -242,7 +244,7 @@ class Pipelines:
             forming.ready.set()
         return pipeline
 
-    async def leave(self, key: Hashable, pipeline: Pipeline, slot: Slot) -> None:
+    async def leave(self, key: Hashable, pipeline: Pipeline, slot: PipelineSlot) -> None:
         """The last one puts the connection away, or closes it."""
         if not pipeline.leave(slot):
             return

@@ -17,7 +17,7 @@ from protocols.contract import Line
 from protocols.errors import ResolveError
 from protocols.values import dataclass
 from resolver.disk.descriptors import most_descriptors
-from resolver.gate.stream import Stream
+from resolver.gate.stream import SocketStream
 from resolver.loops import running
 
 #: Seconds a connection waits. Servers give up after 5 (Apache) to 75 (nginx); one that did shows.
@@ -28,11 +28,11 @@ CAPACITY = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class IdleConnection:
     """A connection at rest, what its last dialogue had to say of it, since when it waits, and what to say
     before it is closed."""
 
-    stream: Stream
+    stream: SocketStream
     state: object
     since: float
     farewell: tuple[Line, ...] = ()
@@ -48,10 +48,10 @@ class Kept:
 
 
 @dataclass(slots=True)
-class PooledConnection:
+class AcquiredConnection:
     """See `protocols.contract.PooledConnection`. `left` is what `keep` was given."""
 
-    stream: Stream
+    stream: SocketStream
     state: object | None = None
     left: object | None = None
 
@@ -59,7 +59,7 @@ class PooledConnection:
         self.left = state
 
 
-def _choice(waiting: dict[int, Kept], suits: Callable[[object], bool] | None) -> int:
+def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] | None) -> int:
     """The last one that was put there. Who says which suit him gets the last one of those, else the first of
     all: the last one may suit who comes next."""
     if suits is None:
@@ -67,14 +67,14 @@ def _choice(waiting: dict[int, Kept], suits: Callable[[object], bool] | None) ->
     return next((each for each in reversed(waiting) if suits(waiting[each].state)), next(iter(waiting)))
 
 
-class Pool:
+class ConnectionPool:
     """Keeps nothing until it is opened: what nobody will close must not be kept."""
 
     def __init__(self) -> None:
         self._open = False
         self._most = CAPACITY
         self._serial = 0
-        self._kept: dict[Hashable, dict[int, Kept]] = {}
+        self._kept: dict[Hashable, dict[int, IdleConnection]] = {}
         self._oldest: OrderedDict[int, Hashable] = OrderedDict()
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class Pool:
 
     async def take(
         self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None
-    ) -> Kept | None:
+    ) -> IdleConnection | None:
         """A connection for `key` to one of `addresses` that has been quiet, or None. One with a state that
         `suits` comes before all others."""
         while (waiting := self._kept.get(key)) is not None:
@@ -99,11 +99,11 @@ class Pool:
         return None
 
     async def put(
-        self, key: Hashable, stream: Stream, state: object, farewell: tuple[Line, ...] = ()
+        self, key: Hashable, stream: SocketStream, state: object, farewell: tuple[Line, ...] = ()
     ) -> None:
         """Keep a connection that is in order, in place of the oldest one if there are too many."""
         now = stream.loop.current_time()
-        kept = Kept(stream, state, now, farewell)
+        kept = IdleConnection(stream, state, now, farewell)
         if not self._open or not stream.quiet:
             await kept.aclose()
             return
@@ -130,7 +130,7 @@ class Pool:
             while self._oldest:
                 closing.push_async_callback(self._remove(next(iter(self._oldest))).aclose)
 
-    def _remove(self, serial: int) -> Kept:
+    def _remove(self, serial: int) -> IdleConnection:
         key = self._oldest.pop(serial)
         waiting = self._kept[key]
         kept = waiting.pop(serial)

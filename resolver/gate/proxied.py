@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from protocols.errors import NetworkError, ResolveError, Unreachable
 from protocols.socks import AddressTypeRefused
-from protocols.step import Dialogue, Hear, Random, Say, Step
+from protocols.step import Dialogue, RandomBytes, Receive, Send, Step
 from protocols.values import replace
 from protocols.wire import Buffer, Reader, Rest
 from resolver.gate.admission import Admission
-from resolver.gate.connecting import Attempts
+from resolver.gate.connecting import ConnectAttempts
 from resolver.gate.connector import Connector
-from resolver.gate.stream import Stream
+from resolver.gate.stream import SocketStream
 from resolver.gate.stream_settings import StreamSettings
 from resolver.policy import literal_addresses
 
@@ -47,7 +47,7 @@ class ProxyConnector(Connector):
         addresses = literal_addresses(self._reached or self._admission.place[0])
         return None if addresses is None else addresses[0]
 
-    def note(self, stream: Stream) -> None:
+    def note(self, stream: SocketStream) -> None:
         self.peer, self._reached = stream.address, stream.beyond
 
     def place(self, tls: bool) -> Hashable:
@@ -67,7 +67,7 @@ class ProxyConnector(Connector):
     def _goal(self, host: str, port: int) -> str:
         return f"{super()._goal(host, port)} through the proxy {self._proxy.shown}"
 
-    async def _open(self, host: str, port: int, tls: bool, attempts: Attempts) -> Stream:
+    async def _open(self, host: str, port: int, tls: bool, attempts: ConnectAttempts) -> SocketStream:
         stream = await self._open_way(host, port)
         try:
             stream.serve(self.settings)
@@ -81,14 +81,14 @@ class ProxyConnector(Connector):
         self.note(stream)
         return stream
 
-    async def _open_way(self, host: str, port: int) -> Stream:
+    async def _open_way(self, host: str, port: int) -> SocketStream:
         if self._way.via is not None:
             return await self._open_to_proxy()
         return await self._open_tunnel(deque(await self.addresses(host, port)), port)
 
-    async def _open_to_proxy(self) -> Stream:
+    async def _open_to_proxy(self) -> SocketStream:
         proxy = self._proxy
-        attempts = Attempts(f"the proxy {proxy.shown}")
+        attempts = ConnectAttempts(f"the proxy {proxy.shown}")
         try:
             sock, address = await attempts.connect(await self.fitting(proxy.host, proxy.port), proxy.port)
         except NetworkError as error:
@@ -98,7 +98,7 @@ class ProxyConnector(Connector):
             await self._veil(stream)
         return stream
 
-    async def _veil(self, stream: Stream) -> None:
+    async def _veil(self, stream: SocketStream) -> None:
         """TLS as far as the proxy: nobody beyond it is proved by that."""
         try:
             await stream.handshake()
@@ -123,7 +123,7 @@ class ProxyConnector(Connector):
             bounds=None,
         )
 
-    async def _open_tunnel(self, hosts: deque[str], port: int) -> Stream:
+    async def _open_tunnel(self, hosts: deque[str], port: int) -> SocketStream:
         """To the first of the hosts that the proxy connects to."""
         while True:
             stream = await self._open_to_proxy()  # one that wants a login gets it on a new connection
@@ -142,7 +142,7 @@ class ProxyConnector(Connector):
                 return stream
 
 
-async def converse(dialogue: Dialogue[T], stream: Stream) -> T:
+async def converse(dialogue: Dialogue[T], stream: SocketStream) -> T:
     """Perform a dialogue that says, hears and draws, and tell it what fails. What came and was not heard is
     put back."""
     buffer = Buffer()
@@ -164,17 +164,17 @@ async def converse(dialogue: Dialogue[T], stream: Stream) -> T:
         dialogue.close()
 
 
-async def _perform(step: Step, buffer: Buffer, stream: Stream) -> object:
-    if isinstance(step, Say):
+async def _perform(step: Step, buffer: Buffer, stream: SocketStream) -> object:
+    if isinstance(step, Send):
         await stream.send(*step.lines)
-    elif isinstance(step, Hear):
+    elif isinstance(step, Receive):
         return await _read(step.reader, buffer, stream)
-    elif isinstance(step, Random):
+    elif isinstance(step, RandomBytes):
         return secrets.token_bytes(step.octets)
     return None
 
 
-async def _read(reader: Reader[object], buffer: Buffer, stream: Stream) -> object:
+async def _read(reader: Reader[object], buffer: Buffer, stream: SocketStream) -> object:
     waiting = reader(buffer)
     while True:
         try:

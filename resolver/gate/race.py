@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
-from protocols.contract import Came
+from protocols.contract import FirstResult
 from protocols.errors import ResolveError
-from resolver.loops import Scope, is_cancel, running
+from resolver.loops import CancelScope, is_cancel, running
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -37,12 +37,12 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]
 
 async def first_of(
     first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-) -> tuple[Came[A] | None, Came[B] | None]:
+) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
     """Await both; as soon as one is done, cancel the other. See `Gate.first_of`. The first is awaited by
     this task itself: one task less to start and to wait for, which a small transfer notices.
     What the peer did wrong shows again with the next read; what a listener raised does not, so it passes."""
-    left: list[Came[A]] = []
-    right: list[Came[B]] = []
+    left: list[FirstResult[A]] = []
+    right: list[FirstResult[B]] = []
     problem: BaseException | None = None
     try:
         async with running().open_nursery() as nursery:
@@ -55,6 +55,6 @@ async def first_of(
     return (left[0] if left else None, right[0] if right else None)
 
 
-async def _run(call: Callable[[], Awaitable[T]], came: list[Came[T]], scope: Scope) -> None:
-    came.append(Came(await call()))
+async def _run(call: Callable[[], Awaitable[T]], came: list[FirstResult[T]], scope: CancelScope) -> None:
+    came.append(FirstResult(await call()))
     scope.cancel()

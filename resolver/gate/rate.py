@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from protocols.errors import NotConfigured
-from resolver.loops import Loop, Scope
+from resolver.loops import CancelScope, Loop
 
 #: The seconds that what is taken at once may last: short enough to look steady, and to end soon.
 _SHARE = 0.1
@@ -53,7 +53,7 @@ class Throttle:
         self._ready = 0.0
         self._waited = 0.0
         self._since: float | None = None
-        self._standing: list[Scope] = []
+        self._standing: list[CancelScope] = []
         self.share = bucket.share
         bucket.begin(loop.run(), loop.current_time())
 
@@ -64,7 +64,7 @@ class Throttle:
         return self._waited if since is None else self._waited + self._loop.current_time() - since
 
     @contextmanager
-    def sparing(self, scope: Scope) -> Iterator[None]:
+    def sparing(self, scope: CancelScope) -> Iterator[None]:
         """The deadline of the scope, which is the peer's, stands still while we wait."""
         self._standing.append(scope)
         try:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from protocols.contract import Line, Packing, Sink
+from protocols.contract import Line, Sink, StreamCodec
 from protocols.errors import Disconnected, ProtocolError, TimedOut
 from resolver.clock import AnswerPace
 from resolver.events import Closed, Received, Sent, TlsBegun
@@ -23,13 +23,13 @@ from resolver.gate.bulk import (
     RECEIVE_SIZE,
     ROOM,
     SPLICE_FROM,
-    Pipe,
+    SplicePipe,
     offer_no_more,
     spliceable,
 )
 from resolver.gate.faults import connection_fault, is_cut, lasting, tls_fault
 from resolver.gate.inner_tls import SECURED, InnerTls, Secured, wrap
-from resolver.gate.mask import Reported, Secrets
+from resolver.gate.mask import MaskedError, SentSecrets
 from resolver.gate.stream_settings import Phase, StreamSettings, Waiting
 from resolver.loops import Wait
 
@@ -52,7 +52,7 @@ _NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # the
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
-class Stream:
+class SocketStream:
     """See `protocols.contract.Stream`. Made by the gate alone, around a socket whose peer was checked.
 
     One task may receive while another sends. After a cancel inside `receive` nothing is lost; after
@@ -61,7 +61,7 @@ class Stream:
     """
 
     def __init__(
-        self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: Stream | None = None
+        self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: SocketStream | None = None
     ) -> None:
         self._sock: socket.socket | InnerTls = sock
         self.peer = self.address = peer
@@ -70,13 +70,13 @@ class Stream:
         self.secured = self.close_notify_seen = self._at_end = self._said = False
         self._held: OSError | None = None
         self._ahead = b""
-        self._packing: Packing | None = None
+        self._packing: StreamCodec | None = None
         self.beyond: str | None = None
         self.received = self._unshared = self._waits = self._waiting = 0
         self._since: float | None = None  # when it was first waited for what is being received
         self._has_only_data = False
-        self._secrets: Secrets = Secrets() if first is None else first._secrets
-        self._reported = Reported(self._secrets)
+        self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
+        self._reported = MaskedError(self._secrets)
         self._pace = None if settings.least is None else AnswerPace(settings.least)
         settings.mask.watch(self._secrets)
 
@@ -220,7 +220,7 @@ class Stream:
     async def _splice(self, sink: Sink, end: int | None) -> None:
         """The kernel moves the octets; none of them becomes an object of ours."""
         try:
-            opened = Pipe()
+            opened = SplicePipe()
         except OSError:  # no descriptor is left: it goes by way of memory
             return await self._copy(sink, end)
         with opened as pipe:
@@ -261,7 +261,7 @@ class Stream:
         if self._settings.throttle is not None:
             self._settings.throttle.took(count)
 
-    def start_packing(self, machine: Packing) -> None:
+    def start_packing(self, machine: StreamCodec) -> None:
         assert not self._ahead, "what came before has been read"
         self._packing = machine
 

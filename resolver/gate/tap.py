@@ -21,7 +21,7 @@ _LOGIN = re.compile(rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$")
 _SIZED = re.compile(r"(AES|CAMELLIA|ARIA)(128|256)")
 
 
-class Link(NamedTuple):
+class TappedConnection(NamedTuple):
     """A connection, or datagrams, to the numeric `address`; `reused`: an earlier retrieval opened it."""
 
     host: str
@@ -48,7 +48,7 @@ class TlsFacts(NamedTuple):
 class Tap(Protocol):
     """Told at once, in order; `way` tells connections apart. It may raise `LocalError`, as a disk does."""
 
-    def connected(self, way: Hashable, link: Link) -> None:
+    def connected(self, way: Hashable, link: TappedConnection) -> None:
         """It stands, or it is taken up again."""
 
     def secured(self, way: Hashable, tls: TlsFacts) -> None:

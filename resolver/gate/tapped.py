@@ -10,16 +10,16 @@ import ssl
 
 from protocols.contract import Line, Sink
 from resolver.gate.inner_tls import SECURED
-from resolver.gate.stream import Stream
+from resolver.gate.stream import SocketStream
 from resolver.gate.stream_settings import StreamSettings
-from resolver.gate.tap import Link, shown_of, tls_facts
+from resolver.gate.tap import TappedConnection, shown_of, tls_facts
 
 
-class TappedStream(Stream):
-    """See `Stream`. Whoever it serves has its own tap, or none."""
+class TappedStream(SocketStream):
+    """See `SocketStream`. Whoever it serves has its own tap, or none."""
 
     def __init__(
-        self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: Stream | None = None
+        self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: SocketStream | None = None
     ) -> None:
         super().__init__(sock, peer, settings, first=first)
         self._port: int = sock.getpeername()[1]
@@ -27,7 +27,7 @@ class TappedStream(Stream):
 
     def _connected(self, *, reused: bool) -> None:
         if self._settings.tap is not None:
-            link = Link(self._settings.host, self.address, self._port, reused=reused)
+            link = TappedConnection(self._settings.host, self.address, self._port, reused=reused)
             self._settings.tap.connected(self, link)
 
     def serve(self, settings: StreamSettings) -> None:

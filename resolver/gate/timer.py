@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from protocols.step import Elapsed
+from protocols.step import TimerElapsed
 from resolver.loops import Loop
 
 T = TypeVar("T")
 
 
-class Timer:
+class LoopTimer:
     """Seconds that begin when it is made, on the clock of the loop that runs."""
 
     def __init__(self, loop: Loop, seconds: float) -> None:
@@ -22,4 +22,4 @@ class Timer:
     async def run(self, function: Callable[[], Awaitable[T]]) -> T:
         with self._loop.move_on_at(self._deadline):
             return await function()
-        raise Elapsed(f"{self._seconds:g} s are over (--for)")
+        raise TimerElapsed(f"{self._seconds:g} s are over (--for)")

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequen
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
-from protocols.contract import Came, Credentials, Finding, HostUrl, Limits, Options, PipelineState
+from protocols.contract import Credentials, Finding, FirstResult, HostUrl, Limits, Options, PipelineState
 from protocols.errors import TimedOut
 from protocols.scheme import Scheme
 from protocols.step import Dialogue
@@ -18,21 +18,21 @@ from protocols.values import replace
 from resolver.gate import race
 from resolver.gate.admission import Admission
 from resolver.gate.connecting import interleave
-from resolver.gate.connector import Acquiring, Connecting, ConnectingData, Connector
+from resolver.gate.connector import AcquireContext, ConnectContext, Connector, DataConnectContext
 from resolver.gate.mask import Mask
-from resolver.gate.pipeline import Pipeline, Slot
+from resolver.gate.pipeline import Pipeline, PipelineSlot
 from resolver.gate.rate import Throttle
-from resolver.gate.stream import Stream
+from resolver.gate.stream import SocketStream
 from resolver.gate.tap import Tap
-from resolver.gate.timer import Timer
+from resolver.gate.timer import LoopTimer
 from resolver.loops import running
 from resolver.policy.schemes import rules_of
 from resolver.policy.verdict import refusal
 from resolver.url import parse
 
 if TYPE_CHECKING:
-    from resolver.disk.file import LocalFile
-    from resolver.gate.datagrams import Datagrams
+    from resolver.disk.file import OpenedFile
+    from resolver.gate.datagrams import UdpSocket
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -88,27 +88,27 @@ class UrlGate:
         """The address by which it is judged what an answer leads to; the peer's, where there is no proxy."""
         return self._connector.source
 
-    def connect(self, *, tls: bool) -> Connecting:
-        return Connecting(self._admission, self._connector, tls)
+    def connect(self, *, tls: bool) -> ConnectContext:
+        return ConnectContext(self._admission, self._connector, tls)
 
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
-    ) -> Acquiring:
+    ) -> AcquireContext:
         key: Hashable = (self._admission.url.scheme, self._connector.place(tls), pool_key)
         if (held := self._shared.credentials) is not None:
             key = (key, held.round)
-        return Acquiring(self._admission, self._connector, tls, key, suits)
+        return AcquireContext(self._admission, self._connector, tls, key, suits)
 
     @asynccontextmanager
     async def join(
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
-    ) -> AsyncIterator[Slot]:
+    ) -> AsyncIterator[PipelineSlot]:
         host, port = self._admission.place
         place: Hashable = ("joined", self._connector.place(tls), key)
         if (held := self._shared.credentials) is not None:
             place = (place, held.round)
 
-        async def open_() -> tuple[Stream, PipelineState]:
+        async def open_() -> tuple[SocketStream, PipelineState]:
             if not anew and (kept := await self._connector.kept(place, host, port)) is not None:
                 return kept.stream, cast("PipelineState", kept.state)
             return await self._connector.connect(host, port, tls=tls), state
@@ -126,11 +126,11 @@ class UrlGate:
         finally:
             await self._shared.pipelines.leave(place, pipeline, slot)
 
-    def connect_data(self, port: int) -> ConnectingData:
-        return ConnectingData(self._shared.policy, self._connector, port)
+    def connect_data(self, port: int) -> DataConnectContext:
+        return DataConnectContext(self._shared.policy, self._connector, port)
 
     @asynccontextmanager
-    async def open_datagrams(self) -> AsyncIterator[Datagrams]:
+    async def open_datagrams(self) -> AsyncIterator[UdpSocket]:
         host, port = self._admission.place
         with running().move_on_after(self.limits.connect) as scope:
             addresses = await self._connector.addresses(host, port)
@@ -138,9 +138,9 @@ class UrlGate:
             raise TimedOut(
                 f"timed out: no address for {host} within {self.limits.connect:g} s (--connect-timeout)"
             )
-        from resolver.gate.datagrams import Datagrams  # of one scheme alone
+        from resolver.gate.datagrams import UdpSocket  # of one scheme alone
 
-        datagrams = Datagrams(interleave(addresses), port, self._connector.settings, self._check_turn)
+        datagrams = UdpSocket(interleave(addresses), port, self._connector.settings, self._check_turn)
         self._connector.peer = datagrams.peer
         try:
             yield datagrams
@@ -149,14 +149,14 @@ class UrlGate:
             datagrams.close()
 
     @asynccontextmanager
-    async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:
+    async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[OpenedFile]:
         if not rules_of(self._admission.url.scheme).local:
             raise refusal("S12", f"a {self._admission.url.scheme} URL names no file of this machine")
         from resolver.disk.file import open_local  # of one scheme alone
-        from resolver.disk.rooted import Root
+        from resolver.disk.rooted import FileRoot
 
         policy = self._shared.policy
-        root = None if policy.file_root is None else Root(policy.file_root)
+        root = None if policy.file_root is None else FileRoot(policy.file_root)
         file = open_local(segments, root=root, special=policy.allow_special, idle=self.limits.idle)
         try:
             yield file
@@ -169,8 +169,8 @@ class UrlGate:
     async def pause(self) -> None:
         await running().checkpoint()
 
-    def timer(self, seconds: float) -> Timer:
-        return Timer(running(), seconds)
+    def timer(self, seconds: float) -> LoopTimer:
+        return LoopTimer(running(), seconds)
 
     def elsewhere(self, location: str) -> UrlGate:
         if location not in self._elsewhere:
@@ -186,7 +186,7 @@ class UrlGate:
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[Came[A] | None, Came[B] | None]:
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         return await race.first_of(first, second)
 
 

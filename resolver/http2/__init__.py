@@ -10,9 +10,9 @@ from protocols.options import Frames
 
 
 def _framing(most: int) -> Frames:
-    from resolver.http2.framing import Framing  # brings h2, which is no small thing, and is an extra
+    from resolver.http2.framing import Http2Frames  # brings h2, which is no small thing, and is an extra
 
-    return Framing(most)
+    return Http2Frames(most)
 
 
 @cache

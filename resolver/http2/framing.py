@@ -30,7 +30,7 @@ from h2.exceptions import ProtocolError as FramingError
 from h2.settings import SettingCodes, Settings
 from hpack import HeaderTuple, NeverIndexedHeaderTuple
 
-from protocols.contract import Part
+from protocols.contract import FrameEvent
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 
 #: Octets of a body that may be under way: 1 MiB, which fills 100 Mbit/s at 80 ms. 65,535 would not.
@@ -41,7 +41,7 @@ _PADDED = 0x8
 _PREFIX = 9
 
 
-class Framing:
+class Http2Frames:
     """See `protocols.contract.Frames`."""
 
     def __init__(self, most: int) -> None:
@@ -73,19 +73,19 @@ class Framing:
             raise Refused("S02", "this cannot be sent as a request of HTTP/2") from error
         return self._stream
 
-    def read(self, frame: bytes) -> Part:
+    def read(self, frame: bytes) -> FrameEvent:
         try:
             events = self._machine.receive_data(frame)
         except InvalidBodyLengthError as error:
             if error.actual_length < error.expected_length:
-                return Part(octets=_data_of(frame), broken="the stream ended")
+                return FrameEvent(octets=_data_of(frame), broken="the stream ended")
             raise ProtocolError("the body is longer than its content-length says") from error
         except DenialOfServiceError as error:
             message = f"the headers of the answer have more than {self._most} octets"
             raise LimitExceeded("line", message) from error
         except FramingError as error:  # its words may quote octets of the peer's
             raise ProtocolError(f"this is not HTTP/2: {type(error).__name__}") from error
-        part = Part()
+        part = FrameEvent()
         for event in events:
             part = self._with(part, event)
         return part
@@ -93,7 +93,7 @@ class Framing:
     def unsent(self) -> bytes:
         return self._machine.data_to_send()
 
-    def _with(self, part: Part, event: Event) -> Part:
+    def _with(self, part: FrameEvent, event: Event) -> FrameEvent:
         """What one more event adds, if it is about the request under way."""
         if getattr(event, "stream_id", None) != self._stream:
             return part

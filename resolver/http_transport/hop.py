@@ -23,7 +23,7 @@ _MARK = "resolver.hop"
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
-class _Mark(NamedTuple):
+class _RedirectMark(NamedTuple):
     """`request` was answered by a redirect, found in `referrer`, which makes `hops` in a row. `left` says
     that it is not at the place any more that the first one was for. `clock` began with the first one."""
 
@@ -34,7 +34,7 @@ class _Mark(NamedTuple):
     clock: Clock
 
 
-class Route(NamedTuple):
+class RequestRoute(NamedTuple):
     """How a client came to a request. `hops` were followed before it; `left` and `clock` as above."""
 
     origin: Origin
@@ -43,7 +43,7 @@ class Route(NamedTuple):
     left: bool = False
     clock: Clock | None = None
 
-    def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[Route, Url, Headers]:
+    def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[RequestRoute, Url, Headers]:
         """What may go along to `url`. What was given for one place stays there, also behind another; a user
         is not repeated in a redirect (S06), as httpx would."""
         if self.origin != "derived" or self.referrer is None:
@@ -56,15 +56,15 @@ class Route(NamedTuple):
 
     def mark(self, request: httpx.Request, found_in: Referrer, clock: Clock) -> None:
         """The client may follow the answer to this request."""
-        mark = _Mark(ref(request), found_in, self.hops + 1, self.left, clock)
+        mark = _RedirectMark(ref(request), found_in, self.hops + 1, self.left, clock)
         request.extensions = {**request.extensions, _MARK: mark}
 
 
-def route_of(request: httpx.Request, origin: Origin) -> Route:
+def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
     """How the client came to this request: by a hop, as its own extensions say, or as all of them do."""
-    mark = cast("_Mark | None", request.extensions.get(_MARK))
+    mark = cast("_RedirectMark | None", request.extensions.get(_MARK))
     if mark is not None and mark.request() is not request:
-        return Route("derived", mark.referrer, mark.hops, mark.left, mark.clock)
+        return RequestRoute("derived", mark.referrer, mark.hops, mark.left, mark.clock)
     led_by = cast("tuple[str, str | None] | None", request.extensions.get("referrer"))
     chosen = cast(Origin, request.extensions.get("origin", origin))
-    return Route(chosen, None if led_by is None else Referrer(*led_by))
+    return RequestRoute(chosen, None if led_by is None else Referrer(*led_by))

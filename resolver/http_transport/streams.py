@@ -12,13 +12,13 @@ import httpx
 from protocols.contract import Reply
 from protocols.errors import LimitExceeded, ResolveError
 from resolver.http_transport.faults import translated
-from resolver.http_transport.timeouts import TimedGate
-from resolver.portal import Body as WaitingBody
-from resolver.portal import Held, ask
+from resolver.http_transport.timeouts import TimeoutGate
+from resolver.portal import OpenResource, ask
+from resolver.portal import PortalBody as WaitingBody
 from resolver.tracebacks import outermost
 
 if TYPE_CHECKING:
-    from resolver.retrieval.recorded import Recording
+    from resolver.retrieval.recorded import CaptureRecording
 
 
 class RequestBody:
@@ -63,8 +63,8 @@ class ResponseBody(httpx.AsyncByteStream):
         self,
         reply: Reply,
         opened: AbstractAsyncContextManager[Reply],
-        gate: TimedGate,
-        recording: Recording | None = None,
+        gate: TimeoutGate,
+        recording: CaptureRecording | None = None,
     ) -> None:
         self._opened: AbstractAsyncContextManager[Reply] | None = opened
         self._body = reply.body
@@ -102,7 +102,7 @@ class ResponseBody(httpx.AsyncByteStream):
 class HeldBody(httpx.SyncByteStream):
     """The same for a client that waits; closing it closes what is held."""
 
-    def __init__(self, body: ResponseBody, held: Held) -> None:
+    def __init__(self, body: ResponseBody, held: OpenResource) -> None:
         self._body = WaitingBody(body, held)
         self._held = held
 

@@ -12,12 +12,12 @@ from typing import TypeVar
 
 import httpx
 
-from protocols.contract import Came, Reply
+from protocols.contract import FirstResult, Reply
 from protocols.errors import TimedOut
 from resolver.clock import Clock
 from resolver.gate import Admission, UrlGate
 from resolver.gate.stream_settings import Phase
-from resolver.loops import Scope
+from resolver.loops import CancelScope
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -30,7 +30,7 @@ _TIMED_OUT: Mapping[Phase, type[httpx.TimeoutException]] = {
 }
 
 
-class Times:
+class HttpxTimeouts:
     """See `Bounds`. `timeouts` are httpx's, in seconds by phase; None is no bound. `clock` is that of all
     hops of a request, `head` the seconds for what comes before a body."""
 
@@ -39,7 +39,7 @@ class Times:
         self._clock = clock
         self._head = head
         self._until: dict[Phase, float] = {}
-        self.scope: Scope | None = None
+        self.scope: CancelScope | None = None
         self._late: Phase = "read"
         self._saying = False
 
@@ -98,7 +98,7 @@ class Times:
             self.scope.deadline = min(self._clock.deadline, self._clock.loop.current_time() + self._head)
 
 
-class TimedGate(UrlGate):
+class TimeoutGate(UrlGate):
     """See `UrlGate`: with the times of one request."""
 
     def __init__(
@@ -106,7 +106,7 @@ class TimedGate(UrlGate):
     ) -> None:
         super().__init__(admission)
         self.clock = clock or Clock(self.limits.total)
-        self._times = self._connector.bounds = Times(timeouts, self.clock, self.limits.head)
+        self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
 
     def timed_out(self, message: str) -> httpx.TimeoutException:
         """httpx's error for the phase that took too long."""
@@ -124,7 +124,7 @@ class TimedGate(UrlGate):
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[Came[A] | None, Came[B] | None]:
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         """Nobody does two things at once here but who still sends."""
         self._times.begin_saying()
         try:

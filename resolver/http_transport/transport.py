@@ -14,7 +14,7 @@ from protocols.conversation import hold
 from protocols.errors import ResolveError, UnsupportedScheme
 from protocols.http.codings import ALWAYS
 from protocols.http.relay import relay
-from protocols.http.request import Request, prepare, target_of
+from protocols.http.request import HttpRequest, prepare, target_of
 from protocols.http.url import HttpUrl
 from protocols.step import Dialogue
 from protocols.values import replace
@@ -22,18 +22,18 @@ from resolver import codings, http2
 from resolver.gate import Lookup, Network
 from resolver.gate.lookup import look_up
 from resolver.http_transport.faults import translated
-from resolver.http_transport.hop import Route, route_of
+from resolver.http_transport.hop import RequestRoute, route_of
 from resolver.http_transport.streams import HeldBody, RequestBody, ResponseBody
-from resolver.http_transport.timeouts import TimedGate
+from resolver.http_transport.timeouts import TimeoutGate
 from resolver.policy import check_hops
-from resolver.portal import Held, Opened, Portal, ThreadLost, portal, told
-from resolver.retrieval.hops import Request as HopRequest
+from resolver.portal import OpenResource, Portal, PortalContext, ThreadLost, portal, told
+from resolver.retrieval.hops import RetrievalRequest as HopRequest
 from resolver.settings import NetworkSettings, check_names
 from resolver.tracebacks import outermost
 from resolver.url import parse
 
 if TYPE_CHECKING:
-    from resolver.retrieval.recorded import Recording
+    from resolver.retrieval.recorded import CaptureRecording
 
 
 class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
@@ -80,7 +80,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         async def answer() -> AbstractAsyncContextManager[httpx.Response]:
             return self._answered(request)
 
-        return Opened(self._home, answer, _held).__enter__()
+        return PortalContext(self._home, answer, _held).__enter__()
 
     def _serve(self, client: str) -> None:
         """What is kept for the one is of no use for the other: its loop, or its thread, is not there."""
@@ -134,11 +134,11 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             raise
         return response
 
-    def _record(self, route: Route, gate: TimedGate, url: HttpUrl) -> Recording:
-        from resolver.retrieval.recorded import Recording  # few keep what is said
+    def _record(self, route: RequestRoute, gate: TimeoutGate, url: HttpUrl) -> CaptureRecording:
+        from resolver.retrieval.recorded import CaptureRecording  # few keep what is said
 
         assert self._network.recorder is not None
-        recording = Recording(self._network.recorder, gate.mask, 1)
+        recording = CaptureRecording(self._network.recorder, gate.mask, 1)
         request = HopRequest(url, route.origin, route.referrer, gate.options)
         led_by = None if route.hops == 0 or route.referrer is None else route.referrer.url
         recording.begin(request, gate, led_by)
@@ -146,7 +146,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
     def _prepare(
         self, request: httpx.Request, sent: RequestBody
-    ) -> tuple[Route, TimedGate, HttpUrl, Dialogue[None]]:
+    ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, Dialogue[None]]:
         """How the client came here, the way out for its request, and what will be said."""
         try:
             route, gate, url, relayed = self._judge(request, sent)
@@ -168,7 +168,9 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         if (home := vars(self).get("_portal")) is not None:
             home.cast(self.aclose)
 
-    def _judge(self, request: httpx.Request, body: RequestBody) -> tuple[Route, TimedGate, HttpUrl, Request]:
+    def _judge(
+        self, request: httpx.Request, body: RequestBody
+    ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, HttpRequest]:
         """What is allowed of it, and what will be sent."""
         route = route_of(request, self._origin)
         check_hops(route.hops, self._network.limits.hops)
@@ -191,7 +193,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             for name, value in headers
         ]
         content = body.next_piece if body.octets is None else body.octets
-        gate = TimedGate(judged, request.extensions.get("timeout", {}), route.clock)
+        gate = TimeoutGate(judged, request.extensions.get("timeout", {}), route.clock)
         return route, gate, url, prepare(request.method.encode(), target, fields, content)
 
 
@@ -203,7 +205,7 @@ def _accepted(value: bytes, undone: frozenset[str]) -> bytes:
     return ", ".join(known).encode("latin-1") or b"identity"
 
 
-def _held(response: httpx.Response, held: Held) -> httpx.Response:
+def _held(response: httpx.Response, held: OpenResource) -> httpx.Response:
     """The same for a client that waits."""
     body = response.stream
     assert isinstance(body, ResponseBody)
@@ -211,7 +213,7 @@ def _held(response: httpx.Response, held: Held) -> httpx.Response:
     return response
 
 
-async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: TimedGate) -> Reply:
+async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: TimeoutGate) -> Reply:
     try:
         return await gate.enter(conversation)
     except ResolveError as error:
@@ -225,7 +227,7 @@ def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
     return bodiless and request.method != "CONNECT"
 
 
-def _response(reply: Reply, gate: TimedGate, body: ResponseBody) -> httpx.Response:
+def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Response:
     """httpx has its own words for a status that came without."""
     facts = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")

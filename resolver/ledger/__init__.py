@@ -28,7 +28,7 @@ class LedgerHeld(LedgerFault):
     """Another run is at work with it: it may be free soon."""
 
 
-class Whole(NamedTuple):
+class CompletedFile(NamedTuple):
     """A file that is about to get its name; `final_url` is where it came from in the end."""
 
     path: str
@@ -40,10 +40,10 @@ class Whole(NamedTuple):
     media_type: Masked | None = None
 
 
-class Row(Protocol):
+class LedgerRow(Protocol):
     """The row of an object that is being saved."""
 
-    async def whole(self, facts: Whole) -> None:
+    async def whole(self, facts: CompletedFile) -> None:
         """All of it is on the disk under another name; so is the row when this returns. Raises
         `LedgerFault`."""
         ...
@@ -55,7 +55,7 @@ class Row(Protocol):
 
 
 #: The row of what this task saves; None where no ledger is kept.
-current: ContextVar[Row | None] = ContextVar("current", default=None)
+current: ContextVar[LedgerRow | None] = ContextVar("current", default=None)
 
 
 def etag_of_row(path: str, held: Validators) -> str | None:
@@ -64,12 +64,12 @@ def etag_of_row(path: str, held: Validators) -> str | None:
     return None if row is None else row.etag_of(path, held.modified)
 
 
-def noting(facts: Callable[[int], Whole]) -> Callable[[int], Awaitable[None]] | None:
+def noting(facts: Callable[[int], CompletedFile]) -> Callable[[int], Awaitable[None]] | None:
     """What has to be done before that file gets its name, if anything: it is told the inode, of which `facts`
     makes the rest."""
     row = current.get()
     return None if row is None else partial(_note, row, facts)
 
 
-async def _note(row: Row, facts: Callable[[int], Whole], inode: int) -> None:
+async def _note(row: LedgerRow, facts: Callable[[int], CompletedFile], inode: int) -> None:
     await row.whole(facts(inode))

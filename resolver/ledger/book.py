@@ -35,7 +35,7 @@ from protocols.errors import ResolveError
 from protocols.values import NamedTuple
 from resolver.disk.ledger_file import LedgerFile
 from resolver.disk.whole import finish, has_size, is_that, sync_directories
-from resolver.ledger import LedgerFault, Whole
+from resolver.ledger import CompletedFile, LedgerFault
 from resolver.ledger.database import (
     TABLES,
     add_columns,
@@ -57,7 +57,7 @@ _MOST_MESSAGE = 1_000
 Status: TypeAlias = Literal["queued", "whole", "done", "skipped", "failed", "refused"]
 
 
-class Asked(NamedTuple):
+class RequestRow(NamedTuple):
     """What is asked for: `url` as it is shown, `given` as it was given, less its password; `place` is where
     it is to go, or the directory where the server may choose the name; `more` in JSON is what else a
     list said of it."""
@@ -78,7 +78,7 @@ class Asked(NamedTuple):
         return hashlib.blake2b(text, digest_size=16).digest()
 
 
-class Stored(NamedTuple):
+class StoredRow(NamedTuple):
     """A row as it is in the file."""
 
     number: int
@@ -91,7 +91,7 @@ class Stored(NamedTuple):
     digest: str | None
 
 
-class Tag(NamedTuple):
+class RowTag(NamedTuple):
     """By what a file that was saved is known again."""
 
     etag: str | None = None
@@ -99,10 +99,10 @@ class Tag(NamedTuple):
     modified: float | None = None
 
 
-NO_TAG = Tag()
+NO_TAG = RowTag()
 
 
-class Entry:
+class LedgerEntry:
     """A `Row`, as long as somebody works on it. `is_done`: an earlier run had it, and its file is there."""
 
     def __init__(
@@ -112,7 +112,7 @@ class Entry:
         path: str = "",
         size: int = 0,
         digest: str | None = None,
-        tag: Tag = NO_TAG,
+        tag: RowTag = NO_TAG,
         *,
         is_done: bool = False,
     ):
@@ -124,7 +124,7 @@ class Entry:
         self.digest = digest
         self.is_done = is_done
 
-    async def whole(self, facts: Whole) -> None:
+    async def whole(self, facts: CompletedFile) -> None:
         """All of it is there; it is on the disk when this returns. Raises `LedgerFault`."""
         modified = None if facts.known.modified is None else facts.known.modified.timestamp()
         place = self._ledger.place_of(facts.path)
@@ -241,7 +241,7 @@ class Ledger:
             self._connection.close()
             raise
 
-    def admit(self, asked: Iterable[Asked]) -> list[Entry]:
+    def admit(self, asked: Iterable[RequestRow]) -> list[LedgerEntry]:
         """A row for each, in one step; what is known of it. For the thread that reads the list. Raises
         `LedgerFault`."""
         with self._transaction():
@@ -255,10 +255,10 @@ class Ledger:
     def has(self, url: str, place: str) -> bool:
         """Did this URL, as it is shown, have this place before? Raises `LedgerFault`."""
         with self._mutex, faults_of(self._file.path):
-            key = (Asked(url, place, url).key,)
+            key = (RequestRow(url, place, url).key,)
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
 
-    def rows_behind(self, number: int, most: int) -> list[Stored]:
+    def rows_behind(self, number: int, most: int) -> list[StoredRow]:
         """So many rows, in the order in which they were asked for. Raises `LedgerFault`."""
         select = (
             "SELECT id, key, url, status, how, path, size, digest FROM object WHERE id>? ORDER BY id LIMIT ?"
@@ -266,18 +266,18 @@ class Ledger:
         with self._mutex, faults_of(self._file.path):
             rows = self._connection.execute(select, (number, most)).fetchall()
         return [
-            Stored(
+            StoredRow(
                 each, key, shown(url) or "", status, how, shown(path) or "", number_of(size), shown(digest)
             )
             for each, key, url, status, how, path, size, digest in rows
         ]
 
-    def _admitted(self, asked: Asked) -> Entry:
+    def _admitted(self, asked: RequestRow) -> LedgerEntry:
         columns = "id, status, path, size, digest, how, etag, inode, modified"
         select = f"SELECT {columns} FROM object WHERE key=?"
         row = self._connection.execute(select, (asked.key,)).fetchone()
         if row is None:
-            return Entry(self, self._insert(asked))
+            return LedgerEntry(self, self._insert(asked))
         number, status, stored, size, digest, how, etag, inode, modified = row
         if how is None and asked.how is not None:
             self._connection.execute("UPDATE object SET how=? WHERE id=?", (asked.how, number))
@@ -293,10 +293,10 @@ class Ledger:
             sync_directories([path])
             self._connection.execute(f"{change} WHERE id=?", (_now(), number))
             is_done = True
-        tag = Tag(shown(etag), inode or None, modified if isinstance(modified, float) else None)
-        return Entry(self, number, path, size, shown(digest), tag, is_done=is_done)
+        tag = RowTag(shown(etag), inode or None, modified if isinstance(modified, float) else None)
+        return LedgerEntry(self, number, path, size, shown(digest), tag, is_done=is_done)
 
-    def _insert(self, asked: Asked) -> int:
+    def _insert(self, asked: RequestRow) -> int:
         referrer = None if asked.referrer is None else json.dumps(asked.referrer)
         values = (
             asked.key,

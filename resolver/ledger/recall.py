@@ -15,13 +15,13 @@ from collections.abc import Sequence
 
 from protocols.values import NamedTuple
 from resolver.disk.whole import has_size
-from resolver.ledger.book import Asked, Ledger
+from resolver.ledger.book import Ledger, RequestRow
 
 #: Rows that are held at once. More than lines are asked for together, for some may be gone from the list.
 _AT_ONCE = 640
 
 
-class Known(NamedTuple):
+class CompletedRow(NamedTuple):
     """What is done, and still there; `where` is its path below the directory for files."""
 
     where: str
@@ -30,7 +30,7 @@ class Known(NamedTuple):
     digest: str | None
 
 
-class Recall:
+class LedgerRecall:
     """The rows of a ledger beside the lines of a list. `how` says how files are named, `directory` is the one
     for files."""
 
@@ -39,9 +39,9 @@ class Recall:
         self._how = how
         self._below = os.path.join(os.path.abspath(directory), "")
         self._behind = 0
-        self._held: dict[str, list[tuple[int, Known]]] | None = None
+        self._held: dict[str, list[tuple[int, CompletedRow]]] | None = None
 
-    def find(self, lines: Sequence[str]) -> list[Known | None]:
+    def find(self, lines: Sequence[str]) -> list[CompletedRow | None]:
         """Of each line what is done. Raises `LedgerFault`."""
         if self._held is None:
             self._held = self._read()
@@ -55,21 +55,21 @@ class Recall:
         """What comes next in the list most likely comes behind this row."""
         self._behind, self._held = number, None
 
-    def _read(self) -> dict[str, list[tuple[int, Known]]]:
-        held: dict[str, list[tuple[int, Known]]] = {}
+    def _read(self) -> dict[str, list[tuple[int, CompletedRow]]]:
+        held: dict[str, list[tuple[int, CompletedRow]]] = {}
         for row in self._ledger.rows_behind(self._behind, _AT_ONCE):
             if row.status != "done" or row.how != self._how or not row.path.startswith(self._below):
                 continue
-            if Asked(row.url, row.path, row.url).key == row.key:
-                known = Known(row.path[len(self._below) :], row.path, row.size, row.digest)
+            if RequestRow(row.url, row.path, row.url).key == row.key:
+                known = CompletedRow(row.path[len(self._below) :], row.path, row.size, row.digest)
                 held.setdefault(row.url, []).append((row.number, known))
         return held
 
     @staticmethod
-    def _take(held: dict[str, list[tuple[int, Known]]], line: str) -> tuple[int, Known] | None:
+    def _take(held: dict[str, list[tuple[int, CompletedRow]]], line: str) -> tuple[int, CompletedRow] | None:
         rows = held.get(line)
         return rows.pop(0) if rows else None
 
     @staticmethod
-    def _if_there(known: Known) -> Known | None:
+    def _if_there(known: CompletedRow) -> CompletedRow | None:
         return known if has_size(known.path, known.size) else None

@@ -18,7 +18,7 @@ _NOT_DONE = "status NOT IN ('done', 'skipped')"
 _OF_LEFT = "url, origin, referrer, without_password, error, exit, message, attempts, more"
 
 
-class Failure(NamedTuple):
+class FailedRow(NamedTuple):
     """One kind of failure: the class of the error, its exit status, how many there are."""
 
     error: str
@@ -26,7 +26,7 @@ class Failure(NamedTuple):
     objects: int
 
 
-class Report(NamedTuple):
+class LedgerReport(NamedTuple):
     """`size` is of the files, `brought` of what came over the network for them, `elapsed` of all runs. A run
     that was killed counts up to the last moment at which it wrote something down."""
 
@@ -41,7 +41,7 @@ class Report(NamedTuple):
     attempts: int
     runs: int
     elapsed: float
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedRow, ...]
 
     @property
     def rate(self) -> float | None:
@@ -49,7 +49,7 @@ class Report(NamedTuple):
         return self.brought / self.elapsed if self.brought and self.elapsed > 0 else None
 
 
-class Left(NamedTuple):
+class PendingRow(NamedTuple):
     """One that is not done. `without_password`: the URL had one, which is not in the ledger."""
 
     url: str
@@ -63,18 +63,18 @@ class Left(NamedTuple):
     more: dict[str, JsonValue]
 
 
-class Held(NamedTuple):
+class ReportRow(NamedTuple):
     """A row, whatever became of it: what was asked for, and the file, whose `path` is empty as long as there
     is none."""
 
-    asked: Left
+    asked: PendingRow
     status: str
     path: str
     size: int
     digest: str | None
 
 
-def read(path: str) -> Report:
+def read(path: str) -> LedgerReport:
     """What became of all. Raises `LedgerFault`."""
     with _reading(path) as connection:
         count = dict(connection.execute("SELECT status, count(*) FROM object GROUP BY status"))
@@ -89,7 +89,7 @@ def read(path: str) -> Report:
         ).fetchone()
         kinds = "SELECT error, exit, count(*) FROM object WHERE status IN ('failed', 'refused')"
         failures = connection.execute(f"{kinds} GROUP BY error, exit ORDER BY count(*) DESC, error, exit")
-        return Report(
+        return LedgerReport(
             objects=sum(count.values()),
             done=count.get("done", 0),
             skipped=count.get("skipped", 0),
@@ -102,12 +102,12 @@ def read(path: str) -> Report:
             runs=runs,
             elapsed=max(0.0, elapsed),
             failures=tuple(
-                Failure(shown(error) or "", number_of(status), count) for error, status, count in failures
+                FailedRow(shown(error) or "", number_of(status), count) for error, status, count in failures
             ),
         )
 
 
-def left(path: str) -> Iterator[Left]:
+def left(path: str) -> Iterator[PendingRow]:
     """All that is not done, failures and what was never begun, in the order in which it was asked for. Raises
     `LedgerFault`."""
     with _reading(path) as connection:
@@ -116,18 +116,18 @@ def left(path: str) -> Iterator[Left]:
                 yield _left(*row)
 
 
-def newest(path: str, most: int) -> list[Held]:
+def newest(path: str, most: int) -> list[ReportRow]:
     """So many of those that were asked for last, in the order in which they were. Raises `LedgerFault`."""
     select = f"SELECT {_OF_LEFT}, status, path, size, digest FROM object ORDER BY id DESC LIMIT ?"
     with _reading(path) as connection, _written_by_a_run(path):
         rows = [
-            Held(_left(*asked), shown(status) or "", shown(where) or "", number_of(size), shown(digest))
+            ReportRow(_left(*asked), shown(status) or "", shown(where) or "", number_of(size), shown(digest))
             for *asked, status, where, size, digest in connection.execute(select, (most,))
         ]
     return rows[::-1]
 
 
-class Became(NamedTuple):
+class FinishedRow(NamedTuple):
     """What became of one that has ended. `path` is as its row has it, `modified` and `ended` are seconds
     since 1970."""
 
@@ -146,7 +146,7 @@ class Became(NamedTuple):
     ended: float | None
 
 
-def became(path: str) -> Iterator[Became]:
+def became(path: str) -> Iterator[FinishedRow]:
     """All that has ended, in the order of the URLs. SQLite sorts it, on the disk where it is much, so that
     nobody holds all of it. Raises `LedgerFault`."""
     columns = "url, final_url, status, exit, error, message, path, size, digest, media_type, modified"
@@ -172,9 +172,9 @@ def _became(
     modified: object,
     attempts: object,
     ended: object,
-) -> Became:
+) -> FinishedRow:
     came = shown(status) in ("done", "skipped")
-    return Became(
+    return FinishedRow(
         url=shown(url) or "",
         final_url=shown(final_url) if came else None,
         status=shown(status) or "",
@@ -210,10 +210,10 @@ def _left(
     message: object,
     attempts: object,
     more: str | None,
-) -> Left:
+) -> PendingRow:
     """Raises `ValueError`, `TypeError`, `LookupError`."""
     led = None if referrer is None else json.loads(referrer)
-    return Left(
+    return PendingRow(
         url=shown(url) or "",
         origin=shown(origin) or "",
         referrer=None if led is None else (led[0], led[1]),

@@ -8,7 +8,7 @@ from resolver.retrieval.checksum import Checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedFile:
     """`urls` are the places that have it, the first one first; `name` is a path below the directory for
     files, safe in each part. What the list does not say is None."""
 

@@ -14,7 +14,7 @@ from typing import NoReturn, TypeAlias
 from xml.parsers import expat
 
 from protocols.location import Finding
-from resolver.lists.listed import BadItem, Listed
+from resolver.lists.listed import BadItem, ListedFile
 from resolver.lists.names import parts_of, safe_path
 from resolver.retrieval.checksum import Checksum
 
@@ -45,7 +45,7 @@ _ALGORITHMS = {
     "md5": "md5",
 }
 
-Item: TypeAlias = "Listed | BadItem"
+Item: TypeAlias = "ListedFile | BadItem"
 
 
 class BrokenList(ValueError):
@@ -71,7 +71,7 @@ class MetalinkReader:
         self._held = 0
         self._waiting = bytearray()
         self._inside: list[str] = []
-        self._file: _File | None = None
+        self._file: _MetalinkFile | None = None
         self._attributes: Mapping[str, str] = {}
         self._words: list[str] = []
         self._length = 0
@@ -125,7 +125,7 @@ class MetalinkReader:
         space, _, plain = name.rpartition(" ")
         self._inside.append(plain if space == _NAMESPACE else "")
         if self._inside == ["metalink", "file"]:
-            self._file = _File(attributes.get("name"))
+            self._file = _MetalinkFile(attributes.get("name"))
         if len(self._inside) == 3:
             self._attributes = attributes
             self._words.clear()
@@ -133,7 +133,7 @@ class MetalinkReader:
 
     def _text(self, text: str) -> None:
         self._held = 0
-        if len(self._inside) != 3 or self._inside[2] not in _File.TEXTS:
+        if len(self._inside) != 3 or self._inside[2] not in _MetalinkFile.TEXTS:
             return
         self._length += len(text)
         if self._length > _LONGEST_TEXT:
@@ -153,7 +153,7 @@ class MetalinkReader:
             self._words.clear()
 
 
-class _File:
+class _MetalinkFile:
     """A `file` element as it comes. What is wrong with it is kept until its end."""
 
     TEXTS = ("hash", "size", "url", "metaurl")
@@ -213,7 +213,7 @@ class _File:
         except BadItem as error:
             return BadItem(f"{name}: {error}")
 
-    def _listed(self) -> Listed:
+    def _listed(self) -> ListedFile:
         if self._wrong is not None:
             raise self._wrong
         if self._name is None:
@@ -221,7 +221,7 @@ class _File:
         if not self._places:
             raise BadItem("it has no url" + (", and a metaurl is not followed" if self._metaurls else ""))
         known = (self._digests[each] for each in _ALGORITHMS.values() if each in self._digests)
-        return Listed(
+        return ListedFile(
             urls=tuple(dict.fromkeys(url for _, url in sorted(self._places, key=lambda place: place[0]))),
             name=safe_path(parts_of(self._name)),
             size=self._size,

@@ -22,14 +22,14 @@ _ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}
 _ESCAPE = re.compile(r"\\.?", re.DOTALL)
 
 
-class Sum(NamedTuple):
+class ListedDigest(NamedTuple):
     """The digest of the file of that name."""
 
     name: str
     checksum: Checksum
 
 
-def parse_sum(line: str) -> Sum | None:
+def parse_sum(line: str) -> ListedDigest | None:
     """One line without its line end; None for what is none of digests. Raises `BadItem` for one that means
     nothing here."""
     if (tagged := _TAGGED.fullmatch(line)) is not None:
@@ -43,7 +43,7 @@ def parse_sum(line: str) -> Sum | None:
         checksum = Checksum.parse(f"{algorithm}:{digest}")
     except ValueError as error:
         raise BadItem(f"a digest of {algorithm} is not known here") from error
-    return Sum(_unescaped(name) if escaped else name, checksum)
+    return ListedDigest(_unescaped(name) if escaped else name, checksum)
 
 
 def _unescaped(name: str) -> str:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from resolver.loops.loop import Background, Event, Loop, Nursery, Scope, Wait
+from resolver.loops.loop import Background, CancelScope, Event, Loop, Nursery, Wait
 
-__all__ = ["Background", "Event", "Loop", "Nursery", "Scope", "Wait", "is_cancel", "running"]
+__all__ = ["Background", "CancelScope", "Event", "Loop", "Nursery", "Wait", "is_cancel", "running"]
 
 _NONE_RUNS = (
     "url-resolver waits under trio or asyncio, and no task of either is running here. "

@@ -12,7 +12,7 @@ from protocols.values import dataclass
 T = TypeVar("T")
 
 
-class Scope(Protocol):
+class CancelScope(Protocol):
     """What is awaited inside ends when it is cancelled, or at its deadline."""
 
     deadline: float
@@ -24,7 +24,7 @@ class Scope(Protocol):
 
     def cancel(self) -> object: ...
 
-    def __enter__(self) -> Scope: ...
+    def __enter__(self) -> CancelScope: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -35,7 +35,7 @@ class Nursery(Protocol):
     """Who leaves it has waited for all that was started in it."""
 
     @property
-    def cancel_scope(self) -> Scope: ...
+    def cancel_scope(self) -> CancelScope: ...
 
     def start_soon(self, function: Callable[..., Coroutine[object, object, None]], *args: object) -> None: ...
 
@@ -101,8 +101,8 @@ class Loop:
 
     run: Callable[[], object]
     current_time: Callable[[], float]
-    move_on_at: Callable[[float], Scope]
-    move_on_after: Callable[[float], Scope]
+    move_on_at: Callable[[float], CancelScope]
+    move_on_after: Callable[[float], CancelScope]
     event: Callable[[], Event]
     lock: Callable[[], AbstractAsyncContextManager[object]]
     open_nursery: Callable[[], AbstractAsyncContextManager[Nursery]]

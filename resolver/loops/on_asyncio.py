@@ -19,7 +19,7 @@ from typing import NoReturn, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from resolver.loops.loop import Descriptor, Found, Loop, Nursery, Scope
+from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ def is_running() -> bool:
         return False
 
 
-def move_on_at(deadline: float) -> Scope:
+def move_on_at(deadline: float) -> CancelScope:
     return anyio.CancelScope(deadline=deadline)
 
 
@@ -40,7 +40,7 @@ def move_on_at(deadline: float) -> Scope:
 _AGAIN = 0.01
 
 
-class Alarm:
+class AsyncioAlarm:
     """Wakes who waits for a descriptor when a time is over, unless it was cancelled before. anyio asks which
     loop runs, and finds none outside a task."""
 
@@ -70,7 +70,7 @@ class Alarm:
 async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descriptor, deadline: float) -> bool:
     """See `Loop.readable_by`."""
     fd = descriptor.fileno()
-    alarm = Alarm(fd, deadline)
+    alarm = AsyncioAlarm(fd, deadline)
     try:
         while not alarm.late:
             try:
@@ -85,7 +85,7 @@ async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descripto
     return False
 
 
-class InBackground:
+class AsyncioBackground:
     """See `Background`."""
 
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
@@ -166,7 +166,7 @@ LOOP = Loop(
     readable_by=partial(_wait_by, anyio.wait_readable),
     writable_by=partial(_wait_by, anyio.wait_writable),
     notify_closing=anyio.notify_closing,
-    in_background=InBackground,
+    in_background=AsyncioBackground,
     in_thread=in_thread,
     getaddrinfo=getaddrinfo,
     cancelled=asyncio.CancelledError,

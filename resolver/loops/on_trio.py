@@ -13,7 +13,7 @@ import trio
 from resolver.loops.loop import Descriptor, GetAddrInfo, InThread, Loop
 
 
-class Waiting:
+class DescriptorWait:
     """Who waits for a descriptor until a time, which may be over."""
 
     __slots__ = ("deadline", "fd", "late")
@@ -24,13 +24,13 @@ class Waiting:
         self.late = False
 
 
-class Watch:
+class DescriptorWatch:
     """All who wait for descriptors in one run, and one task that wakes who waits too long. Its own time is
     that of the first who did, and moves where somebody is to be woken before that: mostly never, for all
     wait equally long, and hardly anybody until the end."""
 
     def __init__(self) -> None:
-        self.waiting: set[Waiting] = set()
+        self.waiting: set[DescriptorWait] = set()
         self._wakes = math.inf
         self._scope = trio.CancelScope()
         trio.lowlevel.spawn_system_task(self._look)
@@ -54,21 +54,21 @@ class Watch:
                     self.wake_at(each.deadline)
 
 
-_watches: trio.lowlevel.RunVar[Watch] = trio.lowlevel.RunVar("resolver.loops.on_trio")
+_watches: trio.lowlevel.RunVar[DescriptorWatch] = trio.lowlevel.RunVar("resolver.loops.on_trio")
 
 
-def _watch() -> Watch:
+def _watch() -> DescriptorWatch:
     try:
         return _watches.get()
     except LookupError:
-        watch = Watch()
+        watch = DescriptorWatch()
         _watches.set(watch)
         return watch
 
 
 async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descriptor, deadline: float) -> bool:
     """See `Loop.readable_by`."""
-    waiting, watch = Waiting(descriptor.fileno(), deadline), _watch()
+    waiting, watch = DescriptorWait(descriptor.fileno(), deadline), _watch()
     watch.waiting.add(waiting)
     watch.wake_at(deadline)
     try:
@@ -85,7 +85,7 @@ async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descripto
     return False
 
 
-class InBackground:
+class TrioBackground:
     """See `Background`."""
 
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
@@ -129,7 +129,7 @@ LOOP = Loop(
     readable_by=partial(_wait_by, trio.lowlevel.wait_readable),
     writable_by=partial(_wait_by, trio.lowlevel.wait_writable),
     notify_closing=trio.lowlevel.notify_closing,
-    in_background=InBackground,
+    in_background=TrioBackground,
     in_thread=cast(InThread, trio.to_thread.run_sync),
     getaddrinfo=cast(GetAddrInfo, trio.socket.getaddrinfo),
     cancelled=trio.Cancelled,

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
-from resolver.policy.addresses import LOCALHOST, Reach, classify, literal_addresses
+from resolver.policy.addresses import LOCALHOST, AddressScope, classify, literal_addresses
 from resolver.policy.credentials import harmless, is_same_place, may_carry_credentials
 from resolver.policy.filenames import (
     is_kept_beside,
@@ -41,17 +41,17 @@ from resolver.policy.ports import check_data_port
 from resolver.policy.proxies import check_proxy, proxy_for, proxy_variables, variables_at
 from resolver.policy.schemes import at_once
 from resolver.policy.settings import Policy
-from resolver.policy.subject import Endpoint, Server, endpoint_of, host_key, no_place, subject_of
+from resolver.policy.subject import Endpoint, NewsServer, endpoint_of, host_key, no_place, subject_of
 from resolver.policy.verdict import Decision, Verdict, strictest
 from resolver.url import url_of
 
 __all__ = [
     "LOCALHOST",
+    "AddressScope",
     "Decision",
     "Endpoint",
+    "NewsServer",
     "Policy",
-    "Reach",
-    "Server",
     "Verdict",
     "at_once",
     "check",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LOCALHOST = ("::1", "127.0.0.1")
 
 
-class Reach(enum.IntEnum):
+class AddressScope(enum.IntEnum):
     """How far inside an address leads; a greater one is farther inside. NEVER is no place at all."""
 
     PUBLIC = 0
@@ -40,9 +40,9 @@ class Reach(enum.IntEnum):
 
 #: The first row that holds an address decides. The single addresses are metadata and platform services of
 #: clouds; what is neither here nor global (`_GLOBAL`) is private.
-_TABLE: tuple[tuple[Reach, tuple[str, ...]], ...] = (
+_TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
     (
-        Reach.LINK_LOCAL,
+        AddressScope.LINK_LOCAL,
         (
             "100.100.100.200/32",
             "168.63.129.16/32",
@@ -52,10 +52,10 @@ _TABLE: tuple[tuple[Reach, tuple[str, ...]], ...] = (
             "fe80::/10",
         ),
     ),
-    (Reach.LOOPBACK, ("127.0.0.0/8", "::1/128")),
-    (Reach.NEVER, ("0.0.0.0/8", "::/128", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8")),
+    (AddressScope.LOOPBACK, ("127.0.0.0/8", "::1/128")),
+    (AddressScope.NEVER, ("0.0.0.0/8", "::/128", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8")),
     (
-        Reach.PRIVATE,
+        AddressScope.PRIVATE,
         (
             "10.0.0.0/8",
             "172.16.0.0/12",
@@ -95,33 +95,35 @@ def literal_addresses(host: str) -> tuple[str, ...] | None:
 
 
 @lru_cache(maxsize=1024)
-def classify(address: str) -> Reach:
+def classify(address: str) -> AddressScope:
     """How far inside a numeric address may lead; NEVER for what is no address. A zone is ignored."""
     found = _read(address)
     if found is None:
-        return Reach.NEVER
+        return AddressScope.NEVER
     inner = _embedded(found)
     instead = bool(inner) and (int(found) >> 32 in _STANDING or int(found) >> 112 == 0x2002)
     return max(map(_row, inner if instead else (found, *inner)))
 
 
 @lru_cache(maxsize=1024)
-def certain(address: str) -> Reach:
+def certain(address: str) -> AddressScope:
     """How far inside at least is whoever answers at a numeric address: nobody gets anywhere by the choice of
     the octets that others may take for an IPv4 address."""
     found = _read(address)
     if found is None:
-        return Reach.NEVER
+        return AddressScope.NEVER
     if found.version == 6 and found.ipv4_mapped is not None:  # the system's own way to write it
         return _row(found.ipv4_mapped)
     return min(map(_row, (found, *_embedded(found))))
 
 
-def _row(address: Address) -> Reach:
+def _row(address: Address) -> AddressScope:
     for reach, networks in _networks():
         if any(address in network for network in networks if network.version == address.version):
             return reach
-    return Reach.PUBLIC if address.version == 4 or address in _network(_GLOBAL) else Reach.PRIVATE
+    return (
+        AddressScope.PUBLIC if address.version == 4 or address in _network(_GLOBAL) else AddressScope.PRIVATE
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -130,25 +132,25 @@ def judge_address(
 ) -> Decision | None:
     """S08 for one address; None is allow. `referrer_address` is where the referring object came from."""
     reach = classify(address)
-    if reach is Reach.PUBLIC or _allowed(address, policy.allow_address):
+    if reach is AddressScope.PUBLIC or _allowed(address, policy.allow_address):
         return None
     kind = reach.name.lower().replace("_", "-")
-    if reach is Reach.NEVER:
+    if reach is AddressScope.NEVER:
         return _refusal(address, f"{address} is no address of a host")
     if policy.public_only:
         return _refusal(address, f"{address} is {kind}, and the policy allows public addresses only")
     if origin == "user":
-        return _warning(address, kind) if reach is Reach.LINK_LOCAL else None
-    if reach is Reach.LINK_LOCAL:
+        return _warning(address, kind) if reach is AddressScope.LINK_LOCAL else None
+    if reach is AddressScope.LINK_LOCAL:
         return _refusal(address, f"{address} is {kind}, where only a person's own URL may lead")
     if referrer_address is not None and reach <= _depth(referrer_address):
         return None
     return _refusal(address, f"{address} is {kind}, farther inside than what led there")
 
 
-def _depth(referrer_address: str) -> Reach:
+def _depth(referrer_address: str) -> AddressScope:
     reach = certain(referrer_address)
-    return Reach.PUBLIC if reach is Reach.NEVER else reach
+    return AddressScope.PUBLIC if reach is AddressScope.NEVER else reach
 
 
 def _warning(address: str, kind: str) -> Decision:
@@ -219,7 +221,7 @@ def _split(number: int, bits: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _networks() -> tuple[tuple[Reach, tuple[Network, ...]], ...]:
+def _networks() -> tuple[tuple[AddressScope, tuple[Network, ...]], ...]:
     return tuple((reach, tuple(_network(text) for text in texts)) for reach, texts in _TABLE)
 
 

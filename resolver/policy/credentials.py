@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from protocols.authority import comparable_host
 from protocols.location import Url
 from resolver import registry
-from resolver.policy.addresses import Reach, certain
+from resolver.policy.addresses import AddressScope, certain
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Subject, endpoint_of
 from resolver.policy.verdict import Decision
@@ -69,7 +69,7 @@ def _holds_password(url: Url) -> bool:
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
     """S06, the part that the connection decides: anyone on the way to `address` can read along."""
-    if tls or policy.allow_password or certain(address) is Reach.LOOPBACK:
+    if tls or policy.allow_password or certain(address) is AddressScope.LOOPBACK:
         return
     yield Decision(
         rule="S06",
@@ -82,7 +82,7 @@ def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Itera
 def may_go_unasked(host: str, policy: Policy, *, tls: bool) -> bool:
     """S06: may a password leave before the server has asked for one? Only where nobody on the way reads
     along, or it does not matter to the person."""
-    is_here = comparable_host(host) == "localhost" or certain(host) is Reach.LOOPBACK
+    is_here = comparable_host(host) == "localhost" or certain(host) is AddressScope.LOOPBACK
     return tls or policy.allow_password or is_here
 
 

@@ -23,7 +23,7 @@ from resolver.policy.octets import judge_octets
 from resolver.policy.ports import judge_port
 from resolver.policy.proxies import judge_proxy
 from resolver.policy.settings import Policy
-from resolver.policy.subject import Server, Subject, subject_of
+from resolver.policy.subject import NewsServer, Subject, subject_of
 from resolver.policy.verdict import ALLOW, Decision, Verdict, escalated, strictest
 
 Rule: TypeAlias = Callable[[Subject], Iterable[Decision]]
@@ -38,7 +38,7 @@ def judge(
     origin: Origin = "user",
     referrer: Referrer | None = None,
     gateways: Mapping[str, str] = _NOTHING,
-    server: Server | None = None,
+    server: NewsServer | None = None,
     variables: Mapping[str, str] = _NOTHING,
 ) -> Verdict:
     """Everything that needs no look-up; S08 only for literal addresses and `localhost`.

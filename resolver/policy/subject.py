@@ -16,7 +16,7 @@ from resolver.policy.settings import Policy
 from resolver.url import parse
 
 
-class Server(NamedTuple):
+class NewsServer(NamedTuple):
     """A news server of the user's own, for `news:` URLs that name none."""
 
     host: str
@@ -35,7 +35,7 @@ class Endpoint(NamedTuple):
     ours: bool = False
 
 
-class Source(NamedTuple):
+class ReferringUrl(NamedTuple):
     """What is known of the URL that led here. `scheme` is empty when its text was no URL; `address`
     is the one it was fetched from, None if unknown."""
 
@@ -54,7 +54,7 @@ class Subject(NamedTuple):
     rules: SchemeRules
     policy: Policy
     origin: Origin
-    source: Source | None
+    source: ReferringUrl | None
     endpoint: Endpoint | None
     variables: Mapping[str, str]
 
@@ -92,7 +92,7 @@ def subject_of(
     policy: Policy,
     origin: Origin,
     referrer: Referrer | None,
-    server: Server | None = None,
+    server: NewsServer | None = None,
     variables: Mapping[str, str] = _NO_VARIABLES,
 ) -> Subject:
     row = registry.find(url.scheme)
@@ -108,13 +108,13 @@ def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
     return rules if row is None else rules._replace(components=dict.fromkeys(row.counted, FREE))
 
 
-def endpoint_of(url: Url, server: Server | None = None) -> Endpoint | None:
+def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
     """Where `url` connects to; `server` is for news URLs without a server of their own. The scheme's port
     is that of its row: what a URL says of it, a plug-in may have got wrong."""
     return _endpoint_by(registry.find(url.scheme), url, server)
 
 
-def _endpoint_by(row: Scheme | None, url: Url, server: Server | None) -> Endpoint | None:
+def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> Endpoint | None:
     own = None if row is None else row.default_port
     host: object = getattr(url, "host", None)  # not every Url has one, and not only a HostUrl has
     if isinstance(host, str) and host:
@@ -144,13 +144,13 @@ def no_place(url: Url) -> InvalidUrl:
 
 
 @lru_cache(maxsize=64)
-def _source_of(text: str, address: str | None) -> Source:
+def _source_of(text: str, address: str | None) -> ReferringUrl:
     """Cached: all entries of one listing have the same referrer."""
     try:
         url = parse(text, origin="user")  # it was fetched, whoever wrote it
     except InvalidUrl:
-        return Source("", None, address)
-    return Source(url.scheme, endpoint_of(url), address)
+        return ReferringUrl("", None, address)
+    return ReferringUrl(url.scheme, endpoint_of(url), address)
 
 
 def _same_place(one: Endpoint | None, other: Endpoint) -> bool:

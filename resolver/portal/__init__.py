@@ -10,9 +10,20 @@ the operations under way are cancelled, and one whose trio has ended is not aske
 """
 
 from resolver.portal.ahead import MOST
-from resolver.portal.body import Body
-from resolver.portal.opened import Held, Opened
+from resolver.portal.body import PortalBody
+from resolver.portal.opened import OpenResource, PortalContext
 from resolver.portal.thread import Portal, ThreadLost, ask, portal, told
-from resolver.portal.values import Values
+from resolver.portal.values import PortalIterator
 
-__all__ = ["MOST", "Body", "Held", "Opened", "Portal", "ThreadLost", "Values", "ask", "portal", "told"]
+__all__ = [
+    "MOST",
+    "OpenResource",
+    "Portal",
+    "PortalBody",
+    "PortalContext",
+    "PortalIterator",
+    "ThreadLost",
+    "ask",
+    "portal",
+    "told",
+]

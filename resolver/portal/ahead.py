@@ -21,7 +21,7 @@ MOST = 1_048_576
 _MOMENT = 0.002
 
 
-class Ahead:
+class ReadAhead:
     """`body` under a reader of its own, until `aclose`."""
 
     def __init__(self, body: AsyncIterable[bytes], portal: Portal) -> None:

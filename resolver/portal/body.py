@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterable
 from functools import partial
 
-from resolver.portal.ahead import Ahead
-from resolver.portal.opened import Held
+from resolver.portal.ahead import ReadAhead
+from resolver.portal.opened import OpenResource
 
 
-class Body:
+class PortalBody:
     """The octets of an answer: iterate it for pieces as they come, of up to 1 MiB, or `read`; once."""
 
-    def __init__(self, body: AsyncIterable[bytes], held: Held) -> None:
+    def __init__(self, body: AsyncIterable[bytes], held: OpenResource) -> None:
         self._body = body
         self._opened = held
-        self._ahead: Ahead | None = None
+        self._ahead: ReadAhead | None = None
         self._octets = b""
         self._at = 0
 
-    def __iter__(self) -> Body:
+    def __iter__(self) -> PortalBody:
         return self
 
     def __next__(self) -> bytes:
@@ -61,7 +61,7 @@ class Body:
     async def _gather(self, least: int) -> bool:
         """They are held also if the call ends otherwise: with what a callback raises, or Ctrl-C."""
         if self._ahead is None:
-            self._ahead = Ahead(self._body, self._opened.portal)
+            self._ahead = ReadAhead(self._body, self._opened.portal)
             self._opened.before_leaving(self._ahead.aclose)
         octets = await self._ahead.gather(least)
         self._octets, self._at = self._octets[self._at :] + octets if self._held else octets, 0

@@ -18,7 +18,7 @@ T = TypeVar("T")
 Trace = TracebackType | None
 
 
-class Held(Protocol):
+class OpenResource(Protocol):
     """What is open as long as it is used."""
 
     @property
@@ -34,7 +34,7 @@ class Held(Protocol):
         """Close it, as the end of a `with` does; once."""
 
 
-class Opened(Generic[S, T]):
+class PortalContext(Generic[S, T]):
     """`make` makes what is entered, in the thread of the portal; `dress` makes of what it gives, and of this,
     what the caller gets."""
 
@@ -42,7 +42,7 @@ class Opened(Generic[S, T]):
         self,
         home: Callable[[], Portal],
         make: Callable[[], Awaitable[AbstractAsyncContextManager[S]]],
-        dress: Callable[[S, Held], T],
+        dress: Callable[[S, OpenResource], T],
     ) -> None:
         self._home = home
         self._make = make

@@ -23,7 +23,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 #: The call that a task of ours works for.
-_CALL: ContextVar[Call[object]] = ContextVar("resolver.portal")
+_CALL: ContextVar[PortalCall[object]] = ContextVar("resolver.portal")
 
 _INHERITED = (
     "this was opened before the process forked, and its connections are those of the parent: make a new one "
@@ -47,7 +47,7 @@ class ThreadLost(RuntimeError):
 Keeper: TypeAlias = "AbstractAsyncContextManager[object]"
 
 
-class Entered(Protocol):
+class EnteredContext(Protocol):
     """What was opened in the thread, and is left there."""
 
     async def leave_at_end(self) -> None: ...
@@ -58,9 +58,9 @@ class Portal:
     its end, unless nobody has it any more by then."""
 
     def __init__(self) -> None:
-        self._calls: set[Call[object]] = set()
+        self._calls: set[PortalCall[object]] = set()
         self._keepers = WeakSet[Keeper]()
-        self.opened = WeakSet[Entered]()
+        self.opened = WeakSet[EnteredContext]()
         self._over = False
         self.inherited = False
         started = SimpleQueue[None]()
@@ -119,18 +119,18 @@ class Portal:
     def run(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Its result, once it has ended; what it raises is raised here."""
         self.check()
-        return Call(self, operation).result()
+        return PortalCall(self, operation).result()
 
-    def begin(self, call: Call[T]) -> None:
+    def begin(self, call: PortalCall[T]) -> None:
         self.expect_end(call, partial(call.start, self._nursery))
 
-    def expect_end(self, call: Call[T], function: Callable[[], object]) -> None:
+    def expect_end(self, call: PortalCall[T], function: Callable[[], object]) -> None:
         """Post what leads to the end of the call; if the thread ends before, it is told so."""
-        self._calls.add(cast("Call[object]", call))
+        self._calls.add(cast("PortalCall[object]", call))
         self.post(function)
 
-    def forget(self, call: Call[T]) -> None:
-        self._calls.discard(cast("Call[object]", call))
+    def forget(self, call: PortalCall[T]) -> None:
+        self._calls.discard(cast("PortalCall[object]", call))
 
     def post(self, function: Callable[[], object]) -> None:
         """Let trio's thread call this soon. Raises `ThreadLost` where it has ended."""
@@ -139,9 +139,9 @@ class Portal:
         except trio.RunFinishedError:
             raise ThreadLost from None
 
-    def cast(self, operation: Callable[[], Awaitable[T]]) -> Call[T]:
+    def cast(self, operation: Callable[[], Awaitable[T]]) -> PortalCall[T]:
         """Run it, and let nobody wait for it; where there is no thread any more, there is nothing to do."""
-        call = Call(self, operation)
+        call = PortalCall(self, operation)
         if self.usable and not sys.is_finalizing():
             with suppress(ThreadLost):
                 self.begin(call)
@@ -164,7 +164,7 @@ class Portal:
             self._thread.join()
 
 
-class Call(Generic[T]):
+class PortalCall(Generic[T]):
     """One operation under way. The thread that called empties its inbox: what stands there is to be called,
     and None is the end. Where nobody waits, it stays there until somebody attends to it."""
 
@@ -174,7 +174,7 @@ class Call(Generic[T]):
         self._context = copy_context()
         self._inbox = SimpleQueue["Callable[[], object] | None"]()
         self._scope: trio.CancelScope | None = None
-        self._hearer: Call[object] | None = None
+        self._hearer: PortalCall[object] | None = None
         self._values: list[T] = []
         self._error: BaseException | None = None
 
@@ -220,7 +220,7 @@ class Call(Generic[T]):
         del self._context, self._operation  # what they hold is to live no longer than the task
 
     async def _work(self, operation: Callable[[], Awaitable[T]]) -> None:
-        _CALL.set(cast("Call[object]", self))
+        _CALL.set(cast("PortalCall[object]", self))
         assert self._scope is not None
         try:
             with self._scope:

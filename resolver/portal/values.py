@@ -8,13 +8,13 @@ from typing import Generic, Protocol, TypeVar
 
 import trio
 
-from resolver.portal.thread import Call, Portal, ThreadLost
+from resolver.portal.thread import Portal, PortalCall, ThreadLost
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Given(Protocol[T_co]):
+class ClosableIterator(Protocol[T_co]):
     """An async iterator that can be closed."""
 
     async def __anext__(self) -> T_co: ...
@@ -22,24 +22,24 @@ class Given(Protocol[T_co]):
     async def aclose(self) -> None: ...
 
 
-class Values(Generic[T]):
+class PortalIterator(Generic[T]):
     """An iterator. `make` makes the other one, in trio's thread, with the first value that is asked for. What
     it has to tell meanwhile, the thread that waits is told."""
 
     def __init__(
         self,
         home: Callable[[], Portal],
-        make: Callable[[], Awaitable[Given[T]]],
+        make: Callable[[], Awaitable[ClosableIterator[T]]],
     ) -> None:
         self._home = home
         self._make = make
         self._portal: Portal | None = None
-        self._reader: Call[None] | None = None
-        self._given: Given[T] | None = None
+        self._reader: PortalCall[None] | None = None
+        self._given: ClosableIterator[T] | None = None
         self._values: list[T] = []
         self._error: BaseException | None = None
 
-    def __iter__(self) -> Values[T]:
+    def __iter__(self) -> PortalIterator[T]:
         return self
 
     def __next__(self) -> T:

@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, cast
 from protocols.contract import Credentials, LocalFile, Options, PipelineState, Wanted
 from protocols.errors import NotFound, ResolveError, Truncated
 from protocols.location import Kind
-from protocols.replay import Kept, Peer
+from protocols.replay import ArchivedObject, ReplayPeer
 from protocols.reply import Reply
-from protocols.step import Begin, Carried, Carry, Dialogue, Give, OpenDatagrams, Opened, Step
+from protocols.step import (
+    DatagramReply,
+    Dialogue,
+    EmitBody,
+    ExchangeDatagrams,
+    OpenDatagrams,
+    OpenedConnection,
+    StartBody,
+    Step,
+)
 from protocols.values import replace
 from resolver import registry
 from resolver.gate import Admission, UrlGate
@@ -35,7 +44,7 @@ from resolver.warc.framing import framed
 from resolver.warc.told import count, error_of, findings_of, reply_of, verified_of
 
 if TYPE_CHECKING:
-    from resolver.warc.archive import Archive, Found
+    from resolver.warc.archive import Archive, FoundCapture
 
 #: A line of a directory with facts (RFC 3659 7.2).
 _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
@@ -46,7 +55,7 @@ _LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
 
-class ArchivedGate(UrlGate):
+class ArchiveGate(UrlGate):
     """See `UrlGate`; its URL was judged as any other."""
 
     def __init__(self, admission: Admission, archive: Archive) -> None:
@@ -61,7 +70,7 @@ class ArchivedGate(UrlGate):
             self.options = self._as_kept()
 
     @cached_property
-    def _found(self) -> Found:
+    def _found(self) -> FoundCapture:
         """Raises `NotFound`, and what the retrieval failed by then."""
         found = self._find()
         self._connector.peer = found.address
@@ -69,7 +78,7 @@ class ArchivedGate(UrlGate):
             raise error_of(found.end, found.date)
         return found
 
-    def _find(self) -> Found:
+    def _find(self) -> FoundCapture:
         """A file that turns out to be a directory is one, as a server would say: a tree is walked so."""
         url, row, want = self._admission.url, self.row, self.options.want
         try:
@@ -166,13 +175,13 @@ class ArchivedGate(UrlGate):
         if reply.media_type is None and found.has_object and not end:
             media_type = found.object_head.media_type
             reply = replace(reply, media_type=media_type)
-        yield Begin(reply)
+        yield StartBody(reply)
         if self.options.want == "facts" or not found.has_object:
             return
         received = 0
         for octets in found.block():
             received += len(octets)
-            yield Give(octets)
+            yield EmitBody(octets)
         if not found.is_whole:
             words = f"the archive has {received} octets of it: what was kept is not whole"
             raise Truncated(words, received=received, expected=count(end, "expected"))
@@ -202,22 +211,22 @@ class ArchivedGate(UrlGate):
         """Where no datagram was kept that answers it, what they carried was."""
         if isinstance(step, OpenDatagrams):
             self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
-            return Opened((self._found.address or "",), 1) if self._takes_block else None
-        if isinstance(step, Carry) and self._takes_block:
+            return OpenedConnection((self._found.address or "",), 1) if self._takes_block else None
+        if isinstance(step, ExchangeDatagrams) and self._takes_block:
             answer = joined(self._found.block(), self.limits.body, "an answer")
-            return Carried((answer,), self._found.address or "")
+            return DatagramReply((answer,), self._found.address or "")
         return None
 
     # what is opened
 
-    def _check(self) -> Found:
+    def _check(self) -> FoundCapture:
         if self._mistaken is not None:
             raise self._mistaken
         return self._found
 
     def _stream(self, *, tls: bool) -> ArchivedStream:
         found, how = self._check(), self._how
-        peer: Peer | None = None
+        peer: ReplayPeer | None = None
         if self.row is not None and self.row.replayed is not None:
             peer = self._peer()
             coming: Iterator[bytes] = iter((peer.greeting,))
@@ -230,7 +239,7 @@ class ArchivedGate(UrlGate):
     def _is_over(self) -> bool:
         return self._data is None or self._data.is_over
 
-    def _peer(self) -> Peer:
+    def _peer(self) -> ReplayPeer:
         found, row = self._found, self.row
         assert row is not None
         assert row.replayed is not None, "who keeps answers says who gives them"
@@ -242,14 +251,14 @@ class ArchivedGate(UrlGate):
         if not end and found.is_whole:
             announced = found.object_head.length
         modified = None if (reply := reply_of(end)) is None else reply.modified
-        kept = Kept(
+        kept = ArchivedObject(
             self._media_type.partition(";")[0].strip().lower(),
             () if commands is None else tuple(commands[1].split()),
             announced,
             modified,
             found.block,
         )
-        peer: Peer = registry.load(row.replayed)(kept)
+        peer: ReplayPeer = registry.load(row.replayed)(kept)
         return peer
 
     def _exchange(self) -> Iterator[bytes]:

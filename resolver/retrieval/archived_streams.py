@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from protocols.connection import Datagram, Line, Sink
 from protocols.contract import PipelineState
 from protocols.errors import Disconnected
-from protocols.replay import Peer
+from protocols.replay import ReplayPeer
 from protocols.values import dataclass
 from resolver.loops import running
-from resolver.warc.told import Way
+from resolver.warc.told import ReplayedConnection
 
 _CUT = "the archive has no more of it: what was kept is not whole"
 #: Octets that a connection gives at once (`protocols.connection.Stream`).
@@ -29,7 +29,7 @@ class ArchivedStream:
         *,
         tls: bool,
         is_cut: bool = False,
-        peer: Peer | None = None,
+        peer: ReplayPeer | None = None,
         data_over: Callable[[], bool] = lambda: True,
     ) -> None:
         self.peer = address
@@ -139,7 +139,7 @@ class ArchivedDatagrams:
 
     port = 0
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: ReplayedConnection) -> None:
         self.peer = way.address or ""
         self.addresses = (self.peer,)
         self._coming = iter(way.heard)

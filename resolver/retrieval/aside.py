@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_HELD = 10_000
 
 
-class Aside:
+class SpillMap:
     """Numbers by texts."""
 
     def __init__(self) -> None:

@@ -16,22 +16,22 @@ from collections.abc import Callable, Sequence
 from os.path import join, normpath
 
 from resolver.policy import name_key, numbered
-from resolver.retrieval.aside import Aside
+from resolver.retrieval.aside import SpillMap
 
 #: Whose a key is: that of a URL whose name was made, or of those that wanted theirs as they are.
 _NAMED, _HELD = 1, 2
 
 
-class Names:
+class NameReservations:
     """Paths below one directory that the URLs of a run have. `is_free` says more of a path than that none has
     it yet: may this URL have it?"""
 
     def __init__(self, is_free: Callable[[str, str], bool]) -> None:
         self._is_free = is_free
-        self._files = Aside()
-        self._directories = Aside()
-        self._last = Aside()
-        self._held = Aside()  # as they are; all others by their keys
+        self._files = SpillMap()
+        self._directories = SpillMap()
+        self._last = SpillMap()
+        self._held = SpillMap()  # as they are; all others by their keys
 
     def reserve(self, wanted: str, url: str) -> str:
         """The path itself, or the first numbered one that is free."""
@@ -92,10 +92,10 @@ class Names:
         return place
 
 
-class Claim:
+class NameReservation:
     """What one URL of a run has to say to the names of its files; `number` is its place in the list."""
 
-    def __init__(self, names: Names, number: int) -> None:
+    def __init__(self, names: NameReservations, number: int) -> None:
         self._names = names
         self._had: dict[str, str] = {}
         self.number = number
@@ -106,7 +106,7 @@ class Claim:
         return next(iter(self._had.values()), None)
 
     def hold(self, path: str) -> bool:
-        """See `Names`."""
+        """See `NameReservations`."""
         return self._names.hold(path)
 
     def take(self, wanted: str, url: str) -> str:

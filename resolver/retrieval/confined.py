@@ -6,7 +6,7 @@ from protocols.contract import Credentials, Origin, Url, Wanted
 from protocols.errors import ResolveError
 from protocols.values import replace
 from resolver.clock import Clock
-from resolver.retrieval.hops import Leads, Request
+from resolver.retrieval.hops import Leads, RetrievalRequest
 from resolver.retrieval.limits import located, most_streamed
 from resolver.retrieval.retry import FIVE_TRIES, Fill, give_way_for_room
 from resolver.retrieval.session import Resolver
@@ -16,7 +16,7 @@ from resolver.tracebacks import outermost
 from resolver.url import UrlLike
 
 
-class Confined(Resolver):
+class ConfinedSession(Resolver):
     """What another session is, and has: connections, limits, what was learnt. It is neither entered nor left.
     Redirects lead only where `leads` lets them, or `lists` where a listing is wanted; files are written
     `below` a directory, through no link; listings have details, and are of all that there is. What the URL
@@ -57,6 +57,6 @@ class Confined(Resolver):
         want: Wanted = "content",
         *,
         prompt: bool = False,
-    ) -> Request:
+    ) -> RetrievalRequest:
         leads = self._lists if want == "listing" else self._leads
         return replace(super()._request(url, origin, referrer, want, prompt=prompt), leads=leads)

@@ -12,7 +12,7 @@ from protocols.contract import Url
 from resolver.policy import at_once, host_key
 
 
-class Crowd:
+class HostConnectionCounter:
     """Those of one session. `wanted` at one host, None for as many as are polite."""
 
     def __init__(self, wanted: int | None) -> None:

@@ -6,13 +6,13 @@ that for empty answers. What was typed hidden is shown nowhere: not in the URL, 
 
 from __future__ import annotations
 
-from protocols.contract import Finding, Origin, Place, Url
+from protocols.contract import ComponentSpan, Finding, Origin, Url
 from protocols.errors import NotFound, UnsupportedScheme
 from protocols.gopher.attributes import parse_records
 from protocols.gopher.forms import Answer as Answer
-from protocols.gopher.forms import Form as Form
-from protocols.gopher.forms import FormLine as FormLine
-from protocols.gopher.forms import Question as Question
+from protocols.gopher.forms import AskForm as AskForm
+from protocols.gopher.forms import AskLine as AskLine
+from protocols.gopher.forms import AskQuestion as AskQuestion
 from protocols.gopher.forms import fill
 from protocols.gopher.records import form_of
 from protocols.gopher.request import parse_command
@@ -25,7 +25,7 @@ from resolver.retrieval.session import Resolver
 class PutForm:
     """The form of one item, and what to tell the person before anything is answered."""
 
-    def __init__(self, url: GopherUrl, form: Form, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, url: GopherUrl, form: AskForm, findings: tuple[Finding, ...]) -> None:
         self._url = url
         self.form = form
         self.findings = findings
@@ -34,14 +34,14 @@ class PutForm:
         """The URL that submits them. Raises `Refused` (S03) for what no form can hold, and `ValueError`."""
         url = fill(self._url, self.form, answers, parse_command(self._url.gopherplus).view)
         text = build(url)
-        if not any(line.question is Question.ASK_HIDDEN for line in self.form.lines):
+        if not any(line.question is AskQuestion.ASK_HIDDEN for line in self.form.lines):
             return replace(url, text=text)
         start = len(build(replace(url, gopherplus=b"")))
-        return replace(url, text=text, places=(Place(ANSWERS, start, len(text)),))
+        return replace(url, text=text, places=(ComponentSpan(ANSWERS, start, len(text)),))
 
     def specimen(self) -> Url:
         """One with nothing in it, to be judged before anything is asked."""
-        url = fill(self._url, Form(()), [])
+        url = fill(self._url, AskForm(()), [])
         return replace(url, text=build(url))
 
 

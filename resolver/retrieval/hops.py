@@ -29,7 +29,7 @@ Leads: TypeAlias = Callable[[Url, Url], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RetrievalRequest:
     """What is asked for: a URL, who chose it, what led to it (safety page, "Origins"), and what is wanted of
     it beyond the URL. `in_clear` says that a person was told, one hop before, that a password goes to this
     very place without TLS. `transfer` is the number that its events have. `learnt` is how much the run knew
@@ -48,7 +48,7 @@ class Request:
 
 
 def next_request(
-    request: Request,
+    request: RetrievalRequest,
     moved: Moved,
     peer: str | None,
     earlier: Sequence[Url],
@@ -56,7 +56,7 @@ def next_request(
     hops: int,
     *,
     in_clear: bool = False,
-) -> Request:
+) -> RetrievalRequest:
     """The request that follows `request`, whose answer was `moved` and came from the address `peer`.
     `earlier` are the URLs asked before it; `in_clear` is what a person was told of this one.
 
@@ -75,7 +75,7 @@ def next_request(
     if request.leads is not None:
         request.leads(request.url, url)
     carried = may_carry_credentials(request.url, url, policy)
-    return Request(
+    return RetrievalRequest(
         url,
         origin="derived",
         referrer=moved.found_in or Referrer(request.url.shown, peer),
@@ -88,7 +88,7 @@ def next_request(
     )
 
 
-def _asked(request: Request) -> tuple[str, bytes] | None:
+def _asked(request: RetrievalRequest) -> tuple[str, bytes] | None:
     """The host and the name that a person gave, however often it was led on from there."""
     url = request.url
     if request.options.asked is not None or not isinstance(url, HostUrl):
@@ -101,7 +101,7 @@ def learnt(options: Options) -> int:
     return sum(getattr(each, "revision", 0) for each in options.memory.values())
 
 
-def _retry(request: Request) -> Options:
+def _retry(request: RetrievalRequest) -> Options:
     """To the same place goes what it was given: also by the URL, which is not repeated (S06)."""
     user: bytes | None = getattr(request.url, "user", None)
     password: bytes | None = getattr(request.url, "password", None)

@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 from protocols.contract import Limits, Reply, Sink
 from protocols.errors import LimitExceeded, ResolveError, Truncated
-from resolver.clock import Clock, Pace
+from resolver.clock import Clock, RateCheck
 from resolver.disk.writing import position_of
 from resolver.gate.race import first_of
 from resolver.gate.rate import Throttle
-from resolver.loops import Scope
+from resolver.loops import CancelScope
 from resolver.tracebacks import outermost
 
 _SKIPPED_AT_ONCE = 1_048_576
@@ -66,7 +66,7 @@ class LimitedBody:
         self._clock = clock
         self._loop = clock.loop
         self._most = most
-        self._pace = None if least is None else Pace(least)
+        self._pace = None if least is None else RateCheck(least)
         self._is_free = least is None and not clock.is_bound
         self._throttle = throttle
         self._start = reply.start
@@ -104,7 +104,7 @@ class LimitedBody:
         self._count(len(octets))
         return octets
 
-    async def _next(self, pace: Pace) -> bytes:
+    async def _next(self, pace: RateCheck) -> bytes:
         began, spared = self._loop.current_time(), self._spared
         with self._loop.move_on_after(pace.patience) as scope, self._sparing(scope):
             octets = await anext(self._body)
@@ -117,7 +117,7 @@ class LimitedBody:
         """Seconds that were waited for a rate of our own, and not for the peer."""
         return 0.0 if self._throttle is None else self._throttle.waited
 
-    def _sparing(self, scope: Scope) -> AbstractContextManager[None]:
+    def _sparing(self, scope: CancelScope) -> AbstractContextManager[None]:
         return nullcontext() if self._throttle is None else self._throttle.sparing(scope)
 
     async def take(self, count: int) -> bytes:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from protocols.contract import Finding, Origin, Url
 from protocols.errors import LocalError, Refused, ResolveError
 from protocols.values import dataclass
-from resolver.batch import Batch, Hosts, Result, Task
+from resolver.batch import Batch, BatchTask, HostScheduler, TaskResult
 from resolver.environment import proxies_here
 from resolver.gate import Network
 from resolver.ledger import LedgerFault
@@ -37,9 +37,9 @@ from resolver.retrieval.outcome import Outcome, class_name, judge, outcome_of, o
 from resolver.url import UrlLike, redact, url_of
 
 if TYPE_CHECKING:
-    from resolver.ledger.book import Asked, Entry, Ledger
+    from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
     from resolver.retrieval.checksum import Checksum
-    from resolver.retrieval.claims import Claim
+    from resolver.retrieval.claims import NameReservation
     from resolver.retrieval.saving import Exists
     from resolver.retrieval.session import Resolver
 
@@ -84,7 +84,7 @@ _AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class How:
+class BatchSettings:
     """What holds for all requests of one call. `moves`: a ledger knows places as they are from the directory,
     wherever that is."""
 
@@ -100,9 +100,9 @@ class SavingOne:
     """A request as a task of the batch; `entry` is its row in the ledger, if one is kept. Not `is_alone`: an
     earlier one of the call has its path."""
 
-    entry: Entry | None = None
+    entry: LedgerEntry | None = None
 
-    def __init__(self, how: How, request: SaveRequest, claim: Claim) -> None:
+    def __init__(self, how: BatchSettings, request: SaveRequest, claim: NameReservation) -> None:
         self._how = how
         self.request = request
         self._claim = claim
@@ -139,13 +139,13 @@ class SavingOne:
         return url.text if isinstance(url, Url) else str(url)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> RequestRow:
         """How a ledger knows it: by its URL without a password, and by its place."""
-        from resolver.ledger.book import Asked  # it needs a database
+        from resolver.ledger.book import RequestRow  # it needs a database
 
         shown, request = redact(self._text), self.request
         place = request.path or self._claim.first or ""
-        return Asked(
+        return RequestRow(
             url=shown,
             place=place if self._how.moves else os.path.abspath(os.path.join(self._how.directory, place)),
             given=shown,
@@ -154,7 +154,7 @@ class SavingOne:
             without_password=shown != self._text,
         )
 
-    def had(self, entry: Entry) -> Outcome:
+    def had(self, entry: LedgerEntry) -> Outcome:
         """An earlier run saved it, and its file is there."""
         shown = redact(self._text)
         return Outcome(
@@ -235,7 +235,7 @@ def judged(
     )
 
 
-async def note(entry: Entry, outcome: Outcome) -> None:
+async def note(entry: LedgerEntry, outcome: Outcome) -> None:
     """Write down what became of it. Raises `LedgerFault`."""
     if outcome.error is not None:
         refused = outcome.status == "refused"
@@ -247,11 +247,14 @@ async def note(entry: Entry, outcome: Outcome) -> None:
 
 
 async def _tasks(
-    how: How, requests: Requests, ledger: Ledger | None, tell: Tell
-) -> AsyncIterator[Task[Outcome]]:
+    how: BatchSettings, requests: Requests, ledger: Ledger | None, tell: Tell
+) -> AsyncIterator[BatchTask[Outcome]]:
     """Each has its name in the order in which they come. What is done already is no task: it is told here."""
     from resolver.disk.names import is_free
-    from resolver.retrieval.claims import Claim, Names  # names of files: who saves none needs none
+    from resolver.retrieval.claims import (
+        NameReservation,
+        NameReservations,
+    )  # names of files: who saves none needs none
 
     def may_have(path: str, url: str) -> bool:
         if how.exists != "rename":
@@ -260,14 +263,14 @@ async def _tasks(
         known = ledger is not None and ledger.has(url, os.path.abspath(place))
         return known or is_free(place, url)
 
-    names, number = Names(may_have), 0
+    names, number = NameReservations(may_have), 0
     async with aclosing(_several(requests, 1 if ledger is None else _AT_ONCE)) as given:
         async for several in given:
             tasks = []
             for each in several:
                 number += 1
                 request = each if isinstance(each, SaveRequest) else SaveRequest(each)
-                tasks.append(SavingOne(how, request, Claim(names, number)))
+                tasks.append(SavingOne(how, request, NameReservation(names, number)))
             if ledger is not None:
                 alone = [task for task in tasks if task.is_alone]
                 rows = await running().in_thread(ledger.admit, [task.asked for task in alone])
@@ -302,10 +305,10 @@ async def _each(
 
 
 def hosts_for(
-    per_host: int | None, rate: float | None, lane_of: Callable[[Task[T]], Hashable] | None = None
-) -> Hosts[Task[T]]:
+    per_host: int | None, rate: float | None, lane_of: Callable[[BatchTask[T]], Hashable] | None = None
+) -> HostScheduler[BatchTask[T]]:
     """Of one call, with what the caller wants of each."""
-    return Hosts(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
+    return HostScheduler(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
 
 
 def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
@@ -318,7 +321,7 @@ def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[L
 
 
 async def save_all(
-    how: How,
+    how: BatchSettings,
     requests: Requests,
     ledger: str | PathLike[str] | None,
     batch: Batch[Outcome],
@@ -329,11 +332,11 @@ async def save_all(
 
 
 async def save_under(
-    how: How, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
+    how: BatchSettings, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
 ) -> None:
     """All of them, or as many as the batch begins. Raises `LedgerFault`."""
 
-    async def take(result: Result[Outcome]) -> None:
+    async def take(result: TaskResult[Outcome]) -> None:
         if result.value is None:  # no more can be noted, and so no more is asked for
             assert result.error is not None
             raise result.error

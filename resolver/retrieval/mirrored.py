@@ -15,7 +15,7 @@ def mirrored(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
     return _behind(url, _path(url), mirrors) if mirrors else ()
 
 
-class Prefixes:
+class MirrorPrefixes:
     """What is below one URL is below others, too. The longest prefix counts, and whole segments of it: behind
     `http://h/pub` there is no `http://h/public`. However it writes host and port, and whoever logs in."""
 

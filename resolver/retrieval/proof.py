@@ -18,7 +18,7 @@ from resolver.clock import Clock
 from resolver.disk.partial_file import PartialFile
 from resolver.gate import Network
 from resolver.retrieval.checksum import Checksum, find_digest, header_checksums
-from resolver.retrieval.hops import Request
+from resolver.retrieval.hops import RetrievalRequest
 from resolver.retrieval.naming import beside, last_part
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.retry import Retrier, RetryPolicy
@@ -28,7 +28,7 @@ from resolver.retrieval.streaming import StreamingResponse
 _MOST_SIDECAR = 4_194_304  # the manifest of a large distribution has some megabytes
 
 
-class Proof:
+class ExpectedDigest:
     """Checks one file, once or, after a mismatch, again. `found` is what was compared, and is right."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Proof:
         there = beside(reply.request.url, name)
         if there is None:
             return None
-        request = Request(
+        request = RetrievalRequest(
             there,
             origin="derived",
             referrer=Referrer(reply.url, reply.source),

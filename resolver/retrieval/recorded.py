@@ -12,8 +12,8 @@ from protocols.values import replace
 from resolver import registry
 from resolver.gate import Mask, UrlGate
 from resolver.loops import running
-from resolver.retrieval.hops import Request
-from resolver.warc.group import Subject
+from resolver.retrieval.hops import RetrievalRequest
+from resolver.warc.group import CaptureSubject
 from resolver.warc.target import target_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Recording:
+class CaptureRecording:
     """The captures of one try: at most one at a time is under way."""
 
     def __init__(self, recorder: Recorder, mask: Mask, attempt: int) -> None:
@@ -32,7 +32,7 @@ class Recording:
         self._attempt = attempt
         self._capture: Capture | None = None
 
-    def begin(self, request: Request, url_gate: UrlGate, via: str | None = None) -> None:
+    def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None:
         """All that is said from now on is kept. `via` has redirected to it."""
         row = url_gate.row
         assert row is not None, "a dialogue is of a scheme"
@@ -41,7 +41,7 @@ class Recording:
         if via is None and request.referrer is not None:
             via = request.referrer.url
         hide = self._mask.hide_in_text if is_redirect else str
-        subject = Subject(
+        subject = CaptureSubject(
             target=target_of(url, has_user=row.userinfo, hide=hide),
             shown=self._mask.hide_in_text(url.shown),
             origin=request.origin,

@@ -27,14 +27,14 @@ from resolver.clock import Clock
 from resolver.events import Finished, Progress, Started
 from resolver.gate import Mask, Network, UrlGate
 from resolver.gateways import no_handler, through_gateway
-from resolver.retrieval.hops import Request as Request
+from resolver.retrieval.hops import RetrievalRequest as RetrievalRequest
 from resolver.retrieval.hops import next_request
 from resolver.retrieval.limits import LimitedBody, Most, located
 from resolver.retrieval.streaming import StreamingResponse
 from resolver.tracebacks import outermost
 
 if TYPE_CHECKING:
-    from resolver.retrieval.recorded import Recording
+    from resolver.retrieval.recorded import CaptureRecording
 
 #: What no other way could mend: a limit of the caller's, this machine, octets that have begun to come.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
@@ -50,7 +50,7 @@ class RedirectPoint:
     what the first of them failed by. `final`: one of them met a silence that another try would only meet
     again."""
 
-    request: Request
+    request: RetrievalRequest
     url_gate: UrlGate
     moved: Moved
     earlier: tuple[Url, ...]
@@ -76,7 +76,7 @@ class Retrieval:
     def __init__(
         self,
         network: Network,
-        request: Request,
+        request: RetrievalRequest,
         clock: Clock | None = None,
         attempt: int = 1,
         *,
@@ -99,11 +99,11 @@ class Retrieval:
         self._hide = self._mask.hide_in_text
         self._most = most
         self._opened: AbstractAsyncContextManager[Reply] | None = None
-        self._recording: Recording | None = None
+        self._recording: CaptureRecording | None = None
         if network.recorder is not None:
-            from resolver.retrieval.recorded import Recording  # few runs keep what is said
+            from resolver.retrieval.recorded import CaptureRecording  # few runs keep what is said
 
-            self._recording = Recording(network.recorder, self._mask, attempt)
+            self._recording = CaptureRecording(network.recorder, self._mask, attempt)
         self._body: LimitedBody | None = None
 
     async def __aenter__(self) -> StreamingResponse:
@@ -158,7 +158,9 @@ class Retrieval:
         gateways = self._network.gateways
         through = through_gateway(request.url, gateways) if gateways else None
         if through is not None:  # what it stands in for was judged; the gateway is the user's choice
-            request = self._request = Request(through, options=request.options, transfer=request.transfer)
+            request = self._request = RetrievalRequest(
+                through, options=request.options, transfer=request.transfer
+            )
             url_gate = self._admit(request)
         scheme = url_gate.row
         if scheme is None or not registry.resolves(scheme):
@@ -182,7 +184,7 @@ class Retrieval:
         if self._recording is not None:
             self._recording.end(error, late=clock is not None and clock.is_over)
 
-    async def _conclude_record(self, recording: Recording, error: BaseException | None) -> None:
+    async def _conclude_record(self, recording: CaptureRecording, error: BaseException | None) -> None:
         if error is None and not (self._clock is not None and self._clock.is_over):
             await recording.conclude()
         else:
@@ -208,7 +210,7 @@ class Retrieval:
         self._opened = opened
         return reply
 
-    def _admit(self, request: Request) -> UrlGate:
+    def _admit(self, request: RetrievalRequest) -> UrlGate:
         limits, options = self._limits, request.options
         if request is not self._requested:
             limits = self._network.limits_of(request.url)
@@ -225,9 +227,9 @@ class Retrieval:
         )
         if self._network.archive is None:
             return UrlGate(admission)
-        from resolver.retrieval.archived import ArchivedGate  # most fetch from the network
+        from resolver.retrieval.archived import ArchiveGate  # most fetch from the network
 
-        return ArchivedGate(admission, self._network.archive)
+        return ArchiveGate(admission, self._network.archive)
 
     def _branch(self, moved: Moved, url_gate: UrlGate) -> None:
         point = RedirectPoint(self._request, url_gate, moved, self._earlier, [moved.location, *moved.others])
@@ -269,7 +271,9 @@ class Retrieval:
                 error = self._located(again, point.request, point.earlier)
         raise error from error.__cause__
 
-    def _located(self, error: ResolveError, request: Request, earlier: tuple[Url, ...]) -> ResolveError:
+    def _located(
+        self, error: ResolveError, request: RetrievalRequest, earlier: tuple[Url, ...]
+    ) -> ResolveError:
         """What a request failed by, as it is told. Whatever rule stops a hop, what failed is a redirect: exit
         status 15."""
         failed = error.of_hop() if earlier else error
@@ -283,7 +287,7 @@ class Retrieval:
     def _shown(self) -> str:
         return self._shown_of(self._request, self._earlier)
 
-    def _shown_of(self, request: Request, earlier: tuple[Url, ...]) -> str:
+    def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> str:
         """The URL for the eye. One that a peer led to may hold what went out to it before."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 

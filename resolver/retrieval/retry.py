@@ -24,12 +24,12 @@ from protocols.errors import (
     TryLater,
 )
 from protocols.values import dataclass, replace
-from resolver.batch import LONGEST_WAIT, GiveWay, current, is_push_back
+from resolver.batch import LONGEST_WAIT, Requeue, current, is_push_back
 from resolver.clock import Clock
 from resolver.disk.descriptors import is_scarce, most_descriptors
 from resolver.events import OnEvent, Retrying
 from resolver.gate import Network
-from resolver.retrieval.hops import Request
+from resolver.retrieval.hops import RetrievalRequest
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.stores import NOTHING, Store
 from resolver.retrieval.streaming import LiveFacts, StreamingResponse
@@ -91,11 +91,11 @@ _FINAL = (Refused, LimitExceeded, LocalError)
 
 
 @dataclass(slots=True)
-class Mirror:
+class Location:
     """Where the object can be had. Not `trusted`: what it sent as the middle of the object was not that.
     `failures_in_a_row` tries in a row brought nothing new."""
 
-    request: Request
+    request: RetrievalRequest
     trusted: bool = True
     failures_in_a_row: int = 0
     failed: ResolveError | None = None
@@ -114,8 +114,8 @@ class Retrier:
 
     def __init__(
         self,
-        open_: Callable[[Request, Clock, int], Retrieval],
-        requests: Sequence[Request],
+        open_: Callable[[RetrievalRequest, Clock, int], Retrieval],
+        requests: Sequence[RetrievalRequest],
         keep: Store,
         fill: Fill,
         retry_policy: RetryPolicy,
@@ -124,7 +124,7 @@ class Retrier:
         proved: bool = False,
     ) -> None:
         self._open = open_
-        self._places = list(map(Mirror, requests))
+        self._places = list(map(Location, requests))
         self._first = self._held_of = self._places[0]
         self._keep = keep
         self._fill = fill
@@ -147,7 +147,7 @@ class Retrier:
         """All tries, within the one time limit. The reply of the last, whose facts stay readable.
 
         Raises what the last try raised, or, where every place said no, what the first of them said;
-        `Changed` when the object is no longer the one that octets of are out already. In a batch `GiveWay`,
+        `Changed` when the object is no longer the one that octets of are out already. In a batch `Requeue`,
         where its host wants to be left alone.
         """
         self._recall()
@@ -172,7 +172,7 @@ class Retrier:
                 if not brought:
                     self._places.append(self._places.pop(0))
 
-    def _gives_up(self, place: Mirror, error: ResolveError) -> bool:
+    def _gives_up(self, place: Location, error: ResolveError) -> bool:
         return self._retry_policy.gives_up(place.failures_in_a_row, error, has_data=self._furthest > 0)
 
     @property
@@ -194,9 +194,9 @@ class Retrier:
         if refusal is not None and len(self._places) == 1:
             raise refusal.tried(self.attempts)
 
-    def _give_way(self, place: Mirror, error: ResolveError) -> None:
+    def _give_way(self, place: Location, error: ResolveError) -> None:
         """Where its host pushes back, others have their turn meanwhile. A try is in vain only where nobody
-        else was there. Raises `GiveWay`, but where there is another place, octets are out, or patience is."""
+        else was there. Raises `Requeue`, but where there is another place, octets are out, or patience is."""
         turn, requested = current(), _requested_pause(error)
         if turn is None or place is not self._first or not is_push_back(error, requested):
             return
@@ -217,7 +217,7 @@ class Retrier:
         self._on_event(
             Retrying(request.url.shown, error.tried(self.attempts), pause, transfer=request.transfer)
         )
-        raise GiveWay from error
+        raise Requeue from error
 
     def _drop(self, error: ResolveError) -> None:
         """This place will not give it. When it was the last: raises the error, or, if it is a no, what the
@@ -272,16 +272,16 @@ class Retrier:
                 self._check_end(reply, place)
         return reply
 
-    def _known_at(self, place: Mirror) -> Validators:
+    def _known_at(self, place: Location) -> Validators:
         """What can be known of the object at this place. Times and tags hold where they were given."""
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
-    def _described(self, reply: StreamingResponse, place: Mirror) -> Validators:
+    def _described(self, reply: StreamingResponse, place: Location) -> Validators:
         """What is to be remembered of the object. What a mirror says of it but its size means nothing to
         the first place, where a later run asks again."""
         return reply.validators if place is self._first else Validators(size=reply.size)
 
-    def _start_at(self, place: Mirror) -> int:
+    def _start_at(self, place: Location) -> int:
         """The octet to go on from; 0 where the peer has no offsets that could be believed."""
         elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
         if self._listing or not place.trusted or elsewhere:
@@ -289,7 +289,7 @@ class Retrier:
         return max(0, self._keep.position - OVERLAP)
 
     async def _align(
-        self, reply: StreamingResponse, place: Mirror, known: Validators, requested: int
+        self, reply: StreamingResponse, place: Location, known: Validators, requested: int
     ) -> None:
         """Bring the reply to where the keep is, or the keep to where the reply begins."""
         keep = self._keep
@@ -310,14 +310,14 @@ class Retrier:
         if await reply.body.take(len(held)) != held:
             self._distrust(place, "the peer goes on with other octets than those held")
 
-    def _check_end(self, reply: StreamingResponse, place: Mirror) -> None:
+    def _check_end(self, reply: StreamingResponse, place: Location) -> None:
         """What went on in the middle has to end where it should: octets too many are from elsewhere, or of
         another state of the object."""
         if reply.size is not None and self._keep.position != reply.size:
             held = self._keep.position
             self._distrust(place, f"{held} octets came of an object of {reply.size} that was gone on with")
 
-    def _distrust(self, place: Mirror, why: str) -> NoReturn:
+    def _distrust(self, place: Location, why: str) -> NoReturn:
         """Nothing in the middle is asked of this place again. Raises `Changed`."""
         place.trusted = False
         self._begin_anew(why)
@@ -341,13 +341,13 @@ class Retrier:
 
 
 def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
-    """Raise `GiveWay` in a batch where this machine has no descriptor left, and others are under way who will
+    """Raise `Requeue` in a batch where this machine has no descriptor left, and others are under way who will
     close some: so many at once are too many, which is told."""
     turn = current()
     if turn is not None and is_scarce(error) and turn.lower():
         words = f"{most_descriptors()} descriptors are all in use (ulimit -n): less is done at once"
         network.warn(url.shown, Finding("descriptors", "warn", words))
-        raise GiveWay from error
+        raise Requeue from error
 
 
 def refuse_pointer(reply: LiveFacts) -> None:

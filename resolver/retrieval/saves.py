@@ -16,7 +16,7 @@ from resolver.gate import Network
 from resolver.url import UrlLike
 
 if TYPE_CHECKING:
-    from resolver.batch.running import Running
+    from resolver.batch.running import RunningBatch
     from resolver.retrieval.many import Requests
     from resolver.retrieval.outcome import Outcome
     from resolver.retrieval.saving import Exists
@@ -47,7 +47,7 @@ class SavesMany:
         host_rate: float | None = None,
         exists: Exists = "fail",
         digest: bool = False,
-    ) -> Running[Outcome]:
+    ) -> RunningBatch[Outcome]:
         """Each object in a file of its own: an async iterator of what became of each, as they end. One that
         fails is an outcome, too, and stops no other.
 
@@ -73,12 +73,12 @@ class SavesMany:
             done many/a.txt 29
             done many/about.txt 37
         """
-        from resolver.batch.running import Running  # few save many: nobody else waits for this
-        from resolver.retrieval.many import How, hosts_for, save_all
+        from resolver.batch.running import RunningBatch  # few save many: nobody else waits for this
+        from resolver.retrieval.many import BatchSettings, hosts_for, save_all
 
         _check(concurrency, per_host, host_rate)
         session = cast("Resolver", self)
-        how = How(
+        how = BatchSettings(
             session=session,
             network=self._network,
             directory="" if directory is None else fspath(directory),
@@ -87,7 +87,7 @@ class SavesMany:
         )
 
         batch: Batch[Outcome] = Batch(hosts_for(per_host, host_rate), concurrency=concurrency)
-        return self._network.hold(Running(partial(save_all, how, requests, ledger, batch)))
+        return self._network.hold(RunningBatch(partial(save_all, how, requests, ledger, batch)))
 
     def save_tree(
         self,
@@ -107,7 +107,7 @@ class SavesMany:
         digest: bool = False,
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
-    ) -> Running[Outcome]:
+    ) -> RunningBatch[Outcome]:
         """All that is below the URL, as `get -r` saves it: an async iterator of what became of each file, as
         they end, and of the directories that could not be listed. What fails stops nothing else.
 
@@ -127,7 +127,7 @@ class SavesMany:
             done here/names/README
         """
         _check(concurrency, per_host, host_rate)
-        begin: Callable[..., Running[Outcome]] = registry.load("resolver.tree.many:save_tree")
+        begin: Callable[..., RunningBatch[Outcome]] = registry.load("resolver.tree.many:save_tree")
         tree = begin(
             self,
             self._network,

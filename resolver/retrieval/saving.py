@@ -34,13 +34,13 @@ from resolver.disk.sidecar import sidecar_of
 from resolver.events import Kept
 from resolver.gate import Network
 from resolver.gate.race import first_of
-from resolver.ledger import Whole, etag_of_row, noting
+from resolver.ledger import CompletedFile, etag_of_row, noting
 from resolver.retrieval.checksum import Checksum
-from resolver.retrieval.crowd import Crowd
-from resolver.retrieval.hops import NoDocument, Request
+from resolver.retrieval.crowd import HostConnectionCounter
+from resolver.retrieval.hops import NoDocument, RetrievalRequest
 from resolver.retrieval.limits import LimitedBody, most_streamed
 from resolver.retrieval.meta import etag_told, meta_octets
-from resolver.retrieval.proof import Proof, check_size
+from resolver.retrieval.proof import ExpectedDigest, check_size
 from resolver.retrieval.response import Saved
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.retry import Fill, Retrier, RetryPolicy, refuse_pointer
@@ -62,14 +62,14 @@ Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "renam
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class SaveOrder:
     """What is to be saved, and how. `requests` are the places to get it: the first, then its mirrors. Without
     `listings` a directory, menu, group or result list is none of it. `newer` goes by `listed`, what a
     listing said of it for certain. With
     `below`, how the path begins, nothing behind that may be a link. `meta`: a sidecar says how it came.
     Of a `dry_run` there is only what it would come to: nothing is written, and no body asked for."""
 
-    requests: Sequence[Request]
+    requests: Sequence[RetrievalRequest]
     path: str
     exists: Exists = "fail"
     make_directory: bool = False
@@ -77,7 +77,7 @@ class Order:
     checksum: Checksum | None = None
     size: int | None = None
     segments: int = 1
-    crowd: Crowd = field(default_factory=lambda: Crowd(None))
+    crowd: HostConnectionCounter = field(default_factory=lambda: HostConnectionCounter(None))
     listings: bool = True
     listed: Validators = field(default_factory=Validators)
     dry_run: bool = False
@@ -89,7 +89,7 @@ class Order:
 class Saver:
     """One order under way."""
 
-    def __init__(self, network: Network, order: Order, retry_policy: RetryPolicy) -> None:
+    def __init__(self, network: Network, order: SaveOrder, retry_policy: RetryPolicy) -> None:
         self._network = network
         self._order = order
         self._retry_policy = retry_policy
@@ -139,7 +139,7 @@ class Saver:
                 self._network.on_event(Kept(url.shown, self._path, file.left, resumes))
 
     @property
-    def _first(self) -> Request:
+    def _first(self) -> RetrievalRequest:
         return self._order.requests[0]
 
     def _stays(self) -> bool:
@@ -187,7 +187,7 @@ class Saver:
             sink.restart()
         order = self._order
         patience = replace(self._retry_policy, tries_before_data=None)  # the object itself is here by then
-        proof = Proof(self._network, order.checksum, order.size, self._clock, patience)
+        proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, patience)
         reply, proved = await self._bring(sink, proof)
         if self._covers(reply):
             sink.discard()
@@ -195,7 +195,7 @@ class Saver:
         digest = await sink.digest("sha256") if order.digest or order.meta else None
         size, known = sink.position, sink.known
         whole = partial(
-            Whole,
+            CompletedFile,
             self._path,
             size=size,
             digest=digest,
@@ -220,7 +220,7 @@ class Saver:
         await sink.commit(reply.modified, meta, ready)
         return Saved(**{**finished, "elapsed": self._clock.elapsed})
 
-    async def _bring(self, sink: PartialFile, proof: Proof) -> tuple[StreamingResponse, set[str]]:
+    async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
         """The whole of it, with the right digest. What has a wrong one is asked for once more, from the
         beginning and in one stream: of each of the other places, or of the same one where there is no other;
         what came of several together, of each."""
@@ -256,12 +256,12 @@ class Saver:
             return None
         if sink.adopts or self._held is not None or (order.segments < 2 and not sink.has_gaps):
             return None
-        from resolver.retrieval.segmented import Segmented  # few want it
+        from resolver.retrieval.segmented import SegmentedDownload  # few want it
 
         open_ = partial(Retrieval, self._network, most=most_streamed, heard=set())
         policy, on_event = self._retry_policy, self._network.on_event
         proved, size = self._is_proved, order.size
-        segmented = Segmented(
+        segmented = SegmentedDownload(
             open_,
             order.requests,
             sink,
@@ -306,7 +306,7 @@ class Saver:
             self._served = retrier.served
             self._findings += retrier.findings
 
-    def _conditional(self, request: Request) -> Request:
+    def _conditional(self, request: RetrievalRequest) -> RetrievalRequest:
         """What asks for the body only where the file is older. It may be left unread, so nothing else waits
         behind it."""
         if self._held is None:
@@ -328,7 +328,7 @@ class Saver:
         else:
             await fill(reply, sink)
 
-    def _retrier(self, requests: Sequence[Request], keep: Store, fill: Fill) -> Retrier:
+    def _retrier(self, requests: Sequence[RetrievalRequest], keep: Store, fill: Fill) -> Retrier:
         return Retrier(
             partial(Retrieval, self._network, most=most_streamed),
             requests,

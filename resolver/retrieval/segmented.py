@@ -25,11 +25,11 @@ from resolver.disk.segment import Segment
 from resolver.events import Finished, OnEvent, Progress, Retrying, Started
 from resolver.gate.race import bare, first_of
 from resolver.retrieval import segments
-from resolver.retrieval.crowd import Crowd
-from resolver.retrieval.hops import Request
+from resolver.retrieval.crowd import HostConnectionCounter
+from resolver.retrieval.hops import RetrievalRequest
 from resolver.retrieval.retrieval import Retrieval
 from resolver.retrieval.retry import OVERLAP, RetryPolicy
-from resolver.retrieval.segments import Pieces, is_same, tells
+from resolver.retrieval.segments import SegmentPlan, is_same, tells
 from resolver.retrieval.streaming import StreamingResponse
 
 #: Seconds between two looks at how far it has come, and looks between two notes of it.
@@ -42,19 +42,19 @@ _LONGEST_WAIT = 600.0
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
 #: One try at a place: a request, the clock of all, the number of the try.
-Open = Callable[[Request, Clock, int], Retrieval]
+Open = Callable[[RetrievalRequest, Clock, int], Retrieval]
 
 
-class _Unfit(Exception):
+class _SegmentsUnusable(Exception):
     """This place gives no part of the object, or has another one."""
 
 
 @dataclass(slots=True, eq=False)
-class _Place:
+class _SegmentSource:
     """Where pieces come from. `known` is what it said of the object; `busy` how many ask there now;
     `failures_in_a_row` brought nothing."""
 
-    request: Request
+    request: RetrievalRequest
     known: Validators | None = None
     busy: int = 0
     failures_in_a_row: int = 0
@@ -68,7 +68,7 @@ class _Place:
         return row is not None and row.stops
 
 
-class Segmented:
+class SegmentedDownload:
     """`count` connections at most, over all places; `crowd` counts those of all objects. `size` is what the
     object has to have; `proved`: a digest will show whether the whole is right. `findings`, `attempts` (the
     first, and one for each after a failure), `resumed_from` and `served` as of a `Retrier`."""
@@ -76,10 +76,10 @@ class Segmented:
     def __init__(
         self,
         open_: Open,
-        requests: Sequence[Request],
+        requests: Sequence[RetrievalRequest],
         sink: PartialFile,
         count: int,
-        crowd: Crowd,
+        crowd: HostConnectionCounter,
         retry_policy: RetryPolicy,
         on_event: OnEvent,
         *,
@@ -88,7 +88,7 @@ class Segmented:
     ) -> None:
         self._expected = size
         self._open = open_
-        self._places = [_Place(request) for request in requests]
+        self._places = [_SegmentSource(request) for request in requests]
         self._first = self._places[0]
         self._served = self._first
         self._sink = sink
@@ -107,7 +107,7 @@ class Segmented:
         self.findings: list[Finding] = []
 
     @property
-    def served(self) -> Request:
+    def served(self) -> RetrievalRequest:
         """The place that most came from."""
         return max((self._first, *self._places, self._served), key=lambda place: place.brought).request
 
@@ -125,7 +125,7 @@ class Segmented:
             return None
         size = self._known.size
         assert size is not None
-        self._pieces, self.resumed_from = Pieces(size, self._whole, self._shares), octets_of(self._whole)
+        self._pieces, self.resumed_from = SegmentPlan(size, self._whole, self._shares), octets_of(self._whole)
         self._first.failures_in_a_row = 0
         url, number = self._first.request.url.shown, self._first.request.transfer
         self._on_event(Started(url, 1, transfer=number))
@@ -214,7 +214,7 @@ class Segmented:
             try:
                 await self._bring(place, piece)
                 place.failures_in_a_row = 0
-            except _Unfit as unfit:
+            except _SegmentsUnusable as unfit:
                 self._drop(place, str(unfit))
             except ResolveError as error:
                 if isinstance(error, _FINAL) or self._clock.is_over:
@@ -225,14 +225,14 @@ class Segmented:
                 place.busy -= 1
                 self._crowd.leave(place.request.url)
 
-    def _next_place(self) -> _Place | None:
+    def _next_place(self) -> _SegmentSource | None:
         """Of those that have room, who has failed least, and of those who is asked least. One connection
         there is in any case."""
         alone = not any(each.busy for each in self._places)
         there = [each for each in self._places if alone or self._crowd.has_room(each.request.url)]
         return min(there, key=lambda each: (each.failures_in_a_row, each.busy), default=None)
 
-    async def _bring(self, place: _Place, piece: Range) -> None:
+    async def _bring(self, place: _SegmentSource, piece: Range) -> None:
         begin, end = piece
         came = begin
         known = place.known or Validators(size=self._known.size)
@@ -259,21 +259,21 @@ class Segmented:
             place.brought += came - begin
             self._pieces.give_back(came, end)
 
-    def _check(self, place: _Place, reply: StreamingResponse, piece: Range) -> None:
+    def _check(self, place: _SegmentSource, reply: StreamingResponse, piece: Range) -> None:
         """Is it that piece, of that object?"""
         there = reply.validators
         if place is self._first and not self._known.agree(there):
             raise Changed("the object has changed")
         if not (place.known or there).agree(there) or not is_same(self._known, there, proved=self._proved):
-            raise _Unfit("it has another object")
+            raise _SegmentsUnusable("it has another object")
         place.known = there
         if (reply.start, reply.stop) != piece:
             self._partless = True
-            raise _Unfit("it gives no parts of the object")
+            raise _SegmentsUnusable("it gives no parts of the object")
 
     # -- what fails
 
-    def _drop(self, place: _Place, why: str) -> None:
+    def _drop(self, place: _SegmentSource, why: str) -> None:
         """Nobody asks there any more."""
         if place in self._places:
             self._places = [each for each in self._places if each is not place]
@@ -281,7 +281,7 @@ class Segmented:
                 self._served = place
             self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {why}"))
 
-    async def _cope(self, place: _Place, error: ResolveError) -> bool:
+    async def _cope(self, place: _SegmentSource, error: ResolveError) -> bool:
         """Is it worth another try of this connection's? Where others bring something, they do that in its
         place: a server may have no room for so many."""
         if place.busy > 1 and sum(each.busy for each in self._places) > 1:
@@ -294,7 +294,7 @@ class Segmented:
             self._drop(place, error.message)
         return True
 
-    async def _wait(self, place: _Place, error: ResolveError, *, elsewhere: bool = False) -> bool:
+    async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
         """Until the place may be tried again; no longer than now, where there is another one meanwhile. False
         where it is not to be tried again."""
         place.failures_in_a_row += 1

@@ -25,7 +25,7 @@ def least_piece(*, stops: bool) -> int:
     return LEAST if stops else LEAST_WITHOUT_END
 
 
-class Pieces:
+class SegmentPlan:
     """What is missing of an object of `size` octets, for `count` to bring."""
 
     def __init__(self, size: int, whole: Ranges, count: int) -> None:

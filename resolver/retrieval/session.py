@@ -21,11 +21,11 @@ from resolver import http2, public_suffix, registry
 from resolver.clock import Clock
 from resolver.codings import installed
 from resolver.gate import Network
-from resolver.retrieval.crowd import Crowd
+from resolver.retrieval.crowd import HostConnectionCounter
 from resolver.retrieval.description import described
-from resolver.retrieval.hops import Request, learnt
+from resolver.retrieval.hops import RetrievalRequest, learnt
 from resolver.retrieval.limits import Most, located, most_collected, most_streamed, unbounded
-from resolver.retrieval.mirrored import Prefixes, mirrored
+from resolver.retrieval.mirrored import MirrorPrefixes, mirrored
 from resolver.retrieval.naming import index_suffix, is_index, server_file_name
 from resolver.retrieval.response import Response, Saved
 from resolver.retrieval.retrieval import Retrieval
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from resolver.disk.group_commit import GroupCommit
     from resolver.retrieval.checksum import Checksum
     from resolver.retrieval.saving import Exists
-    from resolver.retrieval.terminal_session import TerminalSession, Window
+    from resolver.retrieval.terminal_session import TerminalSession, TerminalWindow
 
 
 class Resolver(SavesMany):
@@ -67,7 +67,7 @@ class Resolver(SavesMany):
         self._below: str | None = None
         self._patience = ONE_TRY if settings.get("archive") else settings.get("patience")
         self._segments = 1 if settings.get("archive") else settings.get("segments") or 1
-        self._crowd = Crowd(settings.get("segments_per_host"))
+        self._crowd = HostConnectionCounter(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"
         self._commits: GroupCommit | None = None
         if self._sync != "group":  # what is no such word is no such word before anything is saved
@@ -82,7 +82,7 @@ class Resolver(SavesMany):
             memory={},
         )
         self._wishes: dict[tuple[Wanted, bool], Options] = {}
-        self._prefixes = Prefixes(settings.get("mirrored") or {})
+        self._prefixes = MirrorPrefixes(settings.get("mirrored") or {})
         self._network = Network(**settings)
         kept = settings.get("cookies")
         self._cookies = None if kept is None else self._cookies_in(fspath(kept))
@@ -192,7 +192,7 @@ class Resolver(SavesMany):
         """What brings the object into a keep of the caller's own, try after try; see `Retrier.retry`."""
         return self._retrier(self._request(url, origin, referrer), keep, fill, most_streamed)
 
-    def _retrier(self, request: Request, keep: Store, fill: Fill, most: Most) -> Retrier:
+    def _retrier(self, request: RetrievalRequest, keep: Store, fill: Fill, most: Most) -> Retrier:
         open_ = partial(Retrieval, self._network, most=most)
         return Retrier(open_, (request,), keep, fill, self._patience or ONE_TRY, self._network.on_event)
 
@@ -265,7 +265,7 @@ class Resolver(SavesMany):
         reply = await self._facts_of(request)
         return server_file_name(reply.suggested)
 
-    async def _facts_of(self, request: Request) -> StreamingResponse:
+    async def _facts_of(self, request: RetrievalRequest) -> StreamingResponse:
         clock = Clock(self.limits_of(request.url).total)
         try:
             return await self._retrier(request, MemoryStore(), leave, unbounded).retry(clock)
@@ -293,7 +293,7 @@ class Resolver(SavesMany):
         return index_suffix(reply.media_type)
 
     def open_terminal(
-        self, url: UrlLike, **wanted: Unpack[Window]
+        self, url: UrlLike, **wanted: Unpack[TerminalWindow]
     ) -> AbstractAsyncContextManager[TerminalSession]:
         """A telnet session to be talked to. Raises `UnsupportedScheme` for a URL that names no such
         service."""
@@ -334,14 +334,18 @@ class Resolver(SavesMany):
         which take over when one fails, before those of its host. A listing becomes a file of lines; without
         `listings` it is refused (S14). `meta` writes how it came into `path` + `.meta.json`. With `dry_run`
         nothing is written and no body asked for: what would come has no octets, what stays is `skipped`."""
-        from resolver.retrieval.saving import Order, Saver, checksum_of  # and all of files: many save none
+        from resolver.retrieval.saving import (
+            SaveOrder,
+            Saver,
+            checksum_of,
+        )  # and all of files: many save none
 
         first = self._request(url, origin, referrer, want="file", prompt=True)
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         others += self._elsewhere(first.url, origin, referrer)
         if listed is not None and listed != NOTHING:
             first = replace(first, options=replace(first.options, listed=listed))
-        order = Order(
+        order = SaveOrder(
             requests=(first, *(replace(other, transfer=first.transfer) for other in others)),
             path=fspath(path),
             exists=exists,
@@ -372,7 +376,7 @@ class Resolver(SavesMany):
 
     def _elsewhere(
         self, url: Url, origin: Origin, referrer: tuple[str, str | None] | None
-    ) -> Iterator[Request]:
+    ) -> Iterator[RetrievalRequest]:
         """By the settings: of the longest prefix, whose mirrors are the caller's own word, or of its host."""
         if (found := self._prefixes.find(url)) is not None:
             return (self._request(each, "user", None, want="file", prompt=True) for each in found[1])
@@ -387,7 +391,7 @@ class Resolver(SavesMany):
         want: Wanted = "content",
         *,
         prompt: bool = False,
-    ) -> Request:
+    ) -> RetrievalRequest:
         try:
             parsed = url_of(url, strict=self._strict, origin=origin)
         except ResolveError as error:
@@ -399,4 +403,4 @@ class Resolver(SavesMany):
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)
         transfer = self._network.next_transfer()
         knows = learnt(options) if options.memory else 0
-        return Request(parsed, origin, found_in, options, transfer=transfer, learnt=knows)
+        return RetrievalRequest(parsed, origin, found_in, options, transfer=transfer, learnt=knows)

@@ -30,7 +30,7 @@ from protocols.values import dataclass, replace
 from resolver.clock import Clock
 from resolver.gate import Masked, UrlGate
 from resolver.loops import running
-from resolver.retrieval.hops import Request
+from resolver.retrieval.hops import RetrievalRequest
 from resolver.retrieval.limits import LimitedBody, located
 from resolver.retrieval.listing import Line, listing_line, listing_octets
 from resolver.tracebacks import outermost
@@ -233,7 +233,7 @@ class LiveFacts(Facts):
     title: Masked | None = None
     meta: tuple[tuple[Masked, Masked], ...] = ()
     target: Masked | None = None
-    request: Request
+    request: RetrievalRequest
     _reply: Reply
     _url_gate: UrlGate
     _clock: Clock

@@ -13,28 +13,28 @@ from typing import Literal
 from protocols.contract import Finding, HostUrl, Limits, Line
 from protocols.errors import Disconnected, UnsupportedScheme
 from protocols.telnet import TelnetUrl
-from protocols.telnet.codes import Command
-from protocols.telnet.octets import Data, Odd
-from protocols.telnet.start_tls import IN_CLEAR, Offer, Outcome
-from protocols.telnet.terminal import USUAL_SIZE, Size, Terminal
+from protocols.telnet.codes import TelnetCommand
+from protocols.telnet.octets import TelnetData, UnknownCommand
+from protocols.telnet.start_tls import IN_CLEAR, StartTlsOffer, StartTlsOutcome
+from protocols.telnet.terminal import USUAL_SIZE, NvtTerminal, WindowSize
 from protocols.wire import encode_command
 from resolver import registry
 from resolver.events import Warned
 from resolver.gate import Network
-from resolver.gate.stream import Stream
+from resolver.gate.stream import SocketStream
 from resolver.loops import running
-from resolver.retrieval.hops import Request
+from resolver.retrieval.hops import RetrievalRequest
 
 #: What may be sent besides text. End of file, suspend and abort are none of it: servers in wide use swallow
 #: the octet behind them.
 COMMANDS = {
-    "brk": Command.BRK,
-    "ayt": Command.AYT,
-    "ip": Command.IP,
-    "ao": Command.AO,
-    "ec": Command.EC,
-    "el": Command.EL,
-    "nop": Command.NOP,
+    "brk": TelnetCommand.BRK,
+    "ayt": TelnetCommand.AYT,
+    "ip": TelnetCommand.IP,
+    "ao": TelnetCommand.AO,
+    "ec": TelnetCommand.EC,
+    "el": TelnetCommand.EL,
+    "nop": TelnetCommand.NOP,
 }
 
 
@@ -42,7 +42,7 @@ class TerminalConnection:
     """As long as its stream lives. One task may receive while others send. `terminal` is what was agreed on,
     `findings` what was odd about the service."""
 
-    def __init__(self, stream: Stream, terminal: Terminal, url: HostUrl, limits: Limits) -> None:
+    def __init__(self, stream: SocketStream, terminal: NvtTerminal, url: HostUrl, limits: Limits) -> None:
         self._stream = stream
         self._sending = running().lock()
         self.terminal = terminal
@@ -67,16 +67,16 @@ class TerminalConnection:
 
     async def secure(self, how: Literal["try", "require"]) -> None:
         """TLS inside the session, before anything else. Raises `TlsError`."""
-        offer = Offer(self.terminal, how)
+        offer = StartTlsOffer(self.terminal, how)
         rest = b""
-        while offer.outcome is Outcome.OPEN:
+        while offer.outcome is StartTlsOutcome.OPEN:
             await self._say(offer)
             octets = await self._stream.receive()
             if not octets:
                 raise Disconnected("the service closed the connection where TLS was offered")
             rest = offer.feed(octets)
         await self._say(offer)
-        if offer.outcome is Outcome.AGREED:
+        if offer.outcome is StartTlsOutcome.AGREED:
             await self._stream.start_tls()
             self.terminal = self.terminal.anew()
             return
@@ -84,7 +84,7 @@ class TerminalConnection:
         if rest:
             self._stream.put_back(rest)
 
-    async def _say(self, offer: Offer) -> None:
+    async def _say(self, offer: StartTlsOffer) -> None:
         if lines := offer.lines():
             await self._stream.send(*lines)
 
@@ -100,9 +100,9 @@ class TerminalConnection:
         """The data in what came. While a piece is looked at, `terminal.his_binary` holds for it."""
         for happening in self.terminal.feed(octets):
             match happening:
-                case Data(octets=data):
+                case TelnetData(octets=data):
                     yield data
-                case Odd():
+                case UnknownCommand():
                     self._report(happening)
 
     def end(self) -> None:
@@ -110,7 +110,7 @@ class TerminalConnection:
         for odd in self.terminal.end(whole=self.ended_whole):
             self._report(odd)
 
-    def _report(self, odd: Odd) -> None:
+    def _report(self, odd: UnknownCommand) -> None:
         """Each oddity once: a service may have it in every line."""
         if all(finding.rule != odd.rule for finding in self.findings):
             self.findings.append(Finding(odd.rule, "warn", odd.detail))
@@ -134,13 +134,13 @@ class TerminalConnection:
 
     def resize(self, columns: int, rows: int) -> tuple[Line, ...]:
         """The window has another size: what is to be sent, where the service wants to know."""
-        self.terminal.resize(Size(columns, rows))
+        self.terminal.resize(WindowSize(columns, rows))
         return self.terminal.answers()
 
 
 @asynccontextmanager
 async def connected(
-    network: Network, request: Request, kind: str = "dumb", size: tuple[int, int] = USUAL_SIZE
+    network: Network, request: RetrievalRequest, kind: str = "dumb", size: tuple[int, int] = USUAL_SIZE
 ) -> AsyncIterator[TerminalConnection]:
     """The connection, which is closed on leaving. `kind` is the terminal's type."""
     url = request.url
@@ -150,7 +150,7 @@ async def connected(
     url_gate = network.admit(url, origin=request.origin, referrer=request.referrer, options=request.options)
     for finding in url_gate.findings:
         network.on_event(Warned(url.shown, finding))
-    terminal = Terminal(kind.encode("ascii", "replace"), Size(*size))
+    terminal = NvtTerminal(kind.encode("ascii", "replace"), WindowSize(*size))
     async with url_gate.connect(tls=row is not None and row.tls == "always") as stream:
         connection = TerminalConnection(stream, terminal, url, url_gate.limits)
         if not stream.secured and request.options.tls != "never":

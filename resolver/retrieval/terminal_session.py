@@ -14,11 +14,11 @@ from typing import TypeAlias, TypedDict, Unpack
 from protocols.contract import Finding, Origin
 from protocols.errors import Disconnected, LimitExceeded, NotConfigured, TimedOut, Truncated
 from protocols.options import Prompt
-from protocols.telnet.newlines import Text
+from protocols.telnet.newlines import NvtText
 from protocols.telnet.terminal import USUAL_SIZE
 from resolver.gate import Network
 from resolver.loops import running
-from resolver.retrieval.hops import Request
+from resolver.retrieval.hops import RetrievalRequest
 from resolver.retrieval.terminal_connection import COMMANDS, TerminalConnection, connected
 
 #: What is waited for: octets as they stand, a compiled expression over octets, or a `resolver.prompt`.
@@ -45,7 +45,7 @@ class TerminalSession:
         self.connection = connection
         self._charset = charset
         self._loop = running()
-        self._newlines = Text()
+        self._newlines = NvtText()
         self._text = b""
         self._ended = False
         self._received = 0
@@ -149,7 +149,7 @@ class TerminalSession:
         return Truncated(why, received=self._received)
 
 
-class Window(TypedDict, total=False):
+class TerminalWindow(TypedDict, total=False):
     """What a service is told of the terminal, and how its octets are read."""
 
     size: tuple[int, int]
@@ -170,7 +170,7 @@ class Window(TypedDict, total=False):
 
 @asynccontextmanager
 async def opened(
-    network: Network, request: Request, **window: Unpack[Window]
+    network: Network, request: RetrievalRequest, **window: Unpack[TerminalWindow]
 ) -> AsyncIterator[TerminalSession]:
     """The session on a connection of its own, which is closed on leaving."""
     kind, size = window.get("terminal", "dumb"), window.get("size", USUAL_SIZE)

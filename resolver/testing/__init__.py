@@ -3,8 +3,8 @@ keeps.
 
 A *transcript* (`parse_transcript`) has what both sides of a conversation say. `recite` plays a dialogue
 against it, with the server's octets cut in any way (`CUTTERS`, `chunkings`), and gives what comes of it;
-`Player` does the same step by step, against a `Recital`, or octets without order (`Speech`), or a value for
-each step (`Values`). What is left unsaid or unread at the end fails.
+`Player` does the same step by step, against a `TranscriptScript`, or octets without order (`OctetScript`), or
+a value for each step (`ValueScript`). What is left unsaid or unread at the end fails.
 
 `resolver.testing.contract` has the contract as a class of tests, and `resolver.testing.plugin` is the plug-in
 for pytest; they need the extra `testing`. Nothing else here does, and `import resolver` imports none of it.
@@ -22,13 +22,13 @@ from resolver.testing.cutting import whole as whole
 from resolver.testing.outcome import check as check
 from resolver.testing.outcome import recite as recite
 from resolver.testing.peer import UNSCRIPTED as UNSCRIPTED
-from resolver.testing.peer import Peer as Peer
-from resolver.testing.peer import Spoken as Spoken
+from resolver.testing.peer import PeerOutput as PeerOutput
+from resolver.testing.peer import ScriptedPeer as ScriptedPeer
 from resolver.testing.player import Player as Player
-from resolver.testing.scripts import Recital as Recital
-from resolver.testing.scripts import Speech as Speech
-from resolver.testing.scripts import Values as Values
+from resolver.testing.scripts import OctetScript as OctetScript
+from resolver.testing.scripts import TranscriptScript as TranscriptScript
+from resolver.testing.scripts import ValueScript as ValueScript
 from resolver.testing.transcript import BadTranscript as BadTranscript
-from resolver.testing.transcript import Outcome as Outcome
-from resolver.testing.transcript import Transcript as Transcript
+from resolver.testing.transcript import DialogueTranscript as DialogueTranscript
+from resolver.testing.transcript import TranscriptOutcome as TranscriptOutcome
 from resolver.testing.transcript import parse_transcript as parse_transcript

@@ -11,15 +11,15 @@ from protocols.errors import ResolveError
 from protocols.step import Dialogue
 from resolver.testing.cutting import Cutter, whole
 from resolver.testing.player import Player
-from resolver.testing.scripts import Recital
-from resolver.testing.transcript import Outcome, Transcript
+from resolver.testing.scripts import TranscriptScript
+from resolver.testing.transcript import DialogueTranscript, TranscriptOutcome
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
 
 
-async def resolve(open_: Opener, url: Url, gate: Gate) -> Outcome:
+async def resolve(open_: Opener, url: Url, gate: Gate) -> TranscriptOutcome:
     """Open, take the whole body, read its entries; an error ends it where it comes."""
-    outcome = Outcome()
+    outcome = TranscriptOutcome()
     try:
         async with open_(url, gate) as reply:
             await take(reply, outcome)
@@ -28,7 +28,7 @@ async def resolve(open_: Opener, url: Url, gate: Gate) -> Outcome:
     return outcome
 
 
-async def take(reply: Reply, outcome: Outcome) -> None:
+async def take(reply: Reply, outcome: TranscriptOutcome) -> None:
     _describe(reply, outcome)
     outcome.body = b""
     entries: list[Entry] = []
@@ -45,7 +45,7 @@ async def take(reply: Reply, outcome: Outcome) -> None:
     _conclude(reply, entries, outcome)
 
 
-def check(outcome: Outcome, expected: Outcome) -> None:
+def check(outcome: TranscriptOutcome, expected: TranscriptOutcome) -> None:
     """All that the transcript says holds; findings, entries and error hold in any case.
 
     Args:
@@ -56,8 +56,8 @@ def check(outcome: Outcome, expected: Outcome) -> None:
         AssertionError: where something is different.
 
     Examples:
-        >>> from resolver.testing import Outcome, check
-        >>> check(Outcome(body=b"hello"), Outcome(body=b"hello"))
+        >>> from resolver.testing import TranscriptOutcome, check
+        >>> check(TranscriptOutcome(body=b"hello"), TranscriptOutcome(body=b"hello"))
     """
     assert outcome.error == expected.error
     for name in ("kind", "media_type", "body", "verified", "target"):
@@ -71,11 +71,11 @@ def check(outcome: Outcome, expected: Outcome) -> None:
 
 def recite(
     dialogue: Dialogue[Any],
-    transcript: Transcript,
+    transcript: DialogueTranscript,
     password: bytes | None = None,
     surplus: bytes = b"",
     cutter: Cutter = whole,
-) -> Outcome:
+) -> TranscriptOutcome:
     """The dialogue alone, against the server's part of a transcript, and what comes of it.
 
     Args:
@@ -99,7 +99,7 @@ def recite(
         >>> recite(dialogue, talk, cutter=one_by_one).body
         b'hello'
     """
-    outcome, player = Outcome(), Player(dialogue, Recital(transcript, password, cutter))
+    outcome, player = TranscriptOutcome(), Player(dialogue, TranscriptScript(transcript, password, cutter))
     try:
         player.play(surplus)
     except ResolveError as error:
@@ -118,11 +118,11 @@ def _entries(reply: Reply, body: bytes) -> list[Entry]:
     return [*reply.listing.feed(body if reply.records is None else reply.records), *reply.listing.finish()]
 
 
-def _describe(reply: Reply, outcome: Outcome) -> None:
+def _describe(reply: Reply, outcome: TranscriptOutcome) -> None:
     outcome.kind, outcome.media_type, outcome.target = reply.kind.value, reply.media_type or "-", reply.target
 
 
-def _conclude(reply: Reply, entries: Iterable[Entry], outcome: Outcome) -> None:
+def _conclude(reply: Reply, entries: Iterable[Entry], outcome: TranscriptOutcome) -> None:
     outcome.entries = [(entry.kind.value, entry.url, entry.name) for entry in entries]
     outcome.verified = tuple(sorted(reply.verified))
     outcome.findings = sorted(finding.rule for finding in reply.findings)

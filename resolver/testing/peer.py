@@ -11,7 +11,7 @@ from protocols.step import Acquire, Connect, JoinPipeline, OpenData, Step
 Opening: TypeAlias = "Connect | Acquire | JoinPipeline"
 
 
-class Spoken(NamedTuple):
+class PeerOutput(NamedTuple):
     """What a peer says next, and on which connection. No octets are the end: by what `broken` says, or
     orderly, with TLS's close_notify or not."""
 
@@ -21,14 +21,14 @@ class Spoken(NamedTuple):
     close_notify: bool = False
 
 
-class Unscripted:
+class UnscriptedStep:
     """What a peer answers to a step that it leaves to the player."""
 
 
-UNSCRIPTED = Unscripted()
+UNSCRIPTED = UnscriptedStep()
 
 
-class Peer:
+class ScriptedPeer:
     """One that nobody has to do with: whatever is asked of it fails. A script says what is different."""
 
     address = "127.0.0.1"
@@ -44,7 +44,7 @@ class Peer:
     def hear(self, octets: bytes) -> None:
         raise AssertionError(f"nobody waits for {octets!r}")
 
-    def speak(self) -> Spoken:
+    def speak(self) -> PeerOutput:
         raise AssertionError("it waits for words that never come")
 
     def credentials(self, user: bytes | None) -> Credentials | None:

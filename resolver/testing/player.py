@@ -17,48 +17,48 @@ from protocols.reply import Reply
 from protocols.step import (
     Acquire,
     AwaitData,
-    Begin,
-    Begun,
+    BodyStarted,
     CloseData,
     Connect,
+    CopiedBody,
+    CopyBody,
+    DataExpectation,
     Dialogue,
+    EmitBody,
     EndResponse,
-    Give,
-    Hear,
-    Joined,
+    JoinedPipeline,
     JoinPipeline,
-    Keep,
-    Note,
     OpenData,
-    Pace,
-    Pass,
-    Passed,
+    ParseBuffered,
     Peek,
+    PlanNote,
+    Receive,
+    ReleaseToPool,
     RequestAgreed,
     RequestCredentials,
     RequestEnd,
     RequestPeer,
-    Say,
-    Skim,
+    Send,
+    SendBody,
+    StartBody,
     StartPacking,
     StartRequest,
     StartResponse,
     StartTimer,
     StartTls,
     Step,
-    Upload,
 )
 from protocols.wire import REST, Buffer, Reader, Rest
-from resolver.testing.peer import UNSCRIPTED, Opening, Peer, Spoken
+from resolver.testing.peer import UNSCRIPTED, Opening, PeerOutput, ScriptedPeer
 
 R = TypeVar("R")
 
 
 class Player(Generic[R]):
     """One dialogue and its peer. `steps` are all that were yielded, `sent` and `shown` have one element a
-    `Say`, `heard` is what readers gave. `body` is what came behind the `Begin`, as far as it came."""
+    `Send`, `heard` is what readers gave. `body` is what came behind the `StartBody`, as far as it came."""
 
-    def __init__(self, dialogue: Dialogue[R], peer: Peer) -> None:
+    def __init__(self, dialogue: Dialogue[R], peer: ScriptedPeer) -> None:
         self.steps: list[Step] = []
         self.sent: list[bytes] = []
         self.shown: list[bytes] = []
@@ -73,7 +73,7 @@ class Player(Generic[R]):
         self._error: ResolveError | None = None
         self.buffer = Buffer()
         self._waiting: Generator[Rest | None, None, object] | None = None
-        self._data: list[Spoken] = []
+        self._data: list[PeerOutput] = []
         self._data_over = False
         self._unread = b""
         self._pending: Step | None = None
@@ -143,22 +143,22 @@ class Player(Generic[R]):
             self._answer = self.perform(step) if answer is UNSCRIPTED else answer
         except ResolveError as error:
             self._error = error
-        if isinstance(step, Hear | Peek) and self._error is None:
+        if isinstance(step, Receive | Peek) and self._error is None:
             self.heard.append(self._answer)
 
     def perform(self, step: Step) -> object:
         match step:
             case Connect() | Acquire() | JoinPipeline():
                 return self._connect(step)
-            case Say(lines=lines):
+            case Send(lines=lines):
                 self._say(lines)
-            case Upload():
+            case SendBody():
                 self._upload(step)
-            case Hear(reader=reader):
+            case Receive(reader=reader):
                 return self._hear(reader)
             case Peek(reader=reader):
                 return self._peek(reader)
-            case Skim(reader=reader):
+            case ParseBuffered(reader=reader):
                 return self._skim(reader)
             case StartTls():
                 if self.buffer:
@@ -172,12 +172,12 @@ class Player(Generic[R]):
                 self.peer.open_data(step)
             case AwaitData():
                 return self._await_data(step)
-            case Begin(reply=reply):
+            case StartBody(reply=reply):
                 assert self.begun is None, "a body begins once"
                 self.begun = reply
-            case Give(octets=octets):
+            case EmitBody(octets=octets):
                 self._take(octets)
-            case Pass():
+            case CopyBody():
                 return self._pass(step)
             case RequestPeer():
                 return self.peer.address
@@ -189,9 +189,9 @@ class Player(Generic[R]):
                 self._data_over = False
             case EndResponse():
                 self._response_ended = True
-            case Keep():
+            case ReleaseToPool():
                 return len(self.buffer)
-            case Note() | StartTimer() | StartRequest() | StartResponse() | Rest():
+            case PlanNote() | StartTimer() | StartRequest() | StartResponse() | Rest():
                 pass
             case _:
                 raise AssertionError(f"no player performs {step!r}: its peer has to answer it")
@@ -202,7 +202,7 @@ class Player(Generic[R]):
         self._unread = self.unread
         self.buffer, self._waiting = Buffer(), None
         answer = self.peer.connect(step)
-        if isinstance(answer, Joined):
+        if isinstance(answer, JoinedPipeline):
             assert isinstance(answer.state.buffer, Buffer)
             self._state, self.buffer = answer.state, answer.state.buffer
         return answer
@@ -229,7 +229,7 @@ class Player(Generic[R]):
         self.shown.append(b"".join(line.shown for line in lines))
         self.peer.hear(self.sent[-1])
 
-    def _upload(self, step: Upload) -> None:
+    def _upload(self, step: SendBody) -> None:
         lines = step.lines
         while piece := _at_once(step.source()):
             self._say((*lines, step.encode(piece)))
@@ -274,7 +274,7 @@ class Player(Generic[R]):
             return done.value
         return None
 
-    def receive(self) -> Spoken:
+    def receive(self) -> PeerOutput:
         """The next octets of the connection; those of its data connection are put aside."""
         assert not self.buffer.at_end, "a reader asks for more after the end"
         if self.buffer.broken is not None:
@@ -289,24 +289,24 @@ class Player(Generic[R]):
 
     # -- what is passed
 
-    def _await_data(self, step: AwaitData[object]) -> Begun[object]:
+    def _await_data(self, step: AwaitData[object]) -> BodyStarted[object]:
         values: list[object] = []
         while True:
             while self.buffer or self.buffer.at_end:
                 values.append(self._hear(step.reader))
                 self.heard.append(values[-1])
-                if step.weigh(values) is Pace.OVER:
-                    return Begun(tuple(values), 0)
+                if step.weigh(values) is DataExpectation.OVER:
+                    return BodyStarted(tuple(values), 0)
             spoken = self.peer.speak()
             if spoken.on == "data":
                 self._data.append(spoken)
                 self._data_over = not spoken.octets
-                return Begun(tuple(values), len(spoken.octets), spoken.broken, spoken.close_notify)
+                return BodyStarted(tuple(values), len(spoken.octets), spoken.broken, spoken.close_notify)
             if spoken.broken is not None:
                 raise spoken.broken
             self.buffer.feed(spoken.octets)
 
-    def _pass(self, step: Pass) -> Passed:
+    def _pass(self, step: CopyBody) -> CopiedBody:
         came = 0
         while step.count is None or came < step.count:
             try:
@@ -322,13 +322,13 @@ class Player(Generic[R]):
         if step.count is not None and came < step.count:
             raise self._truncated(step, came) if came else Disconnected("nothing came")
         self._finish_filter(step)
-        return Passed(came, spoken.close_notify if step.count is None else False)
+        return CopiedBody(came, spoken.close_notify if step.count is None else False)
 
-    def _truncated(self, step: Pass, came: int) -> Truncated:
+    def _truncated(self, step: CopyBody, came: int) -> Truncated:
         expected = step.count if step.expected is None else step.expected
         return Truncated("cut", received=came, expected=expected)
 
-    def _next_data(self) -> Spoken:
+    def _next_data(self) -> PeerOutput:
         """What was put aside first. What is said meanwhile on the other connection can be heard later."""
         while not self._data:
             spoken = self.peer.speak()
@@ -342,21 +342,21 @@ class Player(Generic[R]):
             raise spoken.broken
         return spoken
 
-    def _next_octets(self, step: Pass, came: int) -> Spoken:
+    def _next_octets(self, step: CopyBody, came: int) -> PeerOutput:
         assert step.source == "connection", f"no player passes a {step.source}"
         if not self.buffer:
-            spoken = Spoken() if self.buffer.at_end else self.receive()
+            spoken = PeerOutput() if self.buffer.at_end else self.receive()
             if not self.buffer:
                 return spoken
         left = len(self.buffer) if step.count is None else step.count - came
-        return Spoken(self.buffer.take(min(left, len(self.buffer))))
+        return PeerOutput(self.buffer.take(min(left, len(self.buffer))))
 
-    def _filter(self, step: Pass, octets: bytes) -> None:
+    def _filter(self, step: CopyBody, octets: bytes) -> None:
         for piece in (octets,) if step.filter is None else step.filter.feed(octets):
             if piece:
                 self._take(piece)
 
-    def _finish_filter(self, step: Pass) -> None:
+    def _finish_filter(self, step: CopyBody) -> None:
         for piece in () if step.filter is None else step.filter.finish():
             if piece:
                 self._take(piece)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import trio
 
-from resolver.testing.transcript import Connection, Transcript, Turn
+from resolver.testing.transcript import Connection, DialogueTranscript, TranscriptTurn
 
 Peer: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
 
@@ -22,26 +22,26 @@ class Replay:
     """The server of one transcript. `complaints` say where a client did not keep to it; `served` counts
     the connections that went as written."""
 
-    transcript: Transcript
+    transcript: DialogueTranscript
     port: int = 0
     served: int = 0
     complaints: list[str] = field(default_factory=list)
 
 
 async def serve_transcript(
-    nursery: trio.Nursery, transcript: Transcript, ssl_context: ssl.SSLContext | None = None
+    nursery: trio.Nursery, transcript: DialogueTranscript, ssl_context: ssl.SSLContext | None = None
 ) -> Replay:
     """Serve it at a free port of 127.0.0.1 until the nursery is cancelled; one connection of the
     transcript after the other. With a context, inside TLS from the first octet."""
     replay = Replay(transcript)
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     replay.port = listeners[0].socket.getsockname()[1]
-    player = _Player(replay, ssl_context)
+    player = _TranscriptPlayer(replay, ssl_context)
     nursery.start_soon(partial(trio.serve_listeners, player.play, listeners))
     return replay
 
 
-class _Player:
+class _TranscriptPlayer:
     def __init__(self, replay: Replay, ssl_context: ssl.SSLContext | None) -> None:
         self._replay = replay
         self._scripts = list(replay.transcript.connections)
@@ -68,7 +68,7 @@ class _Player:
             await self._data.aclose()
         self._replay.served += 1
 
-    async def _take(self, peer: Peer, turn: Turn) -> None:
+    async def _take(self, peer: Peer, turn: TranscriptTurn) -> None:
         match turn.speaker:
             case "S":
                 await peer.send_all(await self._data.announce(turn.octets))
@@ -79,7 +79,7 @@ class _Player:
             case "Z":
                 await self._data.end(turn.octets)
 
-    async def _hear(self, peer: Peer, turn: Turn) -> None:
+    async def _hear(self, peer: Peer, turn: TranscriptTurn) -> None:
         heard = b""
         while len(heard) < len(turn.octets):
             octets = await peer.receive_some(len(turn.octets) - len(heard))

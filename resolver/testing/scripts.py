@@ -8,20 +8,20 @@ from protocols.contract import Credentials
 from protocols.errors import Disconnected, NetworkError, TimedOut
 from protocols.step import (
     Acquire,
-    Hear,
-    Joined,
+    CopiedBody,
+    CopyBody,
+    JoinedPipeline,
     JoinPipeline,
     OpenData,
-    Pass,
-    Passed,
     Peek,
+    Receive,
     RequestCredentials,
     Step,
 )
 from resolver import registry
 from resolver.testing.cutting import Cutter, whole
-from resolver.testing.peer import UNSCRIPTED, Opening, Peer, Spoken
-from resolver.testing.transcript import Connection, Transcript, Turn
+from resolver.testing.peer import UNSCRIPTED, Opening, PeerOutput, ScriptedPeer
+from resolver.testing.transcript import Connection, DialogueTranscript, TranscriptTurn
 
 #: The port of FTP's data connection that transcripts tell.
 PORT = 40001
@@ -29,17 +29,19 @@ PORT = 40001
 BREAKS: dict[str, NetworkError] = {"reset": Disconnected("reset"), "quiet": TimedOut("silence")}
 
 
-class Recital(Peer):
+class TranscriptScript(ScriptedPeer):
     """The server's part of a transcript, strict about the order. `password` is what a person knows, `cutter`
     how what the server says on its connection comes in pieces."""
 
-    def __init__(self, transcript: Transcript, password: bytes | None = None, cutter: Cutter = whole) -> None:
+    def __init__(
+        self, transcript: DialogueTranscript, password: bytes | None = None, cutter: Cutter = whole
+    ) -> None:
         self._connections = list(transcript.connections)
         row = registry.find(transcript.url.partition(":")[0].lower())
         self._tls = row is not None and row.tls == "always"
         self._cutter = cutter
         self._pieces: list[bytes] = []
-        self._turns: list[Turn] = []
+        self._turns: list[TranscriptTurn] = []
         self._connection: Connection | None = None
         self._password = password
 
@@ -47,7 +49,7 @@ class Recital(Peer):
         assert self._connections, "nobody expects another connection"
         self._connection = self._connections.pop(0)
         self._turns = list(self._connection.turns)
-        return Joined(step.state, self.address) if isinstance(step, JoinPipeline) else None
+        return JoinedPipeline(step.state, self.address) if isinstance(step, JoinPipeline) else None
 
     def hear(self, octets: bytes) -> None:
         assert not self._pieces, f"{octets!r} is said while the server has to say {b''.join(self._pieces)!r}"
@@ -56,11 +58,11 @@ class Recital(Peer):
         assert turn.speaker == "C", f"{octets!r} is said while the server has to say {turn.octets!r}"
         assert turn.octets.startswith(octets), f"{octets!r}, not {turn.octets!r}"
         if turn.octets != octets:
-            self._turns.insert(0, Turn("C", turn.octets[len(octets) :]))
+            self._turns.insert(0, TranscriptTurn("C", turn.octets[len(octets) :]))
 
-    def speak(self) -> Spoken:
+    def speak(self) -> PeerOutput:
         if self._pieces:
-            return Spoken(self._pieces.pop(0))
+            return PeerOutput(self._pieces.pop(0))
         if not self._turns:
             return self._end()
         turn = self._turns[0]
@@ -69,17 +71,17 @@ class Recital(Peer):
         match turn.speaker:
             case "S":
                 self._pieces = [piece for piece in self._cutter(turn.octets) if piece]
-                return Spoken(self._pieces.pop(0))
+                return PeerOutput(self._pieces.pop(0))
             case "D":
-                return Spoken(turn.octets, "data")
+                return PeerOutput(turn.octets, "data")
             case _:
-                return Spoken(on="data", broken=BREAKS.get(turn.octets.decode()))
+                return PeerOutput(on="data", broken=BREAKS.get(turn.octets.decode()))
 
-    def _end(self) -> Spoken:
+    def _end(self) -> PeerOutput:
         assert self._connection is not None
         end = self._connection.end
         assert end != "left", "it waits for words that never come"
-        return Spoken(broken=BREAKS.get(end), close_notify=self._tls and end == "close")
+        return PeerOutput(broken=BREAKS.get(end), close_notify=self._tls and end == "close")
 
     def credentials(self, user: bytes | None) -> Credentials | None:
         return None if user is None or self._password is None else Credentials(user, self._password)
@@ -100,7 +102,7 @@ class Recital(Peer):
         return b"".join(self._pieces) + b"".join(turn.octets for turn in self._turns if turn.speaker in "SD")
 
 
-class Speech(Peer):
+class OctetScript(ScriptedPeer):
     """Says what it is given, and listens to anything: `connections`, each in one piece or in several, and
     then its end. Those that others used come with what they left, in `known`."""
 
@@ -114,7 +116,7 @@ class Speech(Peer):
         self._speaking = list(self._connections.pop(0))
         known = self._known.pop(0) if self._known else None
         if isinstance(step, JoinPipeline):
-            return Joined(step.state if known is None else known, self.address)  # type: ignore[arg-type]
+            return JoinedPipeline(step.state if known is None else known, self.address)  # type: ignore[arg-type]
         return known
 
     def hear(self, octets: bytes) -> None:
@@ -124,8 +126,8 @@ class Speech(Peer):
         """Nobody has any."""
         return None
 
-    def speak(self) -> Spoken:
-        return Spoken(self._speaking.pop(0)) if self._speaking else Spoken()
+    def speak(self) -> PeerOutput:
+        return PeerOutput(self._speaking.pop(0)) if self._speaking else PeerOutput()
 
     @property
     def unmet(self) -> int:
@@ -136,7 +138,7 @@ class Speech(Peer):
         return b"".join(self._speaking)
 
 
-class Values(Peer):
+class ValueScript(ScriptedPeer):
     """Answers steps by values and not by octets: with what `answer` says to them, which may raise; where that
     is None, what it is asked for has its ideal answer. It listens to anything."""
 
@@ -147,10 +149,10 @@ class Values(Peer):
         answer = self._answer(step)
         if answer is not None:
             return answer
-        return step.ideal if isinstance(step, Hear | Peek | RequestCredentials) else UNSCRIPTED
+        return step.ideal if isinstance(step, Receive | Peek | RequestCredentials) else UNSCRIPTED
 
     def connect(self, step: Opening) -> object:
-        return Joined(step.state, self.address) if isinstance(step, JoinPipeline) else None
+        return JoinedPipeline(step.state, self.address) if isinstance(step, JoinPipeline) else None
 
     def hear(self, octets: bytes) -> None:
         """Whoever plays compares what was sent."""
@@ -163,11 +165,11 @@ def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
     known = [used]
 
     def answer(step: Step) -> object:
-        if isinstance(step, Hear) and left[0]:
+        if isinstance(step, Receive) and left[0]:
             left[0] -= 1
             raise Disconnected("gone")
         if isinstance(step, Acquire):
             return known.pop() if known else None
-        return Passed(0) if isinstance(step, Pass) else None
+        return CopiedBody(0) if isinstance(step, CopyBody) else None
 
     return answer

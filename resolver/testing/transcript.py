@@ -42,7 +42,7 @@ class BadTranscript(ValueError):
 
 
 @dataclass(frozen=True)
-class Turn:
+class TranscriptTurn:
     """Octets of one side, up to where the other one speaks. `D` and `Z` are FTP's data connection: its
     octets, and the word for its end."""
 
@@ -54,7 +54,7 @@ class Turn:
 class Connection:
     """One connection from its first octet to its end."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[TranscriptTurn, ...]
     end: End
 
     def said_by(self, speaker: Speaker) -> bytes:
@@ -62,7 +62,7 @@ class Connection:
 
 
 @dataclass
-class Outcome:
+class TranscriptOutcome:
     """What comes of it, as far as the file says. None and empty: it does not say."""
 
     kind: str | None = None
@@ -76,17 +76,17 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Transcript:
+class DialogueTranscript:
     """A whole file. `name` is its path from the folder of transcripts on, without the suffix."""
 
     name: str
     origin: str
     url: str
     connections: tuple[Connection, ...]
-    outcome: Outcome
+    outcome: TranscriptOutcome
 
 
-def parse_transcript(text: str, name: str) -> Transcript:
+def parse_transcript(text: str, name: str) -> DialogueTranscript:
     """A transcript of its text, whose lines the head of this page describes.
 
     Args:
@@ -101,28 +101,30 @@ def parse_transcript(text: str, name: str) -> Transcript:
         >>> parse_transcript("# made up\\nU: x://h/\\nS: hello\\nE: close\\n", "x").connections[0].end
         'close'
     """
-    reader = _Reader(name)
+    reader = _TranscriptReader(name)
     for number, line in enumerate(text.split("\n"), 1):
         reader.read(number, line)
     return reader.transcript()
 
 
-class _Reader:
+class _TranscriptReader:
     def __init__(self, name: str) -> None:
         self._name = name
         self._number = 0
         self._origin: str | None = None
         self._url: str | None = None
-        self._turns: list[Turn] = []
+        self._turns: list[TranscriptTurn] = []
         self._connections: list[Connection] = []
-        self._outcome = Outcome()
+        self._outcome = TranscriptOutcome()
 
-    def transcript(self) -> Transcript:
+    def transcript(self) -> DialogueTranscript:
         if self._turns:
             raise self._bad("the last connection has no end (E:)")
         if self._origin is None or self._url is None:
             raise self._bad("no URL (U:)")
-        return Transcript(self._name, self._origin, self._url, tuple(self._connections), self._outcome)
+        return DialogueTranscript(
+            self._name, self._origin, self._url, tuple(self._connections), self._outcome
+        )
 
     def read(self, number: int, line: str) -> None:
         self._number = number
@@ -149,7 +151,7 @@ class _Reader:
             case "C" | "S" | "D":
                 self._say(letter, self._octets(rest))
             case "Z" if rest in ("close", "reset") and self._turns:
-                self._turns.append(Turn("Z", rest.encode("ascii")))
+                self._turns.append(TranscriptTurn("Z", rest.encode("ascii")))
             case "E" if rest in _ENDS and self._turns:
                 self._connections.append(Connection(tuple(self._turns), cast(End, rest)))
                 self._turns = []
@@ -159,7 +161,7 @@ class _Reader:
     def _say(self, letter: str, octets: bytes) -> None:
         if self._turns and self._turns[-1].speaker == letter:
             octets = self._turns.pop().octets + octets
-        self._turns.append(Turn(cast(Speaker, letter), octets))
+        self._turns.append(TranscriptTurn(cast(Speaker, letter), octets))
 
     def _expect(self, letter: str, rest: str) -> None:
         outcome = self._outcome

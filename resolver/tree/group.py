@@ -29,7 +29,7 @@ def source_of(url: Url) -> str:
     return f"{last_part(url).decode('ascii', 'replace')}@{place}"
 
 
-class Gathering:
+class GroupMailbox:
     """One group on its way into a mailbox at `path`. The `session` gives all entries of a listing."""
 
     def __init__(

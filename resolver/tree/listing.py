@@ -16,15 +16,24 @@ from resolver import registry
 from resolver.disk.names import make_directory
 from resolver.loops import running
 from resolver.policy import local_name
-from resolver.retrieval.confined import Confined
+from resolver.retrieval.confined import ConfinedSession
 from resolver.retrieval.naming import index_suffix
 from resolver.retrieval.streaming import StreamingResponse
-from resolver.tree.loops import DEEPEST, Likeness, identity_of, is_too_alike, leads_up, mark_of
+from resolver.tree.loops import DEEPEST, DirectoryDigest, identity_of, is_too_alike, leads_up, mark_of
 from resolver.tree.mirror import Inventory, Proven
 from resolver.tree.names import name_for
-from resolver.tree.scope import Scope, names_of, place_of, tree_of
+from resolver.tree.scope import TreeScope, names_of, place_of, tree_of
 from resolver.tree.selection import Selection
-from resolver.tree.spool import DIRECTORY, FILE, LINKED, LISTED, PERHAPS, Row, Spool, TakenHere
+from resolver.tree.spool import (
+    DIRECTORY,
+    FILE,
+    LINKED,
+    LISTED,
+    PERHAPS,
+    DirectoryNames,
+    EntrySpool,
+    SpooledEntry,
+)
 from resolver.url import build, parse
 
 #: Entries that are put down, or named, before others get their turn.
@@ -37,7 +46,7 @@ _EITHER = frozenset({Kind.LINK, Kind.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedDirectory:
     """A directory that was listed: how many things in it belong to the tree, and what was odd."""
 
     url: str
@@ -45,13 +54,13 @@ class Listed:
     findings: tuple[Finding, ...] = ()
 
 
-class Place(Protocol):
+class TreePlace(Protocol):
     """The directory, and what is wanted of its tree."""
 
     @property
     def url(self) -> Url: ...
     @property
-    def row(self) -> Row: ...
+    def row(self) -> SpooledEntry: ...
     @property
     def path(self) -> str: ...
     @property
@@ -59,11 +68,11 @@ class Place(Protocol):
     @property
     def deepest(self) -> int: ...
     @property
-    def scope(self) -> Scope: ...
+    def scope(self) -> TreeScope: ...
     @property
     def selection(self) -> Selection: ...
     @property
-    def session(self) -> Confined: ...
+    def session(self) -> ConfinedSession: ...
     @property
     def origin(self) -> Origin: ...
     @property
@@ -85,13 +94,13 @@ class DirectoryListing:
 
     final = False
 
-    def __init__(self, place: Place, spool: Spool) -> None:
+    def __init__(self, place: TreePlace, spool: EntrySpool) -> None:
         self._place = place
         self._spool = spool
         self._number = place.row.number or 0
         self._names = names_of(place.url)
         self._server = place_of(place.url)
-        self._likeness = Likeness()
+        self._likeness = DirectoryDigest()
         self._findings: list[Finding] = []
         self._failed: ResolveError | None = None
         self._is_known = place.row.mark is not None
@@ -104,7 +113,7 @@ class DirectoryListing:
         self.is_none = False
         self.media_type: str | None = None
 
-    async def read(self) -> Listed:
+    async def read(self) -> ListedDirectory:
         """Raises `Declined` where it is none, and any `ResolveError`; what was listed by then is out."""
         place = self._place
         self.restart()  # it may have given way to others half way
@@ -153,9 +162,9 @@ class DirectoryListing:
         url, tree = self._place.url, tree_of(self._place.url)
         return url if tree is None or self._place.row.parent is None else parse(build(tree.directory(url)))
 
-    def _listed(self, reply: StreamingResponse) -> Listed:
+    def _listed(self, reply: StreamingResponse) -> ListedDirectory:
         findings = (*reply.findings, *self._findings)
-        return Listed(self._place.url.shown, self.position, findings)
+        return ListedDirectory(self._place.url.shown, self.position, findings)
 
     # -- a keep
 
@@ -167,7 +176,7 @@ class DirectoryListing:
 
     def restart(self) -> None:
         self._spool.drop_listed(self._number)
-        self._likeness = Likeness()
+        self._likeness = DirectoryDigest()
         self._is_partial = False
         self._left_out.clear()
         self.position = 0
@@ -187,7 +196,7 @@ class DirectoryListing:
             raise
 
     async def _read(self, reply: StreamingResponse) -> None:
-        rows: list[Row] = []
+        rows: list[SpooledEntry] = []
         async for entry in reply.entries():
             row = self._row(entry)
             if row is not None:
@@ -197,12 +206,12 @@ class DirectoryListing:
                 self._put_down(rows)
         self._put_down(rows)
 
-    def _put_down(self, rows: list[Row]) -> None:
+    def _put_down(self, rows: list[SpooledEntry]) -> None:
         self._spool.add(rows, LISTED)
         self.position += len(rows)
         rows.clear()
 
-    def _row(self, entry: Entry) -> Row | None:
+    def _row(self, entry: Entry) -> SpooledEntry | None:
         """None for what is not of the tree, or not wanted."""
         if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
             self._is_partial |= entry.kind in (Kind.UNKNOWN, Kind.ERROR)
@@ -219,7 +228,7 @@ class DirectoryListing:
         if role is None or leads_up(entry, self._names):
             return None
         row, found_in = self._place.row, entry.referrer
-        return Row(
+        return SpooledEntry(
             number=None,
             tree=row.tree,
             parent=self._number,
@@ -283,7 +292,7 @@ class DirectoryListing:
         except ResolveError:
             self._spool.drop_listed(self._number)
             raise
-        loop, taken = running(), TakenHere(self._spool, self._number)
+        loop, taken = running(), DirectoryNames(self._spool, self._number)
         before: set[str] = set()
         raw: bytes | None = None
         while rows := self._spool.next_listed(self._number, _AT_ONCE):
@@ -307,7 +316,7 @@ class DirectoryListing:
             await loop.checkpoint()
         self._spool.forget_names(self._number)
 
-    def _path(self, row: Row, number: int, taken: TakenHere) -> str | None:
+    def _path(self, row: SpooledEntry, number: int, taken: DirectoryNames) -> str | None:
         """Where it goes; None for what was entered already."""
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
@@ -321,12 +330,12 @@ class DirectoryListing:
             return None
 
 
-def marks_of(row: Row) -> list[str]:
+def marks_of(row: SpooledEntry) -> list[str]:
     """What tells a directory from all others of its tree."""
     return [mark_of(parse(row.url)), *([] if row.mark is None else [row.mark])]
 
 
-def index_file(place: Place, media_type: str | None) -> Row | None:
+def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
     """What a directory is that has no listing: the document it is answered with, as `index` in it. None where
     that is not wanted."""
     name = f"index{index_suffix(media_type)}"

@@ -51,7 +51,7 @@ def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
     return found == list(names[: len(found)])
 
 
-class Likeness:
+class DirectoryDigest:
     """What is listed in one directory, whatever its order: equal where names, sizes and dates are."""
 
     def __init__(self) -> None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from protocols.contract import Origin, Url
 from protocols.errors import ResolveError
 from protocols.values import dataclass
-from resolver.batch import Batch, Result, Task
-from resolver.batch.running import Running
+from resolver.batch import Batch, BatchTask, TaskResult
+from resolver.batch.running import RunningBatch
 from resolver.gate import Network
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
@@ -32,15 +32,15 @@ from resolver.tree.robots import Robots
 from resolver.tree.rows import with_rows
 from resolver.tree.scope import path_of_top, tree_of, walked_as
 from resolver.tree.selection import Selection
-from resolver.tree.walk import Directory, File, Top, Walk
+from resolver.tree.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 from resolver.url import UrlLike, url_of
 
 if TYPE_CHECKING:
-    from resolver.ledger.book import Entry, Ledger
+    from resolver.ledger.book import Ledger, LedgerEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class TreeRequest:
     """What the caller said, but for the URL; see `Resolver.save_tree`. `below` is how all paths begin."""
 
     session: Resolver
@@ -78,11 +78,11 @@ def save_tree(
     digest: bool,
     origin: Origin,
     referrer: tuple[str, str | None] | None,
-) -> Running[Outcome]:
+) -> RunningBatch[Outcome]:
     """An iterator that is not begun. Raises `ValueError`."""
     if depth is not None and depth < 1:
         raise ValueError("depth is 1 or more")
-    wish = Wish(
+    wish = TreeRequest(
         session=session,
         network=network,
         below=os.path.join(directory, ""),
@@ -98,11 +98,11 @@ def save_tree(
         origin=origin,
         referrer=referrer,
     )
-    return Running(partial(_save_tree, url, wish))
+    return RunningBatch(partial(_save_tree, url, wish))
 
 
-async def _save_tree(url: UrlLike, wish: Wish, hand_over: HandOver) -> None:
-    async def take(result: Result[Outcome | None]) -> None:
+async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> None:
+    async def take(result: TaskResult[Outcome | None]) -> None:
         if result.error is not None:  # no more can be noted, and so no more is asked for
             raise result.error
         if result.value is not None:
@@ -118,16 +118,16 @@ async def _save_tree(url: UrlLike, wish: Wish, hand_over: HandOver) -> None:
     batch: Batch[Outcome | None] = Batch(hosts, concurrency=wish.concurrency)
     robots = None if wish.ignore_robots else Robots(wish.session, hosts.slow_down, wish.network.warn)
     async with ledger_of(wish.ledger) as book:
-        with closing(Walk(wish.session, robots=robots)) as walk:
+        with closing(TreeWalk(wish.session, robots=robots)) as walk:
             walk.plant(top)
             walk.no_more()
             await batch.run(_tasks(walk, book, wish, hand_over), take)
 
 
-def _top(url: Url, wish: Wish) -> Top:
+def _top(url: Url, wish: TreeRequest) -> WalkRequest:
     """Raises `Refused` (S14) for what gives no name."""
     name = local_file_name(url) if tree_of(url) is None else path_of_top(url, host=False, cut=None)
-    return Top(
+    return WalkRequest(
         url=url,
         below=wish.below,
         path=wish.below + name,
@@ -139,17 +139,17 @@ def _top(url: Url, wish: Wish) -> Top:
 
 
 async def _tasks(
-    walk: Walk, book: Ledger | None, wish: Wish, hand_over: HandOver
-) -> AsyncIterator[Task[Outcome | None]]:
+    walk: TreeWalk, book: Ledger | None, wish: TreeRequest, hand_over: HandOver
+) -> AsyncIterator[BatchTask[Outcome | None]]:
     async for item, row in with_rows(walk, book):
         if row is not None and row.is_done:
             await hand_over(_had(item, row))
             item.close()
         else:
-            yield _Item(item, row, wish)
+            yield _TreeSaveTask(item, row, wish)
 
 
-def _had(item: File | Directory, row: Entry) -> Outcome:
+def _had(item: TreeFile | TreeDirectory, row: LedgerEntry) -> Outcome:
     shown = item.url.shown
     return Outcome(
         url=shown,
@@ -162,17 +162,17 @@ def _had(item: File | Directory, row: Entry) -> Outcome:
     )
 
 
-def lane_of(task: Task[Outcome | None]) -> Hashable:
+def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
     """Which others it best comes behind."""
-    assert isinstance(task, _Item)
+    assert isinstance(task, _TreeSaveTask)
     return task.lane
 
 
-class _Item:
+class _TreeSaveTask:
     """A file or a directory as a task of the batch. Of a directory only what goes wrong is an outcome, and
     what is left alone."""
 
-    def __init__(self, item: File | Directory, row: Entry | None, wish: Wish) -> None:
+    def __init__(self, item: TreeFile | TreeDirectory, row: LedgerEntry | None, wish: TreeRequest) -> None:
         self._item = item
         self._row = row
         self._wish = wish
@@ -183,7 +183,7 @@ class _Item:
         current_row.set(self._row)
         item, began = self._item, running().current_time()
         try:
-            saved = await self._list(item) if isinstance(item, Directory) else await self._save(item)
+            saved = await self._list(item) if isinstance(item, TreeDirectory) else await self._save(item)
         except LedgerFault:
             raise
         except ResolveError as error:
@@ -203,7 +203,7 @@ class _Item:
         if self._row is not None:
             await self._row.forget()
 
-    async def _list(self, directory: Directory) -> Saved | None:
+    async def _list(self, directory: TreeDirectory) -> Saved | None:
         listed = await directory.run()
         if listed is None or isinstance(listed, Saved):
             return listed
@@ -211,7 +211,7 @@ class _Item:
             self._wish.network.warn(listed.url, finding)
         return None
 
-    async def _save(self, file: File) -> Saved | None:
+    async def _save(self, file: TreeFile) -> Saved | None:
         wish = self._wish
         return await file.fetch(
             lambda: file.session.save(
@@ -229,7 +229,11 @@ class _Item:
 
 
 def _failed(
-    error: ResolveError, url: str, elapsed: float, wish: Wish, item: File | Directory | None = None
+    error: ResolveError,
+    url: str,
+    elapsed: float,
+    wish: TreeRequest,
+    item: TreeFile | TreeDirectory | None = None,
 ) -> Outcome:
     origin, referrer = (wish.origin, wish.referrer) if item is None else (item.origin, item.referrer)
     return outcome_of_failure(error, url, elapsed, judged(error, url, wish.network, origin, referrer))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 
 from protocols.values import NamedTuple
-from resolver.disk.surplus import Below, Found
+from resolver.disk.surplus import DirectoryItem, SurplusWalk
 from resolver.ledger.database import HEAD, is_ledger
 from resolver.policy import is_kept_beside
 from resolver.tree.spool import faults
@@ -34,7 +34,7 @@ _BESIDE = ".meta.json"
 _OF_SQLITE = ("-wal", "-shm", "-journal")
 
 
-class Surplus(NamedTuple):
+class SurplusFile(NamedTuple):
     """Something that goes: the names that lead to it, and the numbers by which it is known again. Not
     `certain`: listings of its source leave things out."""
 
@@ -120,20 +120,20 @@ class Pruner:
         self._takes = takes
         self._spared = frozenset(spared)
 
-    def surplus(self) -> Iterator[Surplus]:
+    def surplus(self) -> Iterator[SurplusFile]:
         """What goes, the things in a directory before it."""
-        with closing(Below(self._path)) as below:
+        with closing(SurplusWalk(self._path)) as below:
             yield from self._surplus(below, ())
 
-    def drop(self, each: Surplus) -> bool:
+    def drop(self, each: SurplusFile) -> bool:
         """Is it gone? Raises `LocalError` where it cannot be removed."""
-        with closing(Below(self._path)) as below:
+        with closing(SurplusWalk(self._path)) as below:
             return below.drop(each.parts, each.device, each.inode)
 
     def _here(self, *parts: str) -> str:
         return "/".join((self._path, *parts))
 
-    def _surplus(self, below: Below, parts: tuple[str, ...]) -> Iterator[Surplus]:
+    def _surplus(self, below: SurplusWalk, parts: tuple[str, ...]) -> Iterator[SurplusFile]:
         listed = self._inventory.listed(self._here(*parts))
         for found in below.names(parts) or ():
             here = (*parts, found.name)
@@ -145,8 +145,8 @@ class Pruner:
                 yield from self._gone(below, here, found, certain, url)
 
     def _gone(
-        self, below: Below, parts: tuple[str, ...], found: Found, certain: bool, url: str
-    ) -> Generator[Surplus, None, bool]:
+        self, below: SurplusWalk, parts: tuple[str, ...], found: DirectoryItem, certain: bool, url: str
+    ) -> Generator[SurplusFile, None, bool]:
         """A thing that the source has not, and all in it. Does all of it go?"""
         if self._inventory.has(self._here(*parts)) or self._stays(parts, found, url):
             return False  # another tree of the run may be in this one
@@ -161,16 +161,16 @@ class Pruner:
                 within = self._gone(below, (*parts, each.name), each, certain, f"{url}{found.name}/")
                 goes &= yield from within
         if goes:
-            yield Surplus(parts, found.is_directory, certain, found.device, found.inode)
+            yield SurplusFile(parts, found.is_directory, certain, found.device, found.inode)
         return goes
 
-    def _is_account(self, below: Below, parts: tuple[str, ...]) -> bool:
+    def _is_account(self, below: SurplusWalk, parts: tuple[str, ...]) -> bool:
         """Is it a ledger, or what SQLite keeps beside one?"""
         *above, name = parts
         stem = next((name.removesuffix(each) for each in _OF_SQLITE if name.endswith(each)), name)
         return is_ledger(below.head((*above, stem), HEAD))
 
-    def _stays(self, parts: tuple[str, ...], found: Found, url: str) -> bool:
+    def _stays(self, parts: tuple[str, ...], found: DirectoryItem, url: str) -> bool:
         name = found.name
         if name.startswith(".") or (found.device, found.inode) in self._spared:
             return True

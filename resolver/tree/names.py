@@ -13,7 +13,7 @@ from typing import Protocol
 from resolver.policy import local_name, name_key, numbered
 
 
-class Taken(Protocol):
+class TakenNames(Protocol):
     """The keys of names that are taken in a directory; of each the number that was given last of those that
     wanted it."""
 
@@ -24,7 +24,7 @@ class Taken(Protocol):
     def take(self, key: str, number: int) -> None: ...
 
 
-def name_for(raw: bytes, taken: Taken) -> str:
+def name_for(raw: bytes, taken: TakenNames) -> str:
     """The name of what a server calls `raw`, which is taken from now on. Raises `Refused` (S14) where nothing
     is left of it."""
     wanted = local_name(raw)

@@ -48,7 +48,7 @@ _MOST_SHOWN = 256
 _BOM = b"\xef\xbb\xbf"
 
 
-class Rules:
+class RobotsRules:
     """What the octets of one say. Whatever is in them is no error."""
 
     def __init__(self, octets: bytes) -> None:
@@ -88,12 +88,12 @@ def _only(path: str) -> Protego:
 
 
 @dataclass(slots=True)
-class _Server:
+class _RobotsServer:
     """One scheme, host and port. `failed` is why nobody knows its rules."""
 
     lock: AbstractAsyncContextManager[object]
     asked: float | None = None
-    rules: Rules | None = None
+    rules: RobotsRules | None = None
     failed: ResolveError | None = None
 
 
@@ -108,7 +108,7 @@ class Robots:
         self._slow = slow
         self._report = report
         self._loop = running()
-        self._servers: dict[str, _Server] = {}
+        self._servers: dict[str, _RobotsServer] = {}
 
     async def check(self, url: Url, origin: Origin, referrer: Referrer | None) -> Finding | None:
         """What is to be said of a URL that is not to be asked for; None where it may be. Raises `TryLater`
@@ -118,7 +118,7 @@ class Robots:
         place = place_of(url)
         server = self._servers.get(place)
         if server is None:
-            server = self._servers[place] = _Server(self._loop.lock())
+            server = self._servers[place] = _RobotsServer(self._loop.lock())
         if self._is_due(server):
             async with server.lock:
                 if self._is_due(server):
@@ -132,13 +132,13 @@ class Robots:
         detail = "/robots.txt asks not to fetch this" + ("" if line is None else f": {line}")
         return Finding("http:robots", "warn", detail)
 
-    def _is_due(self, server: _Server) -> bool:
+    def _is_due(self, server: _RobotsServer) -> bool:
         return server.asked is None or self._loop.current_time() - server.asked > _KEPT
 
-    async def _ask(self, server: _Server, url: Url, origin: Origin, referrer: Referrer | None) -> None:
+    async def _ask(self, server: _RobotsServer, url: Url, origin: Origin, referrer: Referrer | None) -> None:
         server.rules = server.failed = None
         try:
-            server.rules = Rules(await self._read(url, origin, referrer))
+            server.rules = RobotsRules(await self._read(url, origin, referrer))
         except Declined as error:
             if not (error.code or "").startswith("4"):
                 server.failed = error

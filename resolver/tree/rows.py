@@ -9,19 +9,19 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from resolver.loops import running
-from resolver.tree.walk import Directory, File, Walk
+from resolver.tree.walk import TreeDirectory, TreeFile, TreeWalk
 
 if TYPE_CHECKING:
-    from resolver.ledger.book import Asked, Entry, Ledger
+    from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 
 
 async def with_rows(
-    walk: Walk, ledger: Ledger | None
-) -> AsyncIterator[tuple[File | Directory, Entry | None]]:
+    walk: TreeWalk, ledger: Ledger | None
+) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
     """What the walk gives, and of files what the ledger knows. Of what is done nothing more is to be asked:
     who gets it calls its `close`. Raises `LedgerFault`."""
     async for item in walk:
-        if ledger is None or isinstance(item, Directory):
+        if ledger is None or isinstance(item, TreeDirectory):
             yield item, None
             continue
         files = [item, *walk.at_hand()]
@@ -30,10 +30,10 @@ async def with_rows(
             yield file, row
 
 
-def _asked(file: File) -> Asked:
-    from resolver.ledger.book import Asked  # it needs a database
+def _asked(file: TreeFile) -> RequestRow:
+    from resolver.ledger.book import RequestRow  # it needs a database
 
-    return Asked(
+    return RequestRow(
         url=file.url.shown,
         place=os.path.abspath(file.path),
         given=file.url.shown,

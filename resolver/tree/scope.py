@@ -54,14 +54,14 @@ def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TreeScope:
     """A tree: where it is, and the names that lead to its top."""
 
     place: str
     names: tuple[bytes, ...]
 
     @classmethod
-    def of(cls, url: Url) -> Scope:
+    def of(cls, url: Url) -> TreeScope:
         return cls(place_of(url), names_of(url))
 
     def covers(self, url: Url, names: tuple[bytes, ...] | None = None) -> bool:

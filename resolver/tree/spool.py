@@ -48,7 +48,7 @@ _COLUMNS = "number, tree, parent, depth, role, raw, url, kind, referrer, address
 _INSERT = f"INSERT INTO entry ({_COLUMNS}, state) VALUES ({', '.join('?' * (_COLUMNS.count(',') + 2))})"
 
 
-class Row(NamedTuple):
+class SpooledEntry(NamedTuple):
     """An entry. `mark` is what tells it from all others of its tree, if it is found in two places; `size` and
     `modified` are what the listing says for certain. `path` is where it is here, once it has a name.
     `referrer` is the URL of the listing, and `address` whose it was."""
@@ -69,7 +69,7 @@ class Row(NamedTuple):
     path: str | None = None
 
 
-class Spool:
+class EntrySpool:
     """Raises `LocalError` where the database does not work: a full disk."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Spool:
     def close(self) -> None:
         self._database.close()
 
-    def add(self, rows: Iterable[Row], state: int) -> int:
+    def add(self, rows: Iterable[SpooledEntry], state: int) -> int:
         """Put them down; the number of the last one."""
         with self._together():
             self._database.executemany(_INSERT, [(*row, state) for row in rows])
@@ -92,7 +92,7 @@ class Spool:
         """Its listing begins anew."""
         self._do("DELETE FROM entry WHERE parent = ? AND state = 0", parent)
 
-    def next_listed(self, parent: int, most: int) -> list[Row]:
+    def next_listed(self, parent: int, most: int) -> list[SpooledEntry]:
         """The next that want names, in the order in which they get them."""
         order = "ORDER BY role, raw, number LIMIT ?"
         return self._rows("WHERE state = 0 AND parent = ? " + order, parent, most)
@@ -111,7 +111,7 @@ class Spool:
         self._do("DELETE FROM entry WHERE tree = ?", tree)
         self._do("DELETE FROM visited WHERE tree = ?", tree)
 
-    def take_files(self, most: int) -> list[Row]:
+    def take_files(self, most: int) -> list[SpooledEntry]:
         """The next files to be given out; they are forgotten."""
         found = self._rows("WHERE state = 1 AND role = 3 ORDER BY number LIMIT ?", most)
         with self._together():
@@ -120,7 +120,7 @@ class Spool:
             )
         return found
 
-    def take_directory(self, *, linked: bool) -> Row | None:
+    def take_directory(self, *, linked: bool) -> SpooledEntry | None:
         """The next directory to be listed, also of those that perhaps are none or others' only if
         `linked`."""
         most = PERHAPS if linked else DIRECTORY
@@ -177,10 +177,10 @@ class Spool:
 
     # -- the database
 
-    def _rows(self, where: str, *values: object) -> list[Row]:
+    def _rows(self, where: str, *values: object) -> list[SpooledEntry]:
         with faults():
             found = self._database.execute(f"SELECT {_COLUMNS} FROM entry {where}", values).fetchall()
-        return [Row(*each) for each in found]
+        return [SpooledEntry(*each) for each in found]
 
     def _do(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         with faults():
@@ -196,10 +196,10 @@ class Spool:
                 self._database.execute("COMMIT")
 
 
-class TakenHere:
+class DirectoryNames:
     """The names that are taken in one directory: in memory as long as they are few."""
 
-    def __init__(self, spool: Spool, parent: int) -> None:
+    def __init__(self, spool: EntrySpool, parent: int) -> None:
         self._spool = spool
         self._parent = parent
         self._few: dict[str, int] = {}

@@ -18,22 +18,22 @@ from protocols.contract import Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, Refused, TryLater
 from protocols.values import dataclass, field
 from resolver import registry
-from resolver.batch import GiveWay
+from resolver.batch import Requeue
 from resolver.disk.names import is_directory
 from resolver.loops import running
 from resolver.policy import host_key
-from resolver.retrieval.confined import Confined
+from resolver.retrieval.confined import ConfinedSession
 from resolver.retrieval.hops import NoDocument
 from resolver.retrieval.naming import is_index
 from resolver.retrieval.response import Saved
 from resolver.retrieval.session import Resolver
-from resolver.tree.listing import DirectoryListing, Listed, index_file, marks_of
+from resolver.tree.listing import DirectoryListing, ListedDirectory, index_file, marks_of
 from resolver.tree.loops import DEEPEST, mark_of
 from resolver.tree.mirror import Inventory
 from resolver.tree.robots import Robots
-from resolver.tree.scope import Scope, names_of, tree_of
+from resolver.tree.scope import TreeScope, names_of, tree_of
 from resolver.tree.selection import Selection
-from resolver.tree.spool import DIRECTORY, FILE, GIVEN, LINKED, READY, Row, Spool
+from resolver.tree.spool import DIRECTORY, FILE, GIVEN, LINKED, READY, EntrySpool, SpooledEntry
 from resolver.url import parse
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Top:
+class WalkRequest:
     """A tree to be walked: the URL of its top, and the `path` where that goes, `below` a directory with which
     it begins. `depth` counts the directories on a way down, of which the top is the first. `owner` is
     whatever the caller wants to find again; `over` is called when nothing of the tree is left."""
@@ -63,18 +63,20 @@ class Top:
     over: Callable[[], object] = _nothing
 
 
-class Tree:
+class TreeTop:
     """A top, and what all below it have in common. `left` counts what is ready or under way."""
 
-    def __init__(self, session: Resolver, top: Top) -> None:
+    def __init__(self, session: Resolver, top: WalkRequest) -> None:
         self.top = top
-        self.scope = Scope.of(top.url)
+        self.scope = TreeScope.of(top.url)
         rules = tree_of(top.url)
         self.stays = rules is not None and rules.stays
         self.left = 0
-        self.session = Confined(session, top.url, leads=self._judge_file, lists=self._judge, below=top.below)
+        self.session = ConfinedSession(
+            session, top.url, leads=self._judge_file, lists=self._judge, below=top.below
+        )
         self.session_of_top = (
-            Confined(session, top.url, leads=self._judge, lists=self._judge, below=top.below)
+            ConfinedSession(session, top.url, leads=self._judge, lists=self._judge, below=top.below)
             if rules
             else session
         )
@@ -92,10 +94,10 @@ class Tree:
             raise NoDocument("S10", "a redirect tells that this is a directory")
 
 
-class Item:
+class TreeItem:
     """Something that was given out. `host` and `scheme` are for a batch; `path` is where it goes."""
 
-    def __init__(self, walk: Walk, tree: Tree, row: Row) -> None:
+    def __init__(self, walk: TreeWalk, tree: TreeTop, row: SpooledEntry) -> None:
         assert row.path is not None
         self._walk = walk
         self.tree = tree
@@ -110,7 +112,7 @@ class Item:
         """The directory in which a connection has to be for it, where there is such a thing."""
         if not self.tree.stays:
             return None
-        is_directory = isinstance(self, Directory)
+        is_directory = isinstance(self, TreeDirectory)
         return self.row.tree, self.row.number if is_directory or self.is_top else self.row.parent
 
     @property
@@ -134,7 +136,7 @@ class Item:
         """What gives way to others is not over: it is begun again."""
         try:
             yield
-        except GiveWay:
+        except Requeue:
             raise
         except BaseException:
             self._walk.end(self)
@@ -174,7 +176,7 @@ class Item:
         )
 
 
-class File(Item):
+class TreeFile(TreeItem):
     """A file to be saved at `path`, by the `session` of its tree."""
 
     @property
@@ -216,7 +218,7 @@ class File(Item):
         return not (self.is_top or is_certain) and is_directory(self.path)
 
 
-class Directory(Item):
+class TreeDirectory(TreeItem):
     """A directory to be listed."""
 
     session = property(lambda self: self.tree.session)
@@ -227,7 +229,7 @@ class Directory(Item):
     is_dry = property(lambda self: self._walk.dry_run)
     deepest = property(lambda self: min(self.tree.top.depth, DEEPEST))
 
-    async def run(self) -> Listed | Saved | None:
+    async def run(self) -> ListedDirectory | Saved | None:
         """List it, or leave it alone; what is in it comes out behind that. None where it is a file after all,
         which comes out as one. Raises `ResolveError`; what was listed till then comes out all the same."""
         listing = DirectoryListing(self, self._walk.spool)
@@ -248,7 +250,7 @@ class Directory(Item):
         self._walk.announce(self, count)
 
 
-class Walk:
+class TreeWalk:
     """An async iterator of items, for one reader; to be closed. What `robots` forbid is left alone; what
     was listed goes to the `inventory`; of a `dry_run` no directory is made. `plant` may be called until
     `no_more`. Whoever gets an item runs or fetches it, to its end."""
@@ -265,11 +267,11 @@ class Walk:
         self.robots = robots
         self.inventory = inventory
         self.dry_run = dry_run
-        self.spool = Spool()
-        self._trees: dict[int, Tree] = {}
+        self.spool = EntrySpool()
+        self._trees: dict[int, TreeTop] = {}
         self._planted = 0
         self._entering = 0
-        self._files: deque[Row] = deque()
+        self._files: deque[SpooledEntry] = deque()
         self._ended = False
         self._changed = running().event()
         self._room = running().event()
@@ -280,13 +282,15 @@ class Walk:
             self._room = running().event()
             await self._room.wait()
 
-    def plant(self, top: Top) -> None:
+    def plant(self, top: WalkRequest) -> None:
         """A tree more. What is of a scheme without any comes out as a file. Raises `LocalError`."""
         self._planted += 1
-        tree = self._trees[self._planted] = Tree(self._session, top)
+        tree = self._trees[self._planted] = TreeTop(self._session, top)
         role = DIRECTORY if tree_of(top.url) else FILE
         kind = Kind.DOCUMENT.value
-        row = Row(None, self._planted, None, depth=1, role=role, raw=b"", url="", kind=kind, path=top.path)
+        row = SpooledEntry(
+            None, self._planted, None, depth=1, role=role, raw=b"", url="", kind=kind, path=top.path
+        )
         number = self.spool.add([row], READY)
         if role == DIRECTORY:
             self.spool.visit(self._planted, number, mark_of(top.url))
@@ -301,10 +305,10 @@ class Walk:
     def close(self) -> None:
         self.spool.close()
 
-    def __aiter__(self) -> Walk:
+    def __aiter__(self) -> TreeWalk:
         return self
 
-    async def __anext__(self) -> File | Directory:
+    async def __anext__(self) -> TreeFile | TreeDirectory:
         while (found := self._next()) is None:
             if self._ended and not self._trees:
                 raise StopAsyncIteration
@@ -312,42 +316,42 @@ class Walk:
             self._changed = running().event()
         return found
 
-    def at_hand(self) -> list[File]:
+    def at_hand(self) -> list[TreeFile]:
         """Files that would come next, without anything to wait for."""
-        files = [File(self, self._trees[row.tree], row) for row in self._files]
+        files = [TreeFile(self, self._trees[row.tree], row) for row in self._files]
         self._files.clear()
         return files
 
-    def _next(self) -> File | Directory | None:
+    def _next(self) -> TreeFile | TreeDirectory | None:
         if not self._files:
             self._files.extend(self.spool.take_files(_AT_ONCE))
         if self._files:
             row = self._files.popleft()
-            return File(self, self._trees[row.tree], row)
+            return TreeFile(self, self._trees[row.tree], row)
         while (found := self.spool.take_directory(linked=not self._entering)) is not None:
             self._entering += found.role == DIRECTORY
             if found.role == DIRECTORY or self._is_new(found):
-                return Directory(self, self._trees[found.tree], found)
+                return TreeDirectory(self, self._trees[found.tree], found)
             self._lower(self._trees[found.tree], found)
         return None
 
-    def _is_new(self, row: Row) -> bool:
+    def _is_new(self, row: SpooledEntry) -> bool:
         """A link leads where nobody has been? It is asked last: what is a directory has its own name."""
         assert row.number is not None
         return self.spool.visit(row.tree, row.number, *marks_of(row))
 
-    def announce(self, item: Item, count: int) -> None:
+    def announce(self, item: TreeItem, count: int) -> None:
         """So many more are ready, found in this one."""
         item.tree.left += count
         self._changed.set()
 
-    def end(self, item: Item) -> None:
+    def end(self, item: TreeItem) -> None:
         """It is over."""
         self._entering -= item.row.role == DIRECTORY
         self._lower(item.tree, item.row)
         self._changed.set()
 
-    def _lower(self, tree: Tree, row: Row) -> None:
+    def _lower(self, tree: TreeTop, row: SpooledEntry) -> None:
         tree.left -= 1
         if not tree.left:
             del self._trees[row.tree]
@@ -355,7 +359,7 @@ class Walk:
             self._room.set()
             tree.top.over()
 
-    def enter(self, file: File) -> None:
+    def enter(self, file: TreeFile) -> None:
         """What was taken for a file is a directory: it is entered, unless it was already, or is too deep."""
         row = file.row
         if row.depth > min(file.tree.top.depth, DEEPEST):
@@ -369,10 +373,10 @@ class Walk:
             self.spool.set_state(number, READY)
             self.announce(file, 1)
 
-    def take_as_file(self, directory: Directory, media_type: str | None) -> None:
+    def take_as_file(self, directory: TreeDirectory, media_type: str | None) -> None:
         """What was taken for a directory is a document."""
         if directory.is_top and not is_index(directory.url):
-            found: Row | None = directory.row._replace(number=None, role=FILE)
+            found: SpooledEntry | None = directory.row._replace(number=None, role=FILE)
         else:
             found = index_file(directory, media_type)
         if found is not None:

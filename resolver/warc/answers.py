@@ -12,28 +12,28 @@ from typing import cast
 
 from protocols.contract import FileStatus, LocalFile
 from protocols.scheme import KeptListing
-from protocols.step import Carried, Carry, OpenFile, ReadNames, Step
+from protocols.step import DatagramReply, ExchangeDatagrams, OpenFile, ReadNames, Step
 from protocols.values import NamedTuple
-from resolver.warc.keeper import Kept
-from resolver.warc.writing import Block
+from resolver.warc.keeper import SpooledBytes
+from resolver.warc.writing import RecordBlock
 
 
-class _Stretch(NamedTuple):
+class _AnswerSpan(NamedTuple):
     """Answers to what was sent in one go: octets of the spool from `begin` on."""
 
     words: tuple[str, ...]
     begin: int
 
 
-class Answers:
+class AnswerListing:
     """`wanted` says which; they are put into `spool`."""
 
-    def __init__(self, wanted: KeptListing, spool: Kept) -> None:
+    def __init__(self, wanted: KeptListing, spool: SpooledBytes) -> None:
         self._wanted = wanted
         self._spool = spool
-        self._stretches: list[_Stretch] = []
+        self._stretches: list[_AnswerSpan] = []
         self._ranges: list[tuple[int, int]] = []
-        self._current: _Stretch | None = None
+        self._current: _AnswerSpan | None = None
         self._first = b""
         self._file: LocalFile | None = None
 
@@ -45,14 +45,14 @@ class Answers:
         self._settle()
         if self._wanted.how == "last":
             self._stretches, self._ranges = [], []
-            self._current = _Stretch((), self._spool.size)
+            self._current = _AnswerSpan((), self._spool.size)
         elif self._wanted.how == "answers":
             words = tuple(self._word(line) for line in octets.splitlines())
             if not all(word.partition("_")[0] in self._wanted.commands for word in words):
                 return
             if self._stretches and words[0] == self._stretches[0].words[0]:  # asked for from the beginning
                 self._stretches, self._ranges = [], []
-            self._current = _Stretch(words, self._spool.size)
+            self._current = _AnswerSpan(words, self._spool.size)
 
     @staticmethod
     def _word(line: bytes) -> str:
@@ -77,7 +77,7 @@ class Answers:
     def done(self, step: Step, answer: object) -> None:
         """A step of the dialogue was answered."""
         how = self._wanted.how
-        if how == "packets" and isinstance(step, Carry) and isinstance(answer, Carried):
+        if how == "packets" and isinstance(step, ExchangeDatagrams) and isinstance(answer, DatagramReply):
             self._put(b"".join(answer.pieces))
         elif how == "names" and isinstance(step, OpenFile):
             self._file = cast("LocalFile", answer)
@@ -91,7 +91,7 @@ class Answers:
         self._spool.write(octets)
         self._ranges = [(begin, self._spool.size)]
 
-    def finish(self) -> tuple[str, Block]:
+    def finish(self) -> tuple[str, RecordBlock]:
         """The media type, and all answers."""
         self._settle()
         commands: list[str] = []
@@ -106,7 +106,7 @@ class Answers:
             for begin, end in ranges:
                 yield from first_octets(self._spool.pieces(begin), end - begin)
 
-        return media_type, Block(sum(end - begin for begin, end in ranges), pieces)
+        return media_type, RecordBlock(sum(end - begin for begin, end in ranges), pieces)
 
 
 def first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:

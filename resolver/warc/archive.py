@@ -13,15 +13,15 @@ from types import TracebackType
 from protocols.errors import LocalError, NotFound
 from protocols.location import Url
 from resolver.disk.archive_file import open_archive
-from resolver.warc.block import Seat, open_block
-from resolver.warc.catalogue import Catalogue, Taken, latest
-from resolver.warc.head import Head
-from resolver.warc.joining import Part, Piece, joined_with
+from resolver.warc.block import RecordPosition, open_block
+from resolver.warc.catalogue import Catalogue, CatalogueRecord, latest
+from resolver.warc.head import RecordHead
+from resolver.warc.joining import AnswerPart, AnswerPiece, joined_with
 from resolver.warc.message import MOST_HEAD, find_answer
 from resolver.warc.moment import read_moment
 from resolver.warc.stretch import Budget
 from resolver.warc.target import sought_as
-from resolver.warc.told import Json, Way, end_of, read_events, ways_of
+from resolver.warc.told import Json, ReplayedConnection, end_of, read_events, ways_of
 
 #: Octets of one member that are unpacked again for each one that it has in the file: some four times the
 #: densest, as it is read for its head, its facts and its octets, and some hundred times what is usual.
@@ -70,7 +70,7 @@ class Archive:
         """Nothing more is served."""
         self._opened.close()
 
-    def find(self, url: Url, *, wants_facts: bool = False) -> Found:
+    def find(self, url: Url, *, wants_facts: bool = False) -> FoundCapture:
         """What there is of a URL. Raises `NotFound`."""
         catalogue, sought = self._catalogue, sought_as(url)
         objects, failed = catalogue.objects(sought), catalogue.alone(sought, "failed")
@@ -78,7 +78,7 @@ class Archive:
         for candidates in ([*objects, *facts], failed):
             if (taken := latest(candidates, self.at)) is not None:
                 parts = [] if taken.is_whole else catalogue.parts(sought, taken.date, self.at)
-                return Found(catalogue, taken, parts)
+                return FoundCapture(catalogue, taken, parts)
         if found := [*objects, *failed]:
             first = min(each.date for each in found)
             raise NotFound(
@@ -94,19 +94,19 @@ def _nothing(catalogue: Catalogue, sought: str) -> str:
     return "not in the archive: `resolve warc ls FILE` tells what is"
 
 
-class Found:
+class FoundCapture:
     """One capture. `address` is that of the peer that it came from."""
 
-    def __init__(self, catalogue: Catalogue, taken: Taken, parts: list[Taken]) -> None:
+    def __init__(self, catalogue: Catalogue, taken: CatalogueRecord, parts: list[CatalogueRecord]) -> None:
         self._catalogue = catalogue
         self._taken = taken
         self._parts = parts
-        self._budgets: dict[Seat, Budget] = {}
+        self._budgets: dict[RecordPosition, Budget] = {}
         self.date = taken.date
         self.has_object = taken.type != "metadata"
 
     @cached_property
-    def head(self) -> Head:
+    def head(self) -> RecordHead:
         """That of its record."""
         return self._open(self._taken.seat)[0]
 
@@ -122,16 +122,16 @@ class Found:
         return self._taken.is_whole and (self._original is None or self._original.is_whole)
 
     @cached_property
-    def _joined(self) -> list[Piece] | None:
+    def _joined(self) -> list[AnswerPiece] | None:
         if not self._parts:
             return None
         return joined_with(self._part(self._taken), [self._part(each) for each in self._parts])
 
-    def _part(self, taken: Taken) -> Part:
-        return Part(taken.length, lambda: self._open(taken.seat)[1])
+    def _part(self, taken: CatalogueRecord) -> AnswerPart:
+        return AnswerPart(taken.length, lambda: self._open(taken.seat)[1])
 
     @cached_property
-    def _original(self) -> Taken | None:
+    def _original(self) -> CatalogueRecord | None:
         if self._taken.type != "revisit":
             return None
         found = self._catalogue.original(self.head)
@@ -143,7 +143,7 @@ class Found:
         return found
 
     @property
-    def object_head(self) -> Head:
+    def object_head(self) -> RecordHead:
         """That of the record that has its octets."""
         original = self._original
         return self.head if original is None else self._open(original.seat)[0]
@@ -163,7 +163,7 @@ class Found:
     def _has_head(self) -> bool:
         return self.head.media_type == "application/http" and 0 < self.head.length <= MOST_HEAD
 
-    def _open(self, seat: Seat) -> tuple[Head, Iterator[bytes]]:
+    def _open(self, seat: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
         """See `open_block`. What is unpacked for one capture has a budget for each member: an answer may have
         been gone on with any number of times, all in one."""
         member = seat._replace(number=0)
@@ -184,12 +184,12 @@ class Found:
         return end_of(self.events)
 
     @cached_property
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[ReplayedConnection]:
         """What came on which connection."""
         return ways_of(self.events)
 
     @cached_property
-    def exchanges(self) -> list[Way]:
+    def exchanges(self) -> list[ReplayedConnection]:
         """Those of them in datagrams."""
         return [way for way in self.ways if way.transport == "udp" and way.heard]
 

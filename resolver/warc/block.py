@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from protocols.errors import ChecksumMismatch, LimitExceeded, ProtocolError
 from protocols.values import NamedTuple
-from resolver.warc.digests import Computed
-from resolver.warc.head import Head, read_head
-from resolver.warc.stretch import AT_ONCE, Budget, Damaged, Source, Stretch, open_stretch
+from resolver.warc.digests import ComputedDigest
+from resolver.warc.head import RecordHead, read_head
+from resolver.warc.stretch import AT_ONCE, Budget, DamagedRecord, RecordSource, RecordStream, open_stretch
 
 #: Of a block no longer than this the digest is compared before its first octet is given.
 HELD = 1_048_576
@@ -17,7 +17,7 @@ HELD = 1_048_576
 _BEHIND = 4
 
 
-class Seat(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where a record is: the number of its file, where it, or the member that it is in, begins, and how many
     records of that member come before it."""
 
@@ -26,7 +26,9 @@ class Seat(NamedTuple):
     number: int
 
 
-def open_block(source: Source, seat: Seat, budget: Budget) -> tuple[Head, Iterator[bytes]]:
+def open_block(
+    source: RecordSource, seat: RecordPosition, budget: Budget
+) -> tuple[RecordHead, Iterator[bytes]]:
     """The head of a record, and its block in pieces. `budget` is that of all that is wanted of its member at
     once, for each time all before it is unpacked. Raises `ProtocolError` where the file is no longer what
     it was, and `ChecksumMismatch`, for a long block at its end, where it is not the one that was written."""
@@ -37,7 +39,7 @@ def open_block(source: Source, seat: Seat, budget: Budget) -> tuple[Head, Iterat
             for _ in range(seat.number):
                 _pass_over(stretch)
             head = read_head(stretch)
-    except Damaged as error:
+    except DamagedRecord as error:
         raise _changed(str(error)) from error
     if head is None or stretch is None:
         raise _changed("no record begins there")
@@ -54,19 +56,19 @@ def joined(pieces: Iterator[bytes], most: int, what: str) -> bytes:
     return bytes(held)
 
 
-def _pass_over(stretch: Stretch) -> None:
+def _pass_over(stretch: RecordStream) -> None:
     head = read_head(stretch)
     left = 0 if head is None else head.length + _BEHIND
     while left and (octets := stretch.read(min(left, AT_ONCE))):
         left -= len(octets)
 
 
-def _pieces(stretch: Stretch, head: Head) -> Iterator[bytes]:
+def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
     left = head.length
     while left:
         try:
             octets = stretch.read(min(left, AT_ONCE))
-        except Damaged as error:
+        except DamagedRecord as error:
             raise _changed(str(error)) from error
         if not octets:
             raise _changed(f"it ends {left} octets before the end of a block")
@@ -74,13 +76,13 @@ def _pieces(stretch: Stretch, head: Head) -> Iterator[bytes]:
         yield octets
 
 
-def _verified(head: Head, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _verified(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same, held to the digest. Of a revisit it proves nothing: wget writes that of no octets there."""
     claim = head.first("WARC-Block-Digest")
     if claim is None or head.type == "revisit":
         yield from pieces
         return
-    digest = Computed(claim)
+    digest = ComputedDigest(claim)
     held: list[bytes] = []
     is_short = head.length <= HELD
     for octets in pieces:

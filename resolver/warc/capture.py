@@ -13,29 +13,29 @@ from typing import TYPE_CHECKING, TypeVar
 from protocols.errors import InvalidUrl, LocalError, Refused, ResolveError, UnsupportedScheme
 from protocols.location import JsonValue
 from protocols.reply import Reply
-from protocols.step import AwaitData, Begin, Dialogue, Hear, Pass, Passed, Step
+from protocols.step import AwaitData, CopiedBody, CopyBody, Dialogue, Receive, StartBody, Step
 from protocols.wire import Buffer, Reader, Rest
-from resolver.warc.answers import Answers
-from resolver.warc.dialogue import Dialogue as Events
-from resolver.warc.dialogue import Happened
-from resolver.warc.exchange import Exchange, is_request
+from resolver.warc.answers import AnswerListing
+from resolver.warc.dialogue import DialogueEvent
+from resolver.warc.dialogue import DialogueRecord as Events
+from resolver.warc.exchange import HttpCapture, is_request
 from resolver.warc.group import (
-    Group,
-    Object,
-    Subject,
+    CapturedObject,
+    CaptureSubject,
+    RecordGroup,
     end_of,
     metadata_of,
     resource_of,
     truncation_of,
     type_of,
 )
-from resolver.warc.keeper import Keeper
-from resolver.warc.way import Way
-from resolver.warc.writing import Block
+from resolver.warc.keeper import CaptureSink
+from resolver.warc.way import CapturedConnection
+from resolver.warc.writing import RecordBlock
 
 if TYPE_CHECKING:
     from resolver.gate import Mask
-    from resolver.gate.tap import Link, TlsFacts
+    from resolver.gate.tap import TappedConnection, TlsFacts
 
 T = TypeVar("T")
 
@@ -45,46 +45,46 @@ _PASSWORD = re.compile(rb"(?m)^(PASS|ACCT) [^\r\n]+")
 class Capture:
     """`late`: the time for all of it was over."""
 
-    def __init__(self, subject: Subject, keeper: Keeper, mask: Mask) -> None:
+    def __init__(self, subject: CaptureSubject, keeper: CaptureSink, mask: Mask) -> None:
         self._subject = subject
         self._keeper = keeper
         self._mask = mask
         self._reply: Reply | None = None
         self._block = keeper.spool()
-        self._exchange: Exchange | None = None
+        self._exchange: HttpCapture | None = None
         kept = subject.listing_kept
-        self._answers = None if kept is None else Answers(kept, keeper.spool())
+        self._answers = None if kept is None else AnswerListing(kept, keeper.spool())
         self._is_framed = kept is not None and kept.how == "last"
         self._passing: str | None = None
         self._framed = False
         self._command = b""
         self._is_whole = False
         self._is_over = False
-        self._known: dict[Hashable, Link] = {}
+        self._known: dict[Hashable, TappedConnection] = {}
         self._tls: dict[Hashable, TlsFacts] = {}
         self._begin()
 
     def _begin(self) -> None:
         self._events = Events(self._keeper.now(), self._mask.hide)
-        self._ways: dict[Hashable, Way] = {}
-        self._main: Way | None = None
+        self._ways: dict[Hashable, CapturedConnection] = {}
+        self._main: CapturedConnection | None = None
         subject = self._subject
         begin: dict[str, JsonValue] = {"format": 1, "url": subject.shown, "origin": subject.origin}
         if subject.attempt > 1:
             begin["attempt"] = subject.attempt
         self._events.add(self._events.begun, 0, "begin", begin)
 
-    def _add(self, way: int, event: str, members: dict[str, JsonValue]) -> Happened:
+    def _add(self, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
         return self._events.add(self._keeper.now(), way, event, members)
 
     # what goes over its connections
 
-    def connected(self, way: Hashable, link: Link) -> None:
+    def connected(self, way: Hashable, link: TappedConnection) -> None:
         self._known[way] = link
         self._take(way, link)
 
-    def _take(self, key: Hashable, link: Link) -> Way:
-        way = self._ways[key] = Way(len(self._ways) + 1, link)
+    def _take(self, key: Hashable, link: TappedConnection) -> CapturedConnection:
+        way = self._ways[key] = CapturedConnection(len(self._ways) + 1, link)
         self._main = way
         way.opened = self._add(
             way.number,
@@ -100,7 +100,7 @@ class Capture:
         )
         return way
 
-    def _way(self, key: Hashable) -> Way:
+    def _way(self, key: Hashable) -> CapturedConnection:
         """One that stood before this began is taken up again."""
         found = self._ways.get(key)
         return self._take(key, self._known[key]._replace(reused=True)) if found is None else found
@@ -138,7 +138,7 @@ class Capture:
                 if self._exchange is not None:
                     self._end_exchange(None)
                     found = self._way(way)
-                self._exchange = Exchange(way, self._keeper.spool, self._block)
+                self._exchange = HttpCapture(way, self._keeper.spool, self._block)
             if self._exchange is not None and self._exchange.way == way:
                 self._exchange.asked.write(shown)
                 return
@@ -173,7 +173,7 @@ class Capture:
         how = "orderly"
         self._add(found.number, "close", {"by": "peer" if by_peer else "us", "how": how})
 
-    def _count(self, way: Way, octets: int) -> None:
+    def _count(self, way: CapturedConnection, octets: int) -> None:
         if way.body is None:
             way.body = self._add(way.number, "body", {})
         way.count += octets
@@ -203,15 +203,15 @@ class Capture:
 
     def _before(self, step: Step) -> Step:
         match step:
-            case Hear() | AwaitData():
+            case Receive() | AwaitData():
                 return step._replace(reader=self._heeding(step.reader))
-            case Pass(source=source):
+            case CopyBody(source=source):
                 self._passing = source
                 self._framed = self._framed or step.filter is not None
                 if source == "connection" and (way := self._main) is not None and way.pending:
                     self._count(way, len(way.pending))
                     way.last, way.pending = bytes(way.pending), bytearray()
-            case Begin(reply=reply):
+            case StartBody(reply=reply):
                 self._reply = reply
                 if self._is_framed and self._main is not None and self._subject.wants != "facts":
                     self._main.turn_into_body(self._events)
@@ -220,11 +220,11 @@ class Capture:
     def _after(self, step: Step, answer: object) -> None:
         if self._answers is not None:
             self._answers.done(step, answer)
-        if not isinstance(step, Pass):
+        if not isinstance(step, CopyBody):
             return
         self._passing = None
         way = self._main
-        if step.source == "connection" and way is not None and isinstance(answer, Passed):
+        if step.source == "connection" and way is not None and isinstance(answer, CopiedBody):
             over = way.count - answer.octets
             if 0 < over <= len(way.last):  # it came with the body, and is none of it
                 way.pending[:0] = way.last[-over:]
@@ -240,7 +240,7 @@ class Capture:
 
         return heeding
 
-    def _heard(self, way: Way, left: int) -> None:
+    def _heard(self, way: CapturedConnection, left: int) -> None:
         """All that came there but the last octets was heard."""
         heard = bytes(way.pending[: len(way.pending) - left])
         if not heard:
@@ -336,7 +336,7 @@ class Capture:
             media_type, block = self._answers.finish()
         else:
             media_type = type_of(self._subject, reply, self._command, self._mask)
-            block = Block(size, self._block.pieces)
+            block = RecordBlock(size, self._block.pieces)
         kept = resource_of(media_type, block, truncated)
         self._finish_bodies(error, None if block.size != size else size)
         end = end_of(_outcome(truncated), error, reply, kept, self._mask)
@@ -365,16 +365,16 @@ class Capture:
 
     def _keep(
         self,
-        way: Way | None,
+        way: CapturedConnection | None,
         protocol: str | None,
         end: dict[str, JsonValue],
-        kept: Object | None,
-        request: Block | None,
+        kept: CapturedObject | None,
+        request: RecordBlock | None,
     ) -> None:
         now = self._keeper.now()
         key = next((key for key, each in list(self._ways.items()) if each is way), None)
         tls = self._tls.get(key)
-        group = Group(
+        group = RecordGroup(
             subject=self._subject,
             date=self._events.begun,
             address=None if way is None else way.link.address,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from protocols.errors import LocalError
 from protocols.values import NamedTuple
 from resolver.warc.digests import read_claim
-from resolver.warc.stretch import Budget, Damaged, Source, open_stretch
+from resolver.warc.stretch import Budget, DamagedRecord, RecordSource, open_stretch
 
 #: Octets of a line, and lines of an index.
 MOST_LINE = 65_536
@@ -27,7 +27,7 @@ _CHECKSUM, _OFFSETS, _FILE = "k", "Vv", "g"
 _REVISITS = ('"warc/revisit"', " warc/revisit ")
 
 
-class Hint(NamedTuple):
+class CdxHint(NamedTuple):
     """The payload whose SHA-1 that is, is in the record at `offset` of a file of this name, which has no
     directory in it."""
 
@@ -36,7 +36,7 @@ class Hint(NamedTuple):
     offset: int
 
 
-def read_hints(source: Source) -> Iterator[Hint | None]:
+def read_hints(source: RecordSource) -> Iterator[CdxHint | None]:
     """One for each line that is of no revisit, in order; None where it tells nothing of use. Raises
     `LocalError` where this is no index, and behind so many lines."""
     columns: dict[str, int] = {}
@@ -52,18 +52,18 @@ def read_hints(source: Source) -> Iterator[Hint | None]:
         yield _of_columns(text, columns) if columns else _of_json(text)
 
 
-def _lines(source: Source) -> Iterator[bytes]:
+def _lines(source: RecordSource) -> Iterator[bytes]:
     begun, budget = 0, Budget(0)
     try:
         while (stretch := open_stretch(source, begun, budget)) is not None:
             while line := stretch.line(MOST_LINE):
                 yield line
             begun = stretch.end
-    except Damaged as error:
+    except DamagedRecord as error:
         raise LocalError(f"this is no index of archives: {error}") from error
 
 
-def _of_columns(text: str, columns: dict[str, int]) -> Hint | None:
+def _of_columns(text: str, columns: dict[str, int]) -> CdxHint | None:
     words = text.split(" ")
 
     def word(letter: str) -> str:
@@ -74,7 +74,7 @@ def _of_columns(text: str, columns: dict[str, int]) -> Hint | None:
     return _hint(word(_CHECKSUM), word(_FILE), offset)
 
 
-def _of_json(text: str) -> Hint | None:
+def _of_json(text: str) -> CdxHint | None:
     """Of a line with a key, a time and an object of JSON."""
     words = text.split(" ", 2)
     if len(words) < 3:
@@ -88,13 +88,13 @@ def _of_json(text: str) -> Hint | None:
     return _hint(*(str(said.get(name, "")) for name in ("digest", "filename", "offset")))
 
 
-def _hint(digest: str, file: str, offset: str) -> Hint | None:
+def _hint(digest: str, file: str, offset: str) -> CdxHint | None:
     """Some write the digest without its algorithm, and the file with the directory that it was in."""
     claim = read_claim(digest if ":" in digest else f"sha1:{digest}")
     name = file.rpartition("/")[2]
     if claim is None or len(claim.digest) != _SHA1 or not _is_name(name) or not _OFFSET.fullmatch(offset):
         return None
-    return Hint(claim.digest, name, int(offset))
+    return CdxHint(claim.digest, name, int(offset))
 
 
 def _is_name(name: str) -> bool:

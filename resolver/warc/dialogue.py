@@ -25,7 +25,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
 @dataclass(slots=True)
-class Happened:
+class DialogueEvent:
     """One event, `at` seconds since the first. `octets` may still grow, until another comes."""
 
     at: float
@@ -35,20 +35,20 @@ class Happened:
     octets: bytearray | None = None
 
 
-class Dialogue:
+class DialogueRecord:
     """The events of one capture. `hide` takes the secrets that went out from what came."""
 
     def __init__(self, begun: datetime, hide: Callable[[bytes], bytes]) -> None:
         self.begun = begun
         self._hide = hide
-        self._events: list[Happened] = []
+        self._events: list[DialogueEvent] = []
         self._size = 0
         self._is_cut = False
         self._last = 0.0
 
-    def add(self, now: datetime, way: int, event: str, members: dict[str, JsonValue]) -> Happened:
+    def add(self, now: datetime, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
         """Another one; its members may be changed until the end."""
-        happened = Happened(self._since(now), way, event, members)
+        happened = DialogueEvent(self._since(now), way, event, members)
         self._keep(happened, _EACH)
         return happened
 
@@ -62,15 +62,15 @@ class Dialogue:
                 last.members["masked"] = ["password"]
             return
         members: dict[str, JsonValue] = {"masked": ["password"]} if masked else {}
-        happened = Happened(self._since(now), way, event, members, bytearray(octets))
+        happened = DialogueEvent(self._since(now), way, event, members, bytearray(octets))
         self._keep(happened, _EACH + len(octets))
 
-    def last_heard(self, way: int) -> Happened | None:
+    def last_heard(self, way: int) -> DialogueEvent | None:
         """What was received there, where nothing happened since."""
         last = self._events[-1] if self._events else None
         return last if last is not None and (last.way, last.event) == (way, "receive") else None
 
-    def _keep(self, happened: Happened, size: int) -> None:
+    def _keep(self, happened: DialogueEvent, size: int) -> None:
         if self._has_room(size):
             self._events.append(happened)
 
@@ -78,7 +78,7 @@ class Dialogue:
         self._size += size
         if self._size > MOST and not self._is_cut:
             self._is_cut = True
-            self._events.append(Happened(self._last, 0, "note", {"text": "cut"}))
+            self._events.append(DialogueEvent(self._last, 0, "note", {"text": "cut"}))
         return not self._is_cut
 
     def _since(self, now: datetime) -> float:
@@ -90,10 +90,10 @@ class Dialogue:
         """All of it, `end` as the last, however much there was."""
         for happened in self._events:
             yield _LINE + _json(happened, self._hide)
-        yield _LINE + _json(Happened(self._since(now), 0, "end", end), self._hide)
+        yield _LINE + _json(DialogueEvent(self._since(now), 0, "end", end), self._hide)
 
 
-def _json(happened: Happened, hide: Callable[[bytes], bytes]) -> str:
+def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
     at = round(happened.at, 6) or 0
     said: dict[str, JsonValue] = {"t": at, "c": happened.way, "event": happened.event}
     if happened.octets is not None:

@@ -21,14 +21,14 @@ Verdict: TypeAlias = Literal["verified", "mismatch", "absent", "unknown"]
 _SIZES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
 
 
-class Claim(NamedTuple):
+class DigestClaim(NamedTuple):
     """A digest that a record says: an algorithm by the name that hashlib has for it, and its octets."""
 
     algorithm: str
     digest: bytes
 
 
-def read_claim(text: str) -> Claim | None:
+def read_claim(text: str) -> DigestClaim | None:
     """None for what we cannot compute, and for what is no digest."""
     name, _, value = text.partition(":")
     algorithm = name.strip().lower().replace("-", "")
@@ -44,14 +44,14 @@ def read_claim(text: str) -> Claim | None:
             return None
     except (ValueError, binascii.Error):
         return None
-    return Claim(algorithm, digest) if digest and len(digest) == size else None
+    return DigestClaim(algorithm, digest) if digest and len(digest) == size else None
 
 
 def _padded(value: str, unit: int) -> str:
     return value + "=" * (-len(value) % unit)
 
 
-class Computed:
+class ComputedDigest:
     """A digest that is computed as octets come, for what a field claims; None where there is no field."""
 
     def __init__(self, text: str | None) -> None:

@@ -22,14 +22,14 @@ from itertools import islice
 from protocols.errors import LocalError
 from resolver.disk.archive_file import open_archive
 from resolver.url import redact
-from resolver.warc.cdx import Hint, read_hints
+from resolver.warc.cdx import CdxHint, read_hints
 from resolver.warc.digests import read_claim
-from resolver.warc.group import Object
-from resolver.warc.head import Head
+from resolver.warc.group import CapturedObject
+from resolver.warc.head import RecordHead
 from resolver.warc.payload import Payload
 from resolver.warc.records import read_one
-from resolver.warc.revisits import Original, counts, key_of
-from resolver.warc.stretch import Damaged, Source
+from resolver.warc.revisits import RevisitOriginal, counts, key_of
+from resolver.warc.stretch import DamagedRecord, RecordSource
 
 #: Lines that go into the database at once, and records of one digest that are looked at.
 _AT_ONCE = 10_000
@@ -43,7 +43,7 @@ _TABLE = "CREATE TABLE hints (digest BLOB, directory INTEGER, name BLOB, offset 
 _QUERY = "SELECT directory, name, offset FROM hints WHERE digest=? ORDER BY rowid LIMIT ?"
 
 
-class Earlier:
+class EarlierArchives:
     """`unread` are lines of the indexes that told nothing. Raises `LocalError` for an index that cannot be
     read, or is none."""
 
@@ -67,7 +67,7 @@ class Earlier:
         """Nobody asks any more."""
         self._database.close()
 
-    def find(self, kept: Object) -> Original | None:
+    def find(self, kept: CapturedObject) -> RevisitOriginal | None:
         """The record of an earlier archive that has the same payload, and says of it what this object would;
         None where there is none that is worth while."""
         claim = read_claim(kept.digest)
@@ -78,7 +78,7 @@ class Earlier:
         for directory, name, offset in found:
             name = name.decode("utf-8", "surrogateescape")
             for place in _places(self._directories[directory]):
-                with suppress(LocalError, Damaged), open_archive(os.path.join(place, name)) as archive:
+                with suppress(LocalError, DamagedRecord), open_archive(os.path.join(place, name)) as archive:
                     if (original := _original(archive, offset, kept)) is not None:
                         return original
         return None
@@ -100,7 +100,7 @@ class Earlier:
         self.unread += lines - useful
 
 
-def _rows(directory: int, some: list[Hint | None]) -> Iterator[tuple[bytes, int, bytes, int]]:
+def _rows(directory: int, some: list[CdxHint | None]) -> Iterator[tuple[bytes, int, bytes, int]]:
     for hint in some:
         if hint is not None:
             yield hint.digest, directory, hint.name.encode("utf-8", "surrogateescape"), hint.offset
@@ -122,23 +122,24 @@ def _places(directory: str) -> Iterator[str]:
         yield os.path.join(directory, os.pardir, "archive")
 
 
-def _original(source: Source, offset: int, kept: Object) -> Original | None:
-    """The record at an offset, if it has this object's payload, and may be repeated. Raises `Damaged`."""
-    found = read_one(source, offset, lambda head: _Hashed(head, kept))
+def _original(source: RecordSource, offset: int, kept: CapturedObject) -> RevisitOriginal | None:
+    """The record at an offset, if it has this object's payload, and may be repeated. Raises
+    `DamagedRecord`."""
+    found = read_one(source, offset, lambda head: _HashedPayload(head, kept))
     head = found.head
     id, target, date = head.id or "", head.target or "", head.first("WARC-Date") or ""
     is_ours_to_say = all(map(_WORD.fullmatch, (id, target, date))) and redact(target) == target
     if not (is_ours_to_say and head.date is not None and found.reader.is_same()):
         return None
-    return Original(id, target, date)
+    return RevisitOriginal(id, target, date)
 
 
-class _Hashed:
+class _HashedPayload:
     """The payload of one record, as far as it may be that of `kept`: by its SHA-256 and length."""
 
-    def __init__(self, head: Head, kept: Object) -> None:
+    def __init__(self, head: RecordHead, kept: CapturedObject) -> None:
         if head.type != kept.type or head.first("WARC-Truncated") is not None:
-            raise Damaged("this record is no whole one of that kind")
+            raise DamagedRecord("this record is no whole one of that kind")
         self._content_type = head.first("Content-Type") or ""
         self._kept = kept
         self._payload = Payload(head)
@@ -150,7 +151,7 @@ class _Hashed:
         self._digest.update(made)
         self._size += len(made)
         if self._size > self._kept.size:
-            raise Damaged("this payload is longer")
+            raise DamagedRecord("this payload is longer")
 
     def is_same(self) -> bool:
         """When all of its block was taken."""

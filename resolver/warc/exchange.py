@@ -9,10 +9,10 @@ from hashlib import sha1, sha256
 from protocols.location import JsonValue
 from protocols.values import NamedTuple
 from resolver.warc.answers import first_octets
-from resolver.warc.group import Object
-from resolver.warc.keeper import Kept
-from resolver.warc.message import MOST_HEAD, Answer, Unchunked, find_answer, mask_answer, masked_fields
-from resolver.warc.writing import Block, digest_text
+from resolver.warc.group import CapturedObject
+from resolver.warc.keeper import SpooledBytes
+from resolver.warc.message import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer, mask_answer, masked_fields
+from resolver.warc.writing import RecordBlock, digest_text
 
 _REQUEST = re.compile(rb"[A-Z]+ [^\r\n]* HTTP/1\.[01]\r\n")
 RESPONSE = "application/http;msgtype=response"
@@ -23,11 +23,11 @@ def is_request(octets: bytes) -> bool:
     return _REQUEST.match(octets) is not None and not octets.startswith(b"CONNECT ")
 
 
-class Facts(NamedTuple):
+class HttpCaptureFacts(NamedTuple):
     """What an exchange comes to. `said` are octets that are in no record; `body` the members of its event."""
 
-    object: Object | None
-    request: Block | None
+    object: CapturedObject | None
+    request: RecordBlock | None
     is_head: bool
     is_whole: bool
     version: str | None
@@ -37,10 +37,10 @@ class Facts(NamedTuple):
     expected: int | None
 
 
-class Exchange:
+class HttpCapture:
     """What was asked on a connection; what came is in `came`."""
 
-    def __init__(self, way: Hashable, spool: Callable[[], Kept], came: Kept) -> None:
+    def __init__(self, way: Hashable, spool: Callable[[], SpooledBytes], came: SpooledBytes) -> None:
         self.way = way
         self.asked = spool()
         self._came = came
@@ -48,7 +48,9 @@ class Exchange:
     def close(self) -> None:
         self.asked.close()
 
-    def finished(self, hide: Callable[[bytes], bytes], *, is_whole: bool, keeps_cookies: bool) -> Facts:
+    def finished(
+        self, hide: Callable[[bytes], bytes], *, is_whole: bool, keeps_cookies: bool
+    ) -> HttpCaptureFacts:
         """The records; `is_whole` says of an answer that does not tell its length that all of it came, and
         `keeps_cookies` that those that it sets are not masked."""
         request = self.asked.first(MOST_HEAD)
@@ -65,7 +67,7 @@ class Exchange:
             octets, names = mask(came)
             masked += [f"response:{name}" for name in names]
             said = [("send", request), *([("receive", octets)] if octets else [])]
-            return Facts(None, None, is_head, False, None, said, {}, masked, None)
+            return HttpCaptureFacts(None, None, is_head, False, None, said, {}, masked, None)
         interim, early_names = mask(came[: answer.interim])
         head, names = mask(answer.head)
         masked += [f"response:{name}" for name in dict.fromkeys(early_names + names)]
@@ -73,7 +75,7 @@ class Exchange:
             said.append(("receive", interim))
         if is_head:
             said = [("send", request), *said, ("receive", head)]
-            return Facts(None, None, True, True, answer.version, said, {}, masked, None)
+            return HttpCaptureFacts(None, None, True, True, answer.version, said, {}, masked, None)
         coded, length = answer.coded, answer.length
         kept, whole, expected = self._object(answer, head, is_whole=is_whole)
         kept = kept._replace(is_found=request.startswith(b"GET "))
@@ -85,13 +87,15 @@ class Exchange:
         }
         if whole and not coded and length is None:
             body["ended"] = "close"
-        asked = Block(self.asked.size, self.asked.pieces)
-        return Facts(kept, asked, False, whole, answer.version, said, body, masked, expected)
+        asked = RecordBlock(self.asked.size, self.asked.pieces)
+        return HttpCaptureFacts(kept, asked, False, whole, answer.version, said, body, masked, expected)
 
-    def _object(self, answer: Answer, head: bytes, *, is_whole: bool) -> tuple[Object, bool, int | None]:
+    def _object(
+        self, answer: AnswerSpan, head: bytes, *, is_whole: bool
+    ) -> tuple[CapturedObject, bool, int | None]:
         begin = answer.interim + len(answer.head)
         size = self._came.size - begin
-        length, unchunked = answer.length, Unchunked(answer.head) if answer.coded else None
+        length, unchunked = answer.length, ChunkDecoder(answer.head) if answer.coded else None
         if length is not None:
             size = min(size, length)  # what comes behind its end is none of it
         raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
@@ -110,10 +114,10 @@ class Exchange:
             yield head
             yield from first_octets(self._came.pieces(begin), size)
 
-        kept = Object(
+        kept = CapturedObject(
             type="response",
             content_type=RESPONSE,
-            block=Block(len(head) + size, pieces),
+            block=RecordBlock(len(head) + size, pieces),
             head=head,
             payload_digest=None if unchunked is not None else digest,
             digest=digest,
@@ -121,6 +125,6 @@ class Exchange:
             size=octets,
             truncated=None,
             status=answer.status,
-            media_type=Answer(0, head).media_type,
+            media_type=AnswerSpan(0, head).media_type,
         )
         return kept, whole, None if whole else length

@@ -11,21 +11,21 @@ from protocols.errors import Declined, Disconnected, LimitExceeded, ResolveError
 from protocols.headers import without_cookie
 from protocols.location import JsonValue, Kind
 from protocols.values import NamedTuple
-from resolver.warc.writing import Block, digest_text
+from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
     from protocols.options import Wanted
     from protocols.reply import Reply
     from protocols.scheme import KeptListing
     from resolver.gate import Mask
-    from resolver.warc.dialogue import Dialogue
+    from resolver.warc.dialogue import DialogueRecord
 
 #: Python's own, whatever this machine thinks.
 _TYPES = MimeTypes()
 _ANY = "application/octet-stream"
 
 
-class Subject(NamedTuple):
+class CaptureSubject(NamedTuple):
     """What a capture is of. `target` is the URL as records have it, `shown` as it was asked for, redacted;
     `via` led to it, and `hop` is how: R for a redirect, L for a link."""
 
@@ -41,14 +41,14 @@ class Subject(NamedTuple):
     wants: Wanted
 
 
-class Object(NamedTuple):
+class CapturedObject(NamedTuple):
     """What came. `size` and `sha256` are of the payload, `head` is that of an answer of http; `truncated`
     says why it is not whole. `digest` is the payload's, also where the record does not say it;
     `is_found`: its URL alone names it, so that the index has it."""
 
     type: Literal["response", "resource"]
     content_type: str
-    block: Block
+    block: RecordBlock
     head: bytes
     payload_digest: str | None
     sha256: str
@@ -60,26 +60,26 @@ class Object(NamedTuple):
     is_found: bool = True
 
 
-class Group(NamedTuple):
+class RecordGroup(NamedTuple):
     """All records of a capture, in their order: the object, the request, the metadata."""
 
-    subject: Subject
+    subject: CaptureSubject
     date: datetime
     address: str | None
     protocols: list[str]
     cipher: str | None
-    object: Object | None
-    request: Block | None
+    object: CapturedObject | None
+    request: RecordBlock | None
     metadata: bytes
 
 
-def resource_of(media_type: str, block: Block, truncated: str | None) -> Object:
+def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> CapturedObject:
     """The octets of an object that did not come by http."""
     raw, payload = sha1(usedforsecurity=False), sha256()
     for piece in block.pieces():
         raw.update(piece)
         payload.update(piece)
-    return Object(
+    return CapturedObject(
         type="resource",
         content_type=media_type,
         block=block,
@@ -94,7 +94,7 @@ def resource_of(media_type: str, block: Block, truncated: str | None) -> Object:
     )
 
 
-def type_of(subject: Subject, reply: Reply, command: bytes, mask: Mask) -> str:
+def type_of(subject: CaptureSubject, reply: Reply, command: bytes, mask: Mask) -> str:
     """What an object is. Of what came on a connection for data, a listing is what it was asked for by, and a
     file what its name says, for nobody else does."""
     if subject.kept_as != "data":
@@ -120,7 +120,7 @@ def end_of(
     outcome: str,
     error: BaseException | None,
     reply: Reply | None,
-    kept: Object | None,
+    kept: CapturedObject | None,
     mask: Mask,
     masked: list[str] | None = None,
     expected: int | None = None,
@@ -174,7 +174,9 @@ def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
     return {"announced": reply.size, **{name: fact for name, fact in facts.items() if fact is not None}}
 
 
-def metadata_of(subject: Subject, events: Dialogue, now: datetime, end: dict[str, JsonValue]) -> bytes:
+def metadata_of(
+    subject: CaptureSubject, events: DialogueRecord, now: datetime, end: dict[str, JsonValue]
+) -> bytes:
     """The block of the metadata record."""
     lines = []
     if subject.via is not None:

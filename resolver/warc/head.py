@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from protocols.headers import Headers
 from protocols.values import NamedTuple
-from resolver.warc.stretch import Damaged, Stretch
+from resolver.warc.stretch import DamagedRecord, RecordStream
 
 #: Bounds of a head (S16): octets of a line, lines, octets in all.
 MOST_LINE = 65_536
@@ -32,7 +32,7 @@ _DATE = re.compile(
 _SEVERAL = frozenset({"warc-concurrent-to", "warc-protocol"})
 
 
-class Head(NamedTuple):
+class RecordHead(NamedTuple):
     """One. `length` is that of the block. A field that is there twice counts as it is said first."""
 
     version: str
@@ -77,8 +77,8 @@ class Head(NamedTuple):
         ]
 
 
-def read_head(stretch: Stretch) -> Head | None:
-    """The head that comes next; None at the end. Raises `Damaged`."""
+def read_head(stretch: RecordStream) -> RecordHead | None:
+    """The head that comes next; None at the end. Raises `DamagedRecord`."""
     first = stretch.line(MOST_LINE)
     if not first:
         return None
@@ -86,33 +86,33 @@ def read_head(stretch: Stretch) -> Head | None:
     if version is None:
         for beginning, what in _OTHERS:
             if beginning.match(first):
-                raise Damaged(f"this is {what}", is_other=True)
-        raise Damaged("no record of a WARC begins here")
+                raise DamagedRecord(f"this is {what}", is_other=True)
+        raise DamagedRecord("no record of a WARC begins here")
     fields = Headers(tuple(_fields(stretch, MOST_HEAD - len(first))))
-    return Head(version, fields, _length(fields.get_list("Content-Length")))
+    return RecordHead(version, fields, _length(fields.get_list("Content-Length")))
 
 
-def _fields(stretch: Stretch, most: int) -> list[tuple[str, str]]:
+def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     for _ in range(MOST_LINES):
         line = stretch.line(min(MOST_LINE, most))
         most -= len(line)
         if not line.endswith(b"\n"):
-            raise Damaged("the file ends within a head", is_cut=True)
+            raise DamagedRecord("the file ends within a head", is_cut=True)
         text = _without_end(line)
         if not text:
             return pairs
         if b"\0" in text:
-            raise Damaged("a line of a head holds a NUL")
+            raise DamagedRecord("a line of a head holds a NUL")
         if text[0] in b" \t" and pairs:  # folded, as 1.0 allows
             name, value = pairs[-1]
             pairs[-1] = (name, f"{value} {_text(text)}".strip())
             continue
         octets, colon, value_octets = text.partition(b":")
         if not colon or not _TOKEN.fullmatch(octets):
-            raise Damaged("a line of a head has no name and colon")
+            raise DamagedRecord("a line of a head has no name and colon")
         pairs.append((octets.decode("ascii"), _text(value_octets)))
-    raise Damaged(f"a head has more than {MOST_LINES} lines")
+    raise DamagedRecord(f"a head has more than {MOST_LINES} lines")
 
 
 def _without_end(line: bytes) -> bytes:
@@ -125,9 +125,9 @@ def _text(octets: bytes) -> str:
 
 def _length(values: list[str]) -> int:
     if len(values) != 1:
-        raise Damaged(f"it says its length {len(values)} times")
+        raise DamagedRecord(f"it says its length {len(values)} times")
     if not _LENGTH.fullmatch(values[0]):
-        raise Damaged("its length is no number of octets")
+        raise DamagedRecord("its length is no number of octets")
     return int(values[0])
 
 

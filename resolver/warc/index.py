@@ -16,8 +16,8 @@ from protocols.errors import InvalidUrl
 from protocols.location import HostUrl
 from protocols.values import NamedTuple
 from resolver.url import parse
-from resolver.warc.head import Head
-from resolver.warc.message import MOST_HEAD, Answer, Unchunked, find_answer
+from resolver.warc.head import RecordHead
+from resolver.warc.message import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
 from resolver.warc.writing import digest_text
 
 _WWW = re.compile(r"www\d*\.")
@@ -29,7 +29,7 @@ _SAFE = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _INDEXED = frozenset({"response", "resource", "revisit"})
 
 
-class Row(NamedTuple):
+class IndexLine(NamedTuple):
     """One line. `mime` is None where nobody said."""
 
     url: str
@@ -85,18 +85,18 @@ def _unescaped(text: str) -> str:
     return quote(unquote_to_bytes(text), safe=_SAFE + "%")
 
 
-class Indexing:
+class IndexBuilder:
     """What the index says of a record, when all of its block was taken; nothing of most kinds."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: RecordHead) -> None:
         self.head = head
         self._is_wanted = head.type in _INDEXED
         self._has_head = head.media_type == "application/http"
         self._claim = head.first("WARC-Payload-Digest")
         self._held = b""
-        self._answer: Answer | None = None
+        self._answer: AnswerSpan | None = None
         self._digest = sha1(usedforsecurity=False)
-        self._unchunked: Unchunked | None = None
+        self._unchunked: ChunkDecoder | None = None
 
     def take(self, octets: bytes) -> None:
         if not self._is_wanted:
@@ -109,11 +109,11 @@ class Indexing:
             if self._answer is None:
                 return
             octets, self._held = self._held[len(self._answer.head) :], b""
-            self._unchunked = Unchunked(self._answer.head) if self._answer.coded else None
+            self._unchunked = ChunkDecoder(self._answer.head) if self._answer.coded else None
         if self._claim is None:
             self._digest.update(octets if self._unchunked is None else self._unchunked.take(octets))
 
-    def row(self, offset: int, length: int) -> Row | None:
+    def row(self, offset: int, length: int) -> IndexLine | None:
         head = self.head
         if not self._is_wanted or head.target is None or head.date is None:
             return None
@@ -121,6 +121,6 @@ class Indexing:
         answer = self._answer
         mime = head.media_type if answer is None else answer.media_type
         mime = "warc/revisit" if head.type == "revisit" else mime
-        return Row(
+        return IndexLine(
             head.target, head.date, mime, None if answer is None else answer.status, digest, length, offset
         )

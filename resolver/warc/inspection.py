@@ -11,8 +11,8 @@ import re
 import h11
 
 from protocols.values import NamedTuple
-from resolver.warc.digests import Computed, Verdict
-from resolver.warc.head import Head
+from resolver.warc.digests import ComputedDigest, Verdict
+from resolver.warc.head import RecordHead
 
 #: Octets of the head of an answer (S16).
 _MOST_HEAD = 262_144
@@ -25,7 +25,7 @@ _CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _BODILESS = frozenset({204, 304})
 
 
-class Facts(NamedTuple):
+class BlockFacts(NamedTuple):
     """What was found. `status` is http's; `promised` are the octets of a body that its head promises and
     `present` those that are there; `is_cut`: chunks without the last one."""
 
@@ -76,15 +76,15 @@ class HttpHead:
         return held[at:]
 
 
-class Inspection:
+class BlockInspection:
     """Of one record; `facts` when all of its block was taken."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: RecordHead) -> None:
         self.head = head
-        self._block = Computed(head.first("WARC-Block-Digest"))
+        self._block = ComputedDigest(head.first("WARC-Block-Digest"))
         self._claim = head.first("WARC-Payload-Digest")
-        self._payload = Computed(self._claim)
-        self._decoded: _Decoded | None = None
+        self._payload = ComputedDigest(self._claim)
+        self._decoded: _DecodedBody | None = None
         self._http = HttpHead() if head.media_type == "application/http" else None
         self._status: int | None = None
         self._promised: int | None = None
@@ -97,14 +97,14 @@ class Inspection:
             self._read_head(self._http)
         self._take_body(octets)
 
-    def facts(self) -> Facts:
+    def facts(self) -> BlockFacts:
         if self._http is not None:
             self._take_body(self._http.end())
         payload = self._payload.verdict()
         if payload == "mismatch" and self._decoded is not None and self._decoded.verdict() == "verified":
             payload = "verified"
         is_whole_here = self.head.type == "response" and self._status not in _BODILESS
-        return Facts(
+        return BlockFacts(
             block=self._block.verdict(),
             payload="absent" if self.head.type == "revisit" and payload != "unknown" else payload,
             status=self._status,
@@ -125,16 +125,16 @@ class Inspection:
             return
         self._status = head.status
         if _CODED.search(head.octets):
-            self._decoded = _Decoded(head.octets, self._claim)
+            self._decoded = _DecodedBody(head.octets, self._claim)
         elif (length := _LENGTH.search(head.octets)) is not None:
             self._promised = int(length[1])
 
 
-class _Decoded:
+class _DecodedBody:
     """A body in chunks, without them."""
 
     def __init__(self, head: bytes, claim: str | None) -> None:
-        self._digest = Computed(claim)
+        self._digest = ComputedDigest(claim)
         self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD)
         self._machine.send(h11.Request(method="GET", target="/", headers=[("Host", "archive.invalid")]))
         self._machine.send(h11.EndOfMessage())

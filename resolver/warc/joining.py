@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from protocols.values import NamedTuple
-from resolver.warc.message import MOST_HEAD, Answer, find_answer
+from resolver.warc.message import MOST_HEAD, AnswerSpan, find_answer
 
 _RANGE = re.compile(
     rb"\r?\ncontent-range[ \t]*:[ \t]*bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)[ \t]*(?=\r?\n)",
@@ -17,13 +17,13 @@ _MODIFIED = re.compile(rb"\r?\nlast-modified[ \t]*:[ \t]*([^\r\n]*)", re.IGNOREC
 _CODING = re.compile(rb"\r?\ncontent-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
-class Part(NamedTuple):
+class AnswerPart(NamedTuple):
     """A record of an answer: how long its block is, and what gives that."""
 
     length: int
     block: Callable[[], Iterator[bytes]]
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> AnswerSpan | None:
         held = b""
         for octets in self.block():
             held += octets
@@ -38,21 +38,21 @@ class Part(NamedTuple):
             count = max(0, count - len(octets))
 
 
-class Piece(NamedTuple):
+class AnswerPiece(NamedTuple):
     """A part from which on so many octets are passed over."""
 
-    part: Part
+    part: AnswerPart
     skipped: int
 
 
-def joined_with(first: Part, parts: list[Part]) -> list[Piece] | None:
+def joined_with(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
     """What follows the first answer to make it whole; None where they do not. They are of the same object
     where a strong entity tag says so, or the date of its last change."""
     answer = first.answer()
     if answer is None or answer.status != 200 or answer.length is None:
         return None
     covered = first.length - answer.interim - len(answer.head)
-    pieces: list[Piece] = []
+    pieces: list[AnswerPiece] = []
     for part in parts:
         found = part.answer()
         place = None if found is None else _RANGE.search(found.head)
@@ -62,12 +62,12 @@ def joined_with(first: Part, parts: list[Part]) -> list[Piece] | None:
         end = begin + part.length - head
         if place[2] not in (b"*", b"%d" % answer.length) or not begin <= covered < end:
             continue
-        pieces.append(Piece(part, head + covered - begin))
+        pieces.append(AnswerPiece(part, head + covered - begin))
         covered = end
     return pieces if covered == answer.length else None
 
 
-def _is_same(one: Answer, other: Answer) -> bool:
+def _is_same(one: AnswerSpan, other: AnswerSpan) -> bool:
     codings = [_value(_CODING, each) for each in (one, other)]
     tags = [_value(_TAG, each) for each in (one, other)]
     dates = [_value(_MODIFIED, each) for each in (one, other)]
@@ -78,6 +78,6 @@ def _is_same(one: Answer, other: Answer) -> bool:
     return dates[0] is not None and dates[0] == dates[1]
 
 
-def _value(field: re.Pattern[bytes], answer: Answer) -> bytes | None:
+def _value(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
     found = field.search(answer.head)
     return None if found is None else found[1].strip()

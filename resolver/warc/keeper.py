@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from resolver.warc.group import Group
+    from resolver.warc.group import RecordGroup
 
 
-class Kept(Protocol):
+class SpooledBytes(Protocol):
     """Octets that are kept until they are written."""
 
     @property
@@ -25,7 +25,7 @@ class Kept(Protocol):
     def close(self) -> None: ...
 
 
-class Keeper(Protocol):
+class CaptureSink(Protocol):
     """Whom captures are handed to."""
 
     @property
@@ -33,6 +33,6 @@ class Keeper(Protocol):
 
     def now(self) -> datetime: ...
 
-    def spool(self) -> Kept: ...
+    def spool(self) -> SpooledBytes: ...
 
-    def keep(self, group: Group, /) -> None: ...
+    def keep(self, group: RecordGroup, /) -> None: ...

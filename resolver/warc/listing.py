@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from protocols.location import JsonValue
 from protocols.values import NamedTuple
 from resolver.url import redact
-from resolver.warc.head import Head
+from resolver.warc.head import RecordHead
 from resolver.warc.inspection import HttpHead
-from resolver.warc.records import Damage, read_records
-from resolver.warc.stretch import Source
+from resolver.warc.records import DamagedSpan, read_records
+from resolver.warc.stretch import RecordSource
 
 #: Media types of what a listing is made of, for each scheme that has any.
 _LISTINGS = {
@@ -31,11 +31,11 @@ _DIALOGUE = b"dialogue: "
 _OUTCOMES = frozenset({"done", "truncated", "failed", "info"})
 
 
-class Listed(NamedTuple):
+class ListedRecord(NamedTuple):
     """One record. `kind`: an http status, what became of a retrieval, or what the object is, in a word."""
 
     offset: int
-    head: Head
+    head: RecordHead
     kind: str
 
     def as_json(self) -> dict[str, JsonValue]:
@@ -59,20 +59,22 @@ class Listed(NamedTuple):
         }
 
 
-def list_records(source: Source, wanted: Callable[[str], bool] | None = None) -> Iterator[Listed | Damage]:
+def list_records(
+    source: RecordSource, wanted: Callable[[str], bool] | None = None
+) -> Iterator[ListedRecord | DamagedSpan]:
     """Each whole record, in order, and what is damaged; of some URLs alone where `wanted` tells which. Raises
     `LocalError` for a file of another format."""
-    for found in read_records(source, Glance):
-        if isinstance(found, Damage):
+    for found in read_records(source, PayloadPeek):
+        if isinstance(found, DamagedSpan):
             yield found
         elif wanted is None or (found.head.target is not None and wanted(found.head.target)):
-            yield Listed(found.offset, found.head, found.reader.kind())
+            yield ListedRecord(found.offset, found.head, found.reader.kind())
 
 
-class Glance:
+class PayloadPeek:
     """As much of a block as tells what it is."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: RecordHead) -> None:
         self.type = head.type
         self._media_type = head.media_type
         self.http = HttpHead() if self._media_type == "application/http" else None

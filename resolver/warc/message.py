@@ -40,7 +40,7 @@ _PROVED = frozenset({b"authentication-info"})
 _BODILESS = frozenset({204, 304})
 
 
-class Answer(NamedTuple):
+class AnswerSpan(NamedTuple):
     """Where the heads of an answer are in what came: octets of interim ones, and those of its own."""
 
     interim: int
@@ -76,12 +76,12 @@ class Answer(NamedTuple):
         return None if found is None else found[1].decode("latin-1").strip().lower() or None
 
 
-def find_answer(octets: bytes) -> Answer | None:
+def find_answer(octets: bytes) -> AnswerSpan | None:
     """In the first octets that came; None where there is no whole head."""
     begin = 0
     while (end := _HEAD_END.search(octets, begin)) is not None:
         if not _INTERIM.match(octets, begin):
-            return Answer(begin, octets[begin : end.end()])
+            return AnswerSpan(begin, octets[begin : end.end()])
         begin = end.end()
     return None
 
@@ -113,7 +113,7 @@ def mask_answer(
     return head[:begin] + hide(reason) + end + shown, names
 
 
-class Unchunked:
+class ChunkDecoder:
     """A body without its transfer coding, as far as it is one."""
 
     def __init__(self, head: bytes) -> None:

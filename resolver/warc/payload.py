@@ -3,18 +3,18 @@ everything else the block (WARC 1.1, 2)."""
 
 from __future__ import annotations
 
-from resolver.warc.head import Head
-from resolver.warc.message import MOST_HEAD, Answer, Unchunked, find_answer
+from resolver.warc.head import RecordHead
+from resolver.warc.message import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
 
 
 class Payload:
     """`answer` is what stands before the body, where it is an answer of http and its head has come."""
 
-    def __init__(self, head: Head) -> None:
-        self.answer: Answer | None = None
+    def __init__(self, head: RecordHead) -> None:
+        self.answer: AnswerSpan | None = None
         self._has_head = head.media_type == "application/http"
         self._held = bytearray()
-        self._unchunked: Unchunked | None = None
+        self._unchunked: ChunkDecoder | None = None
 
     def take(self, octets: bytes) -> bytes:
         """What of the payload these make; nothing of what has no head that we could read."""
@@ -27,7 +27,7 @@ class Payload:
                 return b""
             octets = bytes(self._held[self.answer.interim + len(self.answer.head) :])
             self._held.clear()
-            self._unchunked = Unchunked(self.answer.head) if self.answer.coded else None
+            self._unchunked = ChunkDecoder(self.answer.head) if self.answer.coded else None
         return octets if self._unchunked is None else self._unchunked.take(octets)
 
     @property

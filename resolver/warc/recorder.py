@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from protocols.errors import NotConfigured
-from resolver.disk.spool import Spool
+from resolver.disk.spool import ByteSpool
 from resolver.version import VERSION
 from resolver.warc.capture import Capture
-from resolver.warc.group import Group, Object, Subject, fields_block
-from resolver.warc.index import Row
-from resolver.warc.revisits import Original, Revisits
-from resolver.warc.volume import Volume, rows_in
-from resolver.warc.writing import Block, Fields
+from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, fields_block
+from resolver.warc.index import IndexLine
+from resolver.warc.revisits import RevisitOriginal, Revisits
+from resolver.warc.volume import WarcVolume, rows_in
+from resolver.warc.writing import Fields, RecordBlock
 
 if TYPE_CHECKING:
     from resolver.gate import Mask
-    from resolver.warc.earlier import Earlier
+    from resolver.warc.earlier import EarlierArchives
 
 #: Octets from which on a capture begins another file (WARC 1.1, Annex C).
 SIZE = 1_000_000_000
@@ -93,13 +93,13 @@ class Recorder:
         self._number = 0
         while os.path.exists(self._name(self._number + 1)):
             self._number += 1
-        self._volume = Volume(self._name(self._number), self._mode)
+        self._volume = WarcVolume(self._name(self._number), self._mode)
         self.cut = self._volume.cut
         try:
             if self._volume.size >= self._size:
                 self._volume.close()
                 self._number += 1
-                self._volume = Volume(self._name(self._number), self._mode)
+                self._volume = WarcVolume(self._name(self._number), self._mode)
             self._there = Counter(self._earlier_rows() if self._once else ())
             self._info = self._write_info()
         except BaseException:
@@ -133,17 +133,17 @@ class Recorder:
             if self._earlier is not None:
                 self._earlier.close()
 
-    def begin(self, subject: Subject, mask: Mask) -> Capture:
+    def begin(self, subject: CaptureSubject, mask: Mask) -> Capture:
         """What is kept of one hop, from now on."""
         return Capture(subject, self, mask)
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    def spool(self) -> Spool:
-        return Spool(self._directory)
+    def spool(self) -> ByteSpool:
+        return ByteSpool(self._directory)
 
-    def keep(self, group: Group) -> None:
+    def keep(self, group: RecordGroup) -> None:
         """All records of a capture, one behind the other. Raises `LocalError`."""
         if self._is_there(group):
             return
@@ -157,7 +157,7 @@ class Recorder:
         if self._sync:
             self._flush(place)
 
-    def _is_there(self, group: Group) -> bool:
+    def _is_there(self, group: RecordGroup) -> bool:
         """Has a run that was killed kept this, and no more of it?"""
         kept = group.object
         if kept is None:
@@ -177,16 +177,16 @@ class Recorder:
                 self._volume.sync()
                 self._flushed = kept
 
-    def _write(self, group: Group) -> None:
+    def _write(self, group: RecordGroup) -> None:
         first = None if group.object is None else self._keep_object(group, group.object)
         fields: Fields = [] if first is None else [("WARC-Concurrent-To", first)]
         if group.request is not None:
             type = "application/http;msgtype=request"
             self._volume.write("request", self._fields(group) + fields, type, group.request)
-        metadata = Block.of(group.metadata)
+        metadata = RecordBlock.of(group.metadata)
         self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
 
-    def _keep_object(self, group: Group, kept: Object) -> str:
+    def _keep_object(self, group: RecordGroup, kept: CapturedObject) -> str:
         """The ID of its record."""
         fields = self._fields(group)
         id, target = fields[0][1], group.subject.target
@@ -201,15 +201,15 @@ class Recorder:
             if kept.truncated is not None:
                 fields.append(("WARC-Truncated", kept.truncated))
             offset, length = self._volume.write(kept.type, fields, kept.content_type, kept.block)
-            self._revisits.note(kept, Original(id, target, _date(group.date)))
+            self._revisits.note(kept, RevisitOriginal(id, target, _date(group.date)))
         else:
             fields += original.fields(_PROFILE, kept.digest)
             fields += [("WARC-Truncated", "length")] if kept.head else []
             type = kept.content_type if kept.head else None
-            offset, length = self._volume.write("revisit", fields, type, Block.of(kept.head))
+            offset, length = self._volume.write("revisit", fields, type, RecordBlock.of(kept.head))
         mime = kept.media_type if original is None else "warc/revisit"
         if kept.is_found:
-            self._volume.index(Row(target, group.date, mime, kept.status, kept.digest, length, offset))
+            self._volume.index(IndexLine(target, group.date, mime, kept.status, kept.digest, length, offset))
         return id
 
     def _turn(self) -> None:
@@ -222,13 +222,13 @@ class Recorder:
                 self._flushed = self._kept
             self._volume.close()
             self._number += 1
-            self._volume = Volume(self._name(self._number), self._mode)
+            self._volume = WarcVolume(self._name(self._number), self._mode)
             self._info = self._write_info()
 
     def _name(self, number: int) -> str:
         return f"{self._stem}-{number:05d}{self._ending}" if number else self.path
 
-    def _fields(self, group: Group) -> Fields:
+    def _fields(self, group: RecordGroup) -> Fields:
         fields = [
             ("WARC-Record-ID", f"<urn:uuid:{uuid4()}>"),
             ("WARC-Date", _date(group.date)),
@@ -256,16 +256,16 @@ class Recorder:
             ("WARC-Filename", self._volume.name),
         ]
         with self._volume.together():
-            self._volume.write("warcinfo", fields, _FIELDS, Block.of(fields_block(lines)))
+            self._volume.write("warcinfo", fields, _FIELDS, RecordBlock.of(fields_block(lines)))
         return id
 
 
-def _earlier(indexes: list[str]) -> Earlier | None:
+def _earlier(indexes: list[str]) -> EarlierArchives | None:
     if not indexes:
         return None
-    from resolver.warc.earlier import Earlier  # few runs have indexes, and it needs a database
+    from resolver.warc.earlier import EarlierArchives  # few runs have indexes, and it needs a database
 
-    return Earlier(indexes)
+    return EarlierArchives(indexes)
 
 
 def _date(moment: datetime) -> str:

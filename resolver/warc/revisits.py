@@ -7,7 +7,7 @@ and of answers of http whether they came in chunks. The URL need not be the same
 from __future__ import annotations
 
 from protocols.values import NamedTuple
-from resolver.warc.group import Object
+from resolver.warc.group import CapturedObject
 from resolver.warc.writing import Fields
 
 #: Octets below which a record that refers to another is no shorter.
@@ -18,7 +18,7 @@ MOST_KNOWN = 1_000_000
 _OK = 200
 
 
-class Original(NamedTuple):
+class RevisitOriginal(NamedTuple):
     """A record that has the payload: its ID, its URL and its date as it has them."""
 
     id: str
@@ -41,13 +41,13 @@ class Revisits:
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         self._most = most
-        self._known: dict[tuple[str, int, str], Original] = {}
+        self._known: dict[tuple[str, int, str], RevisitOriginal] = {}
 
-    def find(self, kept: Object) -> Original | None:
+    def find(self, kept: CapturedObject) -> RevisitOriginal | None:
         """What is the same, where that is worth while; nothing of what is not whole."""
         return self._known.get(key_of(kept)) if counts(kept) else None
 
-    def note(self, kept: Object, original: Original) -> None:
+    def note(self, kept: CapturedObject, original: RevisitOriginal) -> None:
         """It is there now."""
         if not counts(kept):
             return
@@ -56,12 +56,12 @@ class Revisits:
         self._known[key_of(kept)] = original
 
 
-def counts(kept: Object) -> bool:
+def counts(kept: CapturedObject) -> bool:
     """Is it worth while to refer to another record that has it, or to this one?"""
     return kept.truncated is None and kept.size >= LEAST and kept.status in (None, _OK)
 
 
-def key_of(kept: Object) -> tuple[str, int, str]:
+def key_of(kept: CapturedObject) -> tuple[str, int, str]:
     """What is alike in those that are the same. A revisit of http has a head, by which programs read the body
     of the other: that is in chunks where this was, and only there."""
     is_coded = kept.payload_digest is None

@@ -24,7 +24,7 @@ AT_FIRST = 1_024
 _GZIP_ONLY = 31
 
 
-class Damaged(Exception):
+class DamagedRecord(Exception):
     """What is read is no record, or not a whole one: the message says why. `is_cut`: it only ends too early.
     `is_other`: it is whole, for all we know, and of a format that we do not read."""
 
@@ -34,7 +34,7 @@ class Damaged(Exception):
         self.is_other = is_other
 
 
-class Source(Protocol):
+class RecordSource(Protocol):
     """A file that can be read anywhere. `read_at` gives fewer octets only at its end."""
 
     def read_at(self, offset: int, size: int, /) -> bytes: ...
@@ -71,10 +71,10 @@ class Budget:
             )
 
 
-class Stretch:
+class RecordStream:
     """Octets from `offset` of the source on, as they are; `line` and `read` go forward, never back."""
 
-    def __init__(self, source: Source, offset: int, budget: Budget) -> None:
+    def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
         self._source = source
         self._next = offset
         self._budget = budget
@@ -88,7 +88,7 @@ class Stretch:
         return self._next - (len(self._held) - self._at)
 
     def read(self, size: int) -> bytes:
-        """At most `size` of what follows; nothing at the end. Raises `Damaged`."""
+        """At most `size` of what follows; nothing at the end. Raises `DamagedRecord`."""
         if self.is_at_end():
             return b""
         piece = self._held[self._at : self._at + size]
@@ -96,21 +96,21 @@ class Stretch:
         return piece
 
     def read_all(self, size: int) -> bytes:
-        """As many as `size`, which is small; fewer only at the end. Raises `Damaged`."""
+        """As many as `size`, which is small; fewer only at the end. Raises `DamagedRecord`."""
         octets = b""
         while len(octets) < size and (piece := self.read(size - len(octets))):
             octets += piece
         return octets
 
     def is_at_end(self) -> bool:
-        """Is there no more? Raises `Damaged`."""
+        """Is there no more? Raises `DamagedRecord`."""
         if self._at == len(self._held):
             self._held, self._at = self._more(), 0
         return not self._held
 
     def line(self, most: int) -> bytes:
         """A line with its line end, of at most `most` octets; what there is of one at the end. Raises
-        `Damaged`."""
+        `DamagedRecord`."""
         pieces: list[bytes] = []
         length = 0
         while True:
@@ -120,7 +120,7 @@ class Stretch:
             piece = self._held[self._at : end or len(self._held)]
             length += len(piece)
             if length > most:
-                raise Damaged(f"a line of a head is longer than {most} octets")
+                raise DamagedRecord(f"a line of a head is longer than {most} octets")
             self._at += len(piece)
             pieces.append(piece)
             if end:
@@ -139,10 +139,10 @@ class Stretch:
         return octets
 
 
-class Member(Stretch):
+class GzipMember(RecordStream):
     """What is in one member of gzip. That it is whole (its length, its CRC) is known at its end."""
 
-    def __init__(self, source: Source, offset: int, budget: Budget) -> None:
+    def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
         super().__init__(source, offset, budget)
         self._unpacker = zlib.decompressobj(_GZIP_ONLY)
         self._packed = b""
@@ -159,19 +159,19 @@ class Member(Stretch):
                 octets = self._unpacker.decompress(packed, self._at_once)
             except zlib.error as error:
                 self._budget.take(begin, begin, len(packed))  # how much of it was unpacked zlib does not say
-                raise Damaged(f"what is packed is damaged ({error})") from error
+                raise DamagedRecord(f"what is packed is damaged ({error})") from error
             self._packed = self._unpacker.unconsumed_tail
             self._budget.take(begin, self.end, len(octets))
             if octets:
                 return octets
             if not packed:
-                raise Damaged("the file ends within what is packed", is_cut=True)
+                raise DamagedRecord("the file ends within what is packed", is_cut=True)
         return b""
 
 
-def open_stretch(source: Source, offset: int, budget: Budget) -> Stretch | None:
+def open_stretch(source: RecordSource, offset: int, budget: Budget) -> RecordStream | None:
     """What begins at an offset, packed or not; None at the end of the file."""
     beginning = source.read_at(offset, len(GZIP))
     if not beginning:
         return None
-    return (Member if GZIP.startswith(beginning) else Stretch)(source, offset, budget)
+    return (GzipMember if GZIP.startswith(beginning) else RecordStream)(source, offset, budget)

@@ -74,7 +74,7 @@ def end_of(events: list[Json]) -> Json:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ReplayedConnection:
     """A connection, to a numeric address: what was `sent` and `heard` on it, in order, and whether octets of
     the object followed, with what `framing` and how they `ended`."""
 
@@ -87,7 +87,7 @@ class Way:
     ended: str
 
 
-def ways_of(events: list[Json]) -> list[Way]:
+def ways_of(events: list[Json]) -> list[ReplayedConnection]:
     """The connections, in the order of their numbers."""
     by_number: dict[int, list[Json]] = {}
     for each in events:
@@ -97,10 +97,10 @@ def ways_of(events: list[Json]) -> list[Way]:
     return [_way(by_number[number]) for number in sorted(by_number)]
 
 
-def _way(own: list[Json]) -> Way:
+def _way(own: list[Json]) -> ReplayedConnection:
     body: Json = next((each for each in own if each["event"] == "body"), {})
     opened: Json = next((each for each in own if each["event"] == "connect"), {})
-    return Way(
+    return ReplayedConnection(
         transport=text(opened, "transport") or "tcp",
         address=text(opened, "address"),
         heard=[octets for each in own if each["event"] == "receive" and (octets := _octets(each))],

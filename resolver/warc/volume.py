@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from protocols.errors import LocalError
 from resolver.disk.archive_file import open_archive
 from resolver.disk.archive_output import ArchiveOutput, put_beside
-from resolver.warc.head import Head
-from resolver.warc.index import Indexing, Row
-from resolver.warc.records import Damage, read_records
-from resolver.warc.writing import Block, Fields, Writer
+from resolver.warc.head import RecordHead
+from resolver.warc.index import IndexBuilder, IndexLine
+from resolver.warc.records import DamagedSpan, read_records
+from resolver.warc.writing import Fields, RecordBlock, Writer
 
 _OURS = b"software: url-resolver/"
 _MOST_INFO = 65_536
 
 
-class Volume:
+class WarcVolume:
     """`mode` is that of a file that is made. `cut` is how many octets a run that was cut off left behind its
     last whole record; they are gone.
 
@@ -28,7 +28,7 @@ class Volume:
     def __init__(self, path: str, mode: int = 0o600) -> None:
         self.path = path
         self.cut = 0
-        self._rows: list[Row] = []
+        self._rows: list[IndexLine] = []
         self._file = ArchiveOutput(path, mode)
         try:
             self._go_on()
@@ -45,7 +45,9 @@ class Volume:
     def name(self) -> str:
         return os.path.basename(self.path)
 
-    def write(self, type: str, fields: Fields, content_type: str | None, block: Block) -> tuple[int, int]:
+    def write(
+        self, type: str, fields: Fields, content_type: str | None, block: RecordBlock
+    ) -> tuple[int, int]:
         """One record of those that are written `together`; where it begins, and how long it is there."""
         begin = self._file.size
         self._writer.write(type, fields, content_type, block)
@@ -65,11 +67,11 @@ class Volume:
             raise
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[IndexLine]:
         """Those of the index so far."""
         return self._rows
 
-    def index(self, row: Row) -> None:
+    def index(self, row: IndexLine) -> None:
         """It has its line in the index."""
         self._rows.append(row)
 
@@ -89,8 +91,8 @@ class Volume:
         if not self._file.size:
             return
         end, number = 0, 0
-        for found in read_records(self._file.source, _Reading):
-            if isinstance(found, Damage):
+        for found in read_records(self._file.source, _IndexedRecord):
+            if isinstance(found, DamagedSpan):
                 if not number or found.resumes is not None:
                     raise LocalError(
                         f"the archive {self.path!r} is damaged at octet {found.offset}, and is not touched: "
@@ -108,20 +110,20 @@ class Volume:
             self._file.cut(end)
 
 
-def rows_in(path: str) -> Iterator[Row]:
+def rows_in(path: str) -> Iterator[IndexLine]:
     """What the index of a file has, by its records. Raises `LocalError` where it cannot be read."""
     with open_archive(path) as file:
-        for found in read_records(file, _Reading):
-            if not isinstance(found, Damage):
+        for found in read_records(file, _IndexedRecord):
+            if not isinstance(found, DamagedSpan):
                 row = found.reader.index.row(found.offset, found.end - found.offset)
                 yield from () if row is None else (row,)
 
 
-class _Reading:
+class _IndexedRecord:
     """What is to be known of a record that is there."""
 
-    def __init__(self, head: Head) -> None:
-        self.index = Indexing(head)
+    def __init__(self, head: RecordHead) -> None:
+        self.index = IndexBuilder(head)
         self._is_info = head.type == "warcinfo"
         self._octets = b""
 

@@ -21,7 +21,7 @@ from protocols.values import NamedTuple
 Fields = list[tuple[str, str]]
 
 
-class Out(Protocol):
+class WarcOutput(Protocol):
     """What it is written to."""
 
     def write(self, octets: bytes, /) -> object: ...
@@ -29,14 +29,14 @@ class Out(Protocol):
     def flush(self) -> None: ...
 
 
-class Block(NamedTuple):
+class RecordBlock(NamedTuple):
     """`size` octets, as often as they are asked for."""
 
     size: int
     pieces: Callable[[], Iterator[bytes]]
 
     @classmethod
-    def of(cls, octets: bytes) -> Block:
+    def of(cls, octets: bytes) -> RecordBlock:
         return cls(len(octets), lambda: iter((octets,)))
 
     def digest(self) -> str:
@@ -52,7 +52,7 @@ def digest_text(digest: bytes) -> str:
     return f"sha1:{b32encode(digest).decode('ascii')}"
 
 
-class _Reading:
+class _BlockReader:
     """A block as warcio reads one."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
@@ -69,7 +69,7 @@ class _Reading:
         return octets
 
 
-class _Ready(WARCWriter):
+class _ReadyRecord(WARCWriter):
     """Digests are there already."""
 
     def ensure_digest(self, record: object, block: bool = True, payload: bool = True) -> None:
@@ -79,14 +79,14 @@ class _Ready(WARCWriter):
 class Writer:
     """Of one file."""
 
-    def __init__(self, out: Out, *, packed: bool) -> None:
-        self._writer = _Ready(out, gzip=packed, warc_version="1.1")
+    def __init__(self, out: WarcOutput, *, packed: bool) -> None:
+        self._writer = _ReadyRecord(out, gzip=packed, warc_version="1.1")
 
-    def write(self, type: str, fields: Fields, content_type: str | None, block: Block) -> None:
+    def write(self, type: str, fields: Fields, content_type: str | None, block: RecordBlock) -> None:
         """One record, whole; `fields` are those that are neither its type nor about its block."""
         head = StatusAndHeaders("", [("WARC-Type", type), *fields], protocol="WARC/1.1")
         head.add_header("WARC-Block-Digest", block.digest())
-        reading = _Reading(block.pieces())
+        reading = _BlockReader(block.pieces())
         if type == "revisit":  # of which warcio writes the head alone
             record = ArcWarcRecord("warc", type, head, reading, None, content_type, block.size)
             record.http_headers = _Head(b"".join(block.pieces()))

@@ -19,14 +19,14 @@ from protocols.values import NamedTuple
 from resolver.disk.own_file import make_folder_of
 from resolver.disk.whole import has_size
 from resolver.ledger import LedgerFault
-from resolver.ledger.book import Asked, Entry, Ledger
-from resolver.ledger.report import Held, newest
+from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
+from resolver.ledger.report import ReportRow, newest
 from resolver.loops import running
 from resolver.retrieval.outcome import class_name
 from resolver.retrieval.response import Saved
 from resolver.url import redact
-from resolver.window.pages.own import Transfer
-from resolver.window.session import Way
+from resolver.window.pages.own import SavedTransfer
+from resolver.window.session import UrlOrigin
 
 _ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
 #: Under which name a row says what is ours alone.
@@ -35,21 +35,21 @@ _GONE = "the file is no longer there"
 _NO_PASSWORD = "the URL had a password, which nobody kept: open it, and save it again"
 
 
-class Saving(NamedTuple):
+class SavedFile(NamedTuple):
     """What is to be saved, and where. `key` tells it from all others of the same URL, also in another run.
     `told` is what an earlier run knew of it."""
 
     url: str
     path: str
-    way: Way
+    way: UrlOrigin
     key: str
-    told: Transfer | None = None
+    told: SavedTransfer | None = None
     is_lost: bool = False
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> RequestRow:
         shown = redact(self.url)
-        return Asked(
+        return RequestRow(
             url=shown,
             place=f"{self.path}\0{self.key}",
             given=shown,
@@ -60,7 +60,7 @@ class Saving(NamedTuple):
         )
 
 
-class Account:
+class SaveLedger:
     """Of one server: an async context manager. `path` is where the ledger is; None where none is kept."""
 
     def __init__(self, path: str | None) -> None:
@@ -68,7 +68,7 @@ class Account:
         self._ledger: Ledger | None = None
         self.complaint = "" if path else "there is no place for a ledger"
 
-    async def recall(self, most: int) -> list[Saving]:
+    async def recall(self, most: int) -> list[SavedFile]:
         """The newest of what earlier runs have."""
         if self._path is None:
             return []
@@ -82,7 +82,7 @@ class Account:
             return []
         return [found for found in map(_saving, held) if found is not None]
 
-    async def __aenter__(self) -> Account:
+    async def __aenter__(self) -> SaveLedger:
         return self
 
     async def __aexit__(
@@ -93,7 +93,7 @@ class Account:
         if ledger is not None:
             await ledger.__aexit__(kind, error, trace)
 
-    async def admit(self, saving: Saving) -> Entry | None:
+    async def admit(self, saving: SavedFile) -> LedgerEntry | None:
         """Its row. Raises `LedgerFault`."""
         if self._ledger is None:
             return None
@@ -102,7 +102,7 @@ class Account:
         (entry,) = await running().in_thread(self._ledger.admit, [saving.asked])
         return entry
 
-    async def note(self, entry: Entry | None, found: Saved | ResolveError) -> None:
+    async def note(self, entry: LedgerEntry | None, found: Saved | ResolveError) -> None:
         """What became of it. Raises `LedgerFault`."""
         if entry is None or self._ledger is None:
             return
@@ -114,23 +114,23 @@ class Account:
         await self._ledger.settle()
 
 
-def _saving(held: Held) -> Saving | None:
+def _saving(held: ReportRow) -> SavedFile | None:
     """What a row is about; None for one that another program's run has put there."""
     asked = held.asked
     match asked.more.get(_OURS):
         case [str(path), str(key)]:
             referrer = None if asked.referrer is None else Referrer(*asked.referrer)
-            way = Way(_ORIGINS.get(asked.origin, "derived"), referrer)
-            return Saving(asked.url, path, way, key, _told(held, path), asked.without_password)
+            way = UrlOrigin(_ORIGINS.get(asked.origin, "derived"), referrer)
+            return SavedFile(asked.url, path, way, key, _told(held, path), asked.without_password)
     return None
 
 
-def _told(held: Held, path: str) -> Transfer:
+def _told(held: ReportRow, path: str) -> SavedTransfer:
     url, message = held.asked.url, held.asked.message or ""
     if held.status == "done" and has_size(held.path, held.size):
-        return Transfer(0, basename(held.path), url, "done", held.size, digest=held.digest or "")
+        return SavedTransfer(0, basename(held.path), url, "done", held.size, digest=held.digest or "")
     if held.status == "done":
-        return Transfer(0, basename(held.path), url, "failed", 0, error=_GONE)
+        return SavedTransfer(0, basename(held.path), url, "failed", 0, error=_GONE)
     if held.status == "failed":
-        return Transfer(0, basename(path), url, "failed", 0, error=message)
-    return Transfer(0, basename(path), url, "paused", 0)
+        return SavedTransfer(0, basename(path), url, "failed", 0, error=message)
+    return SavedTransfer(0, basename(path), url, "paused", 0)

@@ -24,7 +24,7 @@ _ENCODED = {mark: quote(mark, safe="") for mark in ["%", *map(chr, range(128))]}
 _ENCODED = {mark: encoded for mark, encoded in _ENCODED.items() if mark != encoded}
 
 
-class Asked(NamedTuple):
+class PageAddress(NamedTuple):
     """A URL that a path names. `raw`: it was typed there by hand, so a browser may have changed it before."""
 
     text: str
@@ -60,11 +60,11 @@ def whole(text: str) -> str:
     return text
 
 
-def asked(raw_path: bytes) -> Asked:
+def asked(raw_path: bytes) -> PageAddress:
     """What a path below `PREFIX` names, as it came: nothing is repaired."""
     octets = raw_path[len(PREFIX) :]
     raw = b":" in octets or b"/" in octets
-    return Asked(without_web(text_of(octets if raw else unquote_to_bytes(octets))), raw)
+    return PageAddress(without_web(text_of(octets if raw else unquote_to_bytes(octets))), raw)
 
 
 def without_web(text: str) -> str:

@@ -12,25 +12,25 @@ from starlette.responses import Response as Answer
 from protocols.errors import ResolveError
 from resolver.url import parse, redact
 from resolver.window import addresses, headers
-from resolver.window.keys import Keys
-from resolver.window.pages.page import Crumb, Frame, Page, Place
+from resolver.window.keys import SessionKeys
+from resolver.window.pages.page import Breadcrumb, PageAddressBar, PageFrame, WebPage
 from resolver.window.pages.render import pieces, render
-from resolver.window.streamed import Streamed
+from resolver.window.streamed import StreamedPage
 
 if TYPE_CHECKING:
     from resolver.warc.archive import Archive
 
 
-class Answers:
+class PageAnswers:
     """Those of one run, whose forms are proved by its keys."""
 
-    def __init__(self, keys: Keys, archive: Archive | None = None) -> None:
+    def __init__(self, keys: SessionKeys, archive: Archive | None = None) -> None:
         self._keys = keys
         self._archive = archive
 
-    def place(self, text: str, page_id: str, from_id: str = "") -> Place:
+    def place(self, text: str, page_id: str, from_id: str = "") -> PageAddressBar:
         """Links of the page are found at `page_id`; asked again, it is from where it was before."""
-        return Place(
+        return PageAddressBar(
             redact(text),
             addresses.path(text),
             partial(addresses.found, from_id=page_id),
@@ -40,19 +40,19 @@ class Answers:
 
     def page(
         self,
-        page: Page,
+        page: WebPage,
         address: str = "",
         from_id: str = "",
         *,
-        crumbs: tuple[Crumb, ...] = (),
+        crumbs: tuple[Breadcrumb, ...] = (),
         panel: str = "",
     ) -> Answer:
         """A page that failed has its dialogue open."""
         failed = page.status != 200
         archived = "" if self._archive is None else told_of(self._archive, address)
-        frame = Frame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)
+        frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)
         if not failed:
-            return Streamed(piece.encode("utf-8", "replace") for piece in pieces(page, frame))
+            return StreamedPage(piece.encode("utf-8", "replace") for piece in pieces(page, frame))
         return Answer(render(page, frame).encode("utf-8", "replace"), page.status, media_type=headers.HTML)
 
 

@@ -21,23 +21,23 @@ from resolver.policy.verdict import Verdict
 from resolver.retrieval.response import Response
 from resolver.url import redact
 from resolver.window import addresses, headers
-from resolver.window.answers import Answers, answered_form, pairs_of, query_of, see
+from resolver.window.answers import PageAnswers, answered_form, pairs_of, query_of, see
 from resolver.window.dialogue.panel import panel
 from resolver.window.dialogue.planned import planned
-from resolver.window.entrance import House
+from resolver.window.entrance import SiteSettings
 from resolver.window.gateway import Gateway
 from resolver.window.logins import LoginForms
 from resolver.window.pages.choice import page_of
 from resolver.window.pages.crumbs import crumbs_of, parent_of
 from resolver.window.pages.errors import error_page
 from resolver.window.pages.look import look_page
-from resolver.window.pages.own import Opened
+from resolver.window.pages.own import OpenedUrl
 from resolver.window.pages.page import read_query
 from resolver.window.pages.render import environment, static_file
-from resolver.window.questions import Questions
-from resolver.window.reading import Reading, Wanted, while_wanted
-from resolver.window.said import Said
-from resolver.window.session import Document, Mark, Session, Way
+from resolver.window.questions import FormQuestions
+from resolver.window.reading import PageReader, ReadRequest, while_wanted
+from resolver.window.said import TraceHistory
+from resolver.window.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
 #: Fields of an address that ask for another part of a listing, in which it is not listed anew.
@@ -48,17 +48,17 @@ _TYPED_BY_HAND = (
 )
 
 
-class Window:
+class WebApplication:
     """The pages of one run. `content` is where the content port is, `size` how many rows a page has."""
 
     def __init__(
         self,
-        house: House,
-        session: Session,
-        reading: Reading,
+        house: SiteSettings,
+        session: WebSession,
+        reading: PageReader,
         content: str,
         size: int,
-        answers: Answers,
+        answers: PageAnswers,
         own: Sequence[Route],
         logins: LoginForms,
         gateway: Gateway,
@@ -70,7 +70,7 @@ class Window:
         self._content = content
         self._size = size
         self._logins = logins
-        self._said = Said()
+        self._said = TraceHistory()
         self.router = Router(
             [
                 *own,
@@ -83,7 +83,7 @@ class Window:
                 Route("/u/{url:path}", self._show),
                 Route("/g/{url:path}", gateway.answer),
                 Route("/static/{name}", self._static),
-                *Questions(session, reading, self._said, see, answers.page, self._told).routes,
+                *FormQuestions(session, reading, self._said, see, answers.page, self._told).routes,
             ],
             redirect_slashes=False,  # it would answer by the Host of the request
         )
@@ -125,16 +125,16 @@ class Window:
         if not text:
             return see("/")
         if not from_id and request.headers.get("sec-fetch-site") == "same-origin":
-            return self._judged(text, Way("user"))
+            return self._judged(text, UrlOrigin("user"))
         mark = self._session.marked(from_id)
-        return self._judged(text, Way("chosen", None if mark is None else mark.found))
+        return self._judged(text, UrlOrigin("chosen", None if mark is None else mark.found))
 
-    def _judged(self, text: str, way: Way, note: str | None = None) -> Answer:
+    def _judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
         """What is known of a URL before anything is sent, and a way to open it where nothing speaks against
         that."""
         plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
         url = self._reading.url(text, way)
-        from_id = self._session.mark(Mark(None, text, way))
+        from_id = self._session.mark(SessionLink(None, text, way))
         page = look_page(text, plan, verdict, url, self._answers.place(text, ""), note=note)
         return self._answers.page(page, text, from_id, panel=panel(planned(plan)))
 
@@ -145,7 +145,7 @@ class Window:
         text, from_id = form.get("url", ""), form.get("from", "")
         mark = self._session.marked(from_id)
         if mark is None or mark.opens != text:
-            return self._judged(text, Way("chosen"))
+            return self._judged(text, UrlOrigin("chosen"))
         if _is_form(self._reading.verdict(text, mark.way)):
             return await self._fetched(request, text, from_id, mark.way)
         return see(addresses.found(text, from_id))
@@ -153,7 +153,7 @@ class Window:
     async def _show(self, request: Request) -> Answer:
         asked = addresses.asked(request.scope["raw_path"])
         if asked.raw:
-            return self._judged(asked.text, Way("chosen"), _TYPED_BY_HAND)
+            return self._judged(asked.text, UrlOrigin("chosen"), _TYPED_BY_HAND)
         from_id = query_of(request).get("from", "")
         way = self._session.way_to(asked.text, from_id)
         mark = self._session.marked(from_id)
@@ -165,14 +165,14 @@ class Window:
             return self._judged(asked.text, way)
         return await self._fetched(request, asked.text, from_id, way)
 
-    def _may_be_decided(self, text: str, way: Way) -> bool:
+    def _may_be_decided(self, text: str, way: UrlOrigin) -> bool:
         """Could a person who looks at it decide to open it?"""
-        return self._reading.verdict(text, Way("chosen", way.referrer)).action != "refuse"
+        return self._reading.verdict(text, UrlOrigin("chosen", way.referrer)).action != "refuse"
 
-    async def _fetched(self, request: Request, text: str, from_id: str, way: Way) -> Answer:
+    async def _fetched(self, request: Request, text: str, from_id: str, way: UrlOrigin) -> Answer:
         asked = query_of(request)
         query = read_query(pairs_of(request))
-        wanted = Wanted(query.before, query.relevant)
+        wanted = ReadRequest(query.before, query.relevant)
         key = text, way, wanted
         kept = self._session.listings.find(key) if _ANOTHER_PAGE & asked.keys() else None
         if kept is not None:
@@ -192,7 +192,7 @@ class Window:
         reply: Response | ResolveError,
         text: str,
         from_id: str,
-        way: Way,
+        way: UrlOrigin,
         said: str = "",
     ) -> Answer:
         """The page of what became of a URL; `said` is the dialogue's panel."""
@@ -200,25 +200,25 @@ class Window:
         if isinstance(reply, ResolveError) or url is None:
             assert isinstance(reply, ResolveError), "what is no URL has no reply"
             above = None if url is None else parent_of(url)
-            mark = self._session.mark(Mark(way.referrer))
+            mark = self._session.mark(SessionLink(way.referrer))
             login = self._logins.heard(reply, text, way)
             place = self._answers.place(text, mark, from_id)
             failed = error_page(reply, text, redact(text), place, parent=above, login=login)
             return self._answers.page(failed, text, mark, panel=said)
         self._logins.heard(reply, text, way)
         found_in = Referrer(reply.url, reply.peer)
-        page_id = self._session.mark(Mark(found_in))
+        page_id = self._session.mark(SessionLink(found_in))
         query = read_query(pairs_of(request), self._size)
         place, judge = self._answers.place(text, page_id, from_id), self._reading.judging(found_in)
         page = page_of(reply, url, query, place, self._keep, judge)
-        self._session.visit(Opened(redact(text), page.title))
+        self._session.visit(OpenedUrl(redact(text), page.title))
         href = partial(addresses.found, from_id=page_id)
         return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
         """For the content port."""
         safe = headers.file_name(name)
-        document_id = self._session.keep(Document(content, media_type, safe, inline))
+        document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{addresses.whole(safe)}"
 
 

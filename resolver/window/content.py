@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from resolver.window import headers
 from resolver.window.entrance import Receive, Scope, Send, answer, live
-from resolver.window.session import Document, Session
+from resolver.window.session import ContentDocument, WebSession
 
 _PREFIX = "/d/"
 
 
-class Content:
+class ContentApplication:
     """The documents of a session. `place` is what `Host` must be."""
 
-    def __init__(self, session: Session, place: str) -> None:
+    def __init__(self, session: WebSession, place: str) -> None:
         self._session = session
         self._place = place.encode("ascii")
 
@@ -33,7 +33,7 @@ class Content:
         said = {"content-disposition": disposition, **headers.NO_REFERRER}
         return await answer(send, 200, document.content, document.media_type, said)
 
-    def _asked(self, scope: Scope) -> Document | None:
+    def _asked(self, scope: Scope) -> ContentDocument | None:
         hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
         path = scope["raw_path"].decode("latin-1")
         if scope["method"] not in ("GET", "HEAD") or scope["http_version"] not in ("1.0", "1.1"):

@@ -17,7 +17,7 @@ import trio
 
 from protocols.values import NamedTuple
 from resolver.window import addresses, headers
-from resolver.window.keys import Keys
+from resolver.window.keys import SessionKeys
 from resolver.window.listening import Endpoints, is_of_this_user
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -42,13 +42,13 @@ _UNREGISTER = (
 )
 
 
-class House(NamedTuple):
+class SiteSettings(NamedTuple):
     """What the gate guards. `place` is what `Host` must be; `tell` takes a line for the log. `public`: others
     than this machine are served, whose users nobody here knows."""
 
     place: str
     port: int
-    keys: Keys
+    keys: SessionKeys
     tell: Callable[[str], None]
     scheme: str = "http"
     public: bool = False
@@ -63,7 +63,7 @@ class House(NamedTuple):
         return f"{self.origin}/g/{self.keys.gateway}/{{url}}"
 
 
-class Visit(NamedTuple):
+class EntryRequest(NamedTuple):
     """A request, before anything of it is believed."""
 
     method: str
@@ -103,7 +103,7 @@ class Visit(NamedTuple):
         return None if not found else found[0] if len(found) == 1 else b", ".join(found)
 
 
-class Refusal(NamedTuple):
+class EntryRefusal(NamedTuple):
     """`asks`: a person may look at it."""
 
     status: int
@@ -112,35 +112,35 @@ class Refusal(NamedTuple):
     asks: bool = False
 
 
-Check: TypeAlias = Callable[[Visit, House], Refusal | None]
+Check: TypeAlias = Callable[[EntryRequest, SiteSettings], EntryRefusal | None]
 
 
-def peer(visit: Visit, house: House) -> Refusal | None:
+def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Another user of this machine sees addresses in its list of processes."""
     if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
-    return Refusal(403, "from another user of this machine")
+    return EntryRefusal(403, "from another user of this machine")
 
 
-def version(visit: Visit, house: House) -> Refusal | None:
+def version(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """The server speaks HTTP/2 in the clear, unasked; no browser does."""
-    return None if visit.version in ("1.0", "1.1") else Refusal(403, f"HTTP/{visit.version}")
+    return None if visit.version in ("1.0", "1.1") else EntryRefusal(403, f"HTTP/{visit.version}")
 
 
-def host(visit: Visit, house: House) -> Refusal | None:
+def host(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """A name that leads here is not ours, whoever made it lead here."""
     if visit.headers.get(b"host") == (house.place.encode("ascii"),):
         return None
-    return Refusal(421, f"Host: {(visit.said(b'host') or b'').decode('latin-1')!r}")
+    return EntryRefusal(421, f"Host: {(visit.said(b'host') or b'').decode('latin-1')!r}")
 
 
-def method(visit: Visit, house: House) -> Refusal | None:
+def method(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     if visit.method not in ("GET", "HEAD", "POST"):
-        return Refusal(405, "method")
-    return None if visit.path.startswith(b"/") else Refusal(421, "this is no proxy")
+        return EntryRefusal(405, "method")
+    return None if visit.path.startswith(b"/") else EntryRefusal(421, "this is no proxy")
 
 
-def site(visit: Visit, house: House) -> Refusal | None:
+def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Another port of this address is `same-site`, and not ours."""
     said = visit.said(b"sec-fetch-site")
     if visit.is_by_itself or said in (None, b"same-origin", b"none"):
@@ -148,43 +148,45 @@ def site(visit: Visit, house: House) -> Refusal | None:
     why = f"Sec-Fetch-Site: {(said or b'').decode('latin-1')!r}"
     navigates = visit.said(b"sec-fetch-mode"), visit.said(b"sec-fetch-dest")
     if visit.method == "GET" and navigates == (b"navigate", b"document"):
-        return Refusal(200, why, asks=True)
-    return Refusal(403, why)
+        return EntryRefusal(200, why, asks=True)
+    return EntryRefusal(403, why)
 
 
-def cookie(visit: Visit, house: House) -> Refusal | None:
+def cookie(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """401 would make browsers ask for a password (RFC 9110 15.5.2)."""
     if visit.is_by_itself or house.keys.is_ours(visit.headers.get(b"cookie", ())):
         return None
-    return Refusal(403, "no cookie of ours", "Start with: resolve serve --open\n")
+    return EntryRefusal(403, "no cookie of ours", "Start with: resolve serve --open\n")
 
 
-def program(visit: Visit, house: House) -> Refusal | None:
+def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Who asks for a way in has read the file that says where we are. A browser never has, whatever page is
     in it."""
     if not visit.is_start:
         return None
     strange = [name for name in visit.headers if name.startswith(b"sec-fetch-") or name == b"origin"]
     if strange:
-        return Refusal(403, f"a browser at {visit.path.decode('latin-1')}: {strange[0].decode('latin-1')}")
+        return EntryRefusal(
+            403, f"a browser at {visit.path.decode('latin-1')}: {strange[0].decode('latin-1')}"
+        )
     kind, _, secret = (visit.said(b"authorization") or b"").partition(b" ")
     if kind.lower() == b"bearer" and house.keys.is_start(secret.decode("latin-1")):
         return None
-    return Refusal(403, "no secret of ours")
+    return EntryRefusal(403, "no secret of ours")
 
 
-def origin(visit: Visit, house: House) -> Refusal | None:
+def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Of what acts, from a browser that does not say where from; and only as our forms are sent."""
     if visit.method != "POST" or visit.is_start:
         return None
     if visit.is_entry or visit.is_gateway:
-        return Refusal(405, "method")
+        return EntryRefusal(405, "method")
     kind = (visit.said(b"content-type") or b"").partition(b";")[0].strip().lower()
     if kind != b"application/x-www-form-urlencoded":
-        return Refusal(403, "no form of ours")
+        return EntryRefusal(403, "no form of ours")
     given = visit.said(b"origin")
     if visit.said(b"sec-fetch-site") is None and given != house.origin.encode("ascii"):
-        return Refusal(403, f"Origin: {(given or b'').decode('latin-1')!r}")
+        return EntryRefusal(403, f"Origin: {(given or b'').decode('latin-1')!r}")
     return None
 
 
@@ -200,7 +202,7 @@ class Entrance:
     def __init__(
         self,
         inside: Application,
-        house: House,
+        house: SiteSettings,
         ask: Callable[[str], str],
         *,
         checks: Sequence[Check] = CHECKS,
@@ -229,49 +231,49 @@ class Entrance:
             if (refusal := check(visit, self._house)) is not None:
                 return await self._refuse(visit, refusal, send)
         if self._requests >= MOST_REQUESTS:
-            return await self._refuse(visit, Refusal(503, "too many requests at a time"), send)
+            return await self._refuse(visit, EntryRefusal(503, "too many requests at a time"), send)
         self._requests += 1
         try:
             return await self._let_in(visit, scope, receive, send)
         finally:
             self._requests -= 1
 
-    async def _let_in(self, visit: Visit, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _let_in(self, visit: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
         if visit.said(b"service-worker") == b"script":
             # One that an earlier program left at this port would answer in our place.
             return await answer(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
         if visit.method == "POST":
             found = await self._form(visit, receive)
-            if isinstance(found, Refusal):
+            if isinstance(found, EntryRefusal):
                 return await self._refuse(visit, found, send)
             scope["resolver.form"] = found
         await self._inside(scope, receive, send)
 
-    async def _form(self, visit: Visit, receive: Receive) -> dict[str, str] | Refusal:
+    async def _form(self, visit: EntryRequest, receive: Receive) -> dict[str, str] | EntryRefusal:
         body = b""
         with trio.move_on_after(self._form_lasts) as scope:
             more = True
             while more:
                 message = await receive()
                 if message["type"] != "http.request":
-                    return Refusal(400, "it went away")
+                    return EntryRefusal(400, "it went away")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > (most := MOST_START if visit.is_start else MOST_FORM):
-                    return Refusal(413, f"a form of more than {most} octets")
+                    return EntryRefusal(413, f"a form of more than {most} octets")
         if scope.cancelled_caught:
-            return Refusal(408, "a form that did not come")
+            return EntryRefusal(408, "a form that did not come")
         try:
             form = dict(addresses.form(body))
         except ValueError:
-            return Refusal(413, "a form of too many fields")
+            return EntryRefusal(413, "a form of too many fields")
         action = visit.path.decode("latin-1")
         proved = visit.is_start or self._house.keys.is_of_form(action, form.get("csrf", ""))
         if self._csrf and not proved:
-            return Refusal(403, "no form of ours sent that")
+            return EntryRefusal(403, "no form of ours sent that")
         return form
 
-    async def _refuse(self, visit: Visit, refusal: Refusal, send: Send) -> None:
+    async def _refuse(self, visit: EntryRequest, refusal: EntryRefusal, send: Send) -> None:
         self._house.tell(f"refused {visit.shown}: {refusal.why}")
         if refusal.asks:
             return await answer(send, 200, self._ask(target_of(visit)).encode(), headers.HTML)
@@ -280,7 +282,7 @@ class Entrance:
         await answer(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
 
 
-def target_of(visit: Visit) -> str:
+def target_of(visit: EntryRequest) -> str:
     """The URL that an address of ours names, else nothing."""
     if visit.path.startswith(addresses.PREFIX):
         return addresses.asked(visit.path).text
@@ -290,13 +292,13 @@ def target_of(visit: Visit) -> str:
         return ""
 
 
-def visit_of(scope: Scope) -> Visit:
+def visit_of(scope: Scope) -> EntryRequest:
     found: dict[bytes, tuple[bytes, ...]] = {}
     for name, value in scope["headers"]:
         key = bytes(name).lower()
         found[key] = (*found.get(key, ()), bytes(value).strip())
     client, server = scope["client"], scope["server"]
-    return Visit(
+    return EntryRequest(
         scope["method"],
         bytes(scope["raw_path"]),
         bytes(scope["query_string"]),

@@ -21,11 +21,11 @@ from starlette.types import Receive, Scope, Send
 
 from resolver.terminal import escape_controls
 from resolver.window import headers
-from resolver.window.answers import Answers, query_of
-from resolver.window.pages.own import Transfer, transfer_shown
-from resolver.window.pages.page import Place
+from resolver.window.answers import PageAnswers, query_of
+from resolver.window.pages.own import SavedTransfer, transfer_shown
+from resolver.window.pages.page import PageAddressBar
 from resolver.window.reading import while_wanted
-from resolver.window.transfers import Transfers
+from resolver.window.transfers import TransferQueue
 
 #: Streams at a time.
 MOST = 4
@@ -38,13 +38,13 @@ _LASTS = 600.0
 _RETRY = 2_000
 
 
-class Events:
+class TransferEvents:
     """Of one run."""
 
-    def __init__(self, transfers: Transfers, answers: Answers) -> None:
+    def __init__(self, transfers: TransferQueue, answers: PageAnswers) -> None:
         self._transfers = transfers
         self._answers = answers
-        self._open: dict[_Stream, None] = {}
+        self._open: dict[_EventStream, None] = {}
         self.routes = [Route("/transfers/events", self._answer)]
 
     def end(self) -> None:
@@ -63,15 +63,17 @@ class Events:
         if request.method != "GET" or not (transfers.are_under_way or transfers.since(since)):
             return Answer(status_code=204)  # by which a browser knows that there is nothing to wait for
         self._end(max(0, len(self._open) + 1 - MOST))
-        stream = _Stream(transfers, self._answers.place("", ""), since, self._open)
+        stream = _EventStream(transfers, self._answers.place("", ""), since, self._open)
         self._open[stream] = None
         return stream
 
 
-class _Stream(Answer):
+class _EventStream(Answer):
     """One of them, among those that are `open`; it tells what changed behind the change `since`."""
 
-    def __init__(self, transfers: Transfers, place: Place, since: int, open_: dict[_Stream, None]) -> None:
+    def __init__(
+        self, transfers: TransferQueue, place: PageAddressBar, since: int, open_: dict[_EventStream, None]
+    ) -> None:
         super().__init__(media_type=headers.EVENTS)
         del self.headers["content-length"]
         self._transfers = transfers
@@ -115,12 +117,12 @@ async def _say(send: Send, text: str) -> None:
     await send({"type": "http.response.body", "body": text.encode("ascii"), "more_body": True})
 
 
-def _message(change: int, changed: Iterable[Transfer], place: Place) -> str:
+def _message(change: int, changed: Iterable[SavedTransfer], place: PageAddressBar) -> str:
     rows = [_row(each, place) for each in changed]
     return f"id: {change}\ndata: {json.dumps(rows)}\n\n"
 
 
-def _row(one: Transfer, place: Place) -> dict[str, object]:
+def _row(one: SavedTransfer, place: PageAddressBar) -> dict[str, object]:
     shown = transfer_shown(one, place)
     return {
         "number": shown.number,

@@ -11,10 +11,10 @@ from starlette.responses import Response as Answer
 from protocols.errors import ResolveError
 from resolver.url import redact
 from resolver.window import addresses, headers
-from resolver.window.entrance import House
+from resolver.window.entrance import SiteSettings
 from resolver.window.pages.errors import row_of
-from resolver.window.reading import Reading, while_wanted
-from resolver.window.session import Way
+from resolver.window.reading import PageReader, while_wanted
+from resolver.window.session import UrlOrigin
 
 _PREFIX = b"/g/"
 
@@ -31,7 +31,7 @@ class GatewayAnswer(Answer):
 class Gateway:
     """`GET /g/SECRET/{url}`, the URL encoded whole."""
 
-    def __init__(self, house: House, reading: Reading) -> None:
+    def __init__(self, house: SiteSettings, reading: PageReader) -> None:
         self._house = house
         self._reading = reading
 
@@ -44,7 +44,7 @@ class Gateway:
             refused.headers["connection"] = "close"
             return refused
         text = addresses.asked(addresses.PREFIX + rest).text
-        found = await while_wanted(request.receive, partial(self._reading.fetch, text, Way("derived")))
+        found = await while_wanted(request.receive, partial(self._reading.fetch, text, UrlOrigin("derived")))
         if found is None:
             return GatewayAnswer(status=408)
         if isinstance(found.reply, ResolveError):

@@ -18,7 +18,7 @@ _MOST_TOKENS = 32
 _OCTETS = 32
 
 
-class Keys:
+class SessionKeys:
     """Those of one run, at one port; `now` gives seconds. Where pages go to other machines in the clear, no
     browser takes a cookie that says `Secure`, or has the name of one that does."""
 

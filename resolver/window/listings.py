@@ -48,16 +48,16 @@ _SHOWN = frozenset(
 _Shared: TypeAlias = dict[tuple[tuple[str, JsonValue], ...], Mapping[str, JsonValue]]
 
 
-class _Kept(NamedTuple):
+class _CachedListing(NamedTuple):
     listing: Response
     octets: int
 
 
-class Listings:
+class ListingCache:
     """The newest ones of a run, as far as there is room."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _CachedListing] = OrderedDict()
 
     def keep(self, key: Hashable, listing: Response) -> None:
         """For its other pages, sorted or filtered."""
@@ -71,17 +71,17 @@ class Listings:
         return None if found is None else found.listing
 
 
-def _slim(listing: Response) -> _Kept:
+def _slim(listing: Response) -> _CachedListing:
     entries = listing.entries or ()
     if len(entries) <= _FEW:
         octets = len(listing.content) + len(entries) * (_OCTETS_OF_ENTRY + _OCTETS_OF_EXTRA)
-        return _Kept(listing, octets)
+        return _CachedListing(listing, octets)
     shared: _Shared = {}
     kept = tuple(_shown(entries, shared))
     texts = sum(len(each.name) + len(each.url or "") + len(each.title or "") for each in kept)
     own = 0 if len(shared) < _FEW else len(kept)
     octets = texts + len(kept) * _OCTETS_OF_ENTRY + own * _OCTETS_OF_EXTRA
-    return _Kept(replace(listing, content=b"", raw=None, entries=kept), octets)
+    return _CachedListing(replace(listing, content=b"", raw=None, entries=kept), octets)
 
 
 def _shown(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:

@@ -19,14 +19,14 @@ from protocols.errors import AccessDenied, Declined, InvalidUrl, LoginRequired, 
 from protocols.location import HostUrl
 from protocols.values import NamedTuple
 from resolver import registry
-from resolver.gate.credentials import Given, Keeper, Place
+from resolver.gate.credentials import CredentialCache, Given, Place
 from resolver.policy import Policy
 from resolver.policy.credentials import may_go_unasked
 from resolver.url import parse
 from resolver.window import addresses
 from resolver.window.answers import answered_form, see
-from resolver.window.pages.errors import AskedLogin
-from resolver.window.session import Mark, Session, Way
+from resolver.window.pages.errors import LoginQuestion
+from resolver.window.session import SessionLink, UrlOrigin, WebSession
 
 #: Forms that are on pages, and places that a login is held for.
 _MOST = 64
@@ -36,23 +36,23 @@ _LONGEST = 4_096
 _OF_PROXY = "407"
 
 
-class _Asked(NamedTuple):
+class _LoginForm(NamedTuple):
     """What a form is for: the place that gets the login, and the URL that is opened then."""
 
     place: Place
     text: str
-    way: Way
+    way: UrlOrigin
 
 
-class Logins:
-    """A source of credentials: those that were typed here, before those that the run was given. See `Keeper`
-    for `round`."""
+class TypedLogins:
+    """A source of credentials: those that were typed here, before those that the run was given. See
+    `CredentialCache` for `round`."""
 
     def __init__(self, given: Given | None = None) -> None:
         self.round = 0
         self._held: OrderedDict[Place, Credentials] = OrderedDict()
         self._untried: set[Place] = set()
-        self._given = None if given is None else Keeper(given)
+        self._given = None if given is None else CredentialCache(given)
 
     async def __call__(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         held = self._held.get((scheme, comparable_host(host), port))
@@ -106,17 +106,17 @@ def place_of(url: HostUrl) -> Place:
 class LoginForms:
     """The forms in which they are typed, of one run."""
 
-    def __init__(self, logins: Logins, session: Session, policy: Policy) -> None:
+    def __init__(self, logins: TypedLogins, session: WebSession, policy: Policy) -> None:
         self._logins = logins
         self._session = session
         self._policy = policy
-        self._asked: OrderedDict[str, _Asked] = OrderedDict()
+        self._asked: OrderedDict[str, _LoginForm] = OrderedDict()
         self.routes = [
             Route("/login", self._take, methods=["POST"]),
             Route("/login/forget", self._forget, methods=["POST"]),
         ]
 
-    def heard(self, reply: object, text: str, way: Way) -> AskedLogin | None:
+    def heard(self, reply: object, text: str, way: UrlOrigin) -> LoginQuestion | None:
         """What became of a URL; and the form, where a login may help."""
         if not isinstance(reply, ResolveError):
             self._tried(getattr(reply, "url", ""), denied=False)
@@ -133,13 +133,13 @@ class LoginForms:
         self._logins.was_tried(place, denied=True)
         while len(self._asked) >= _MOST:
             self._asked.popitem(last=False)
-        form_id = self._session.mark(Mark(None))
-        self._asked[form_id] = _Asked(place, text, way)
+        form_id = self._session.mark(SessionLink(None))
+        self._asked[form_id] = _LoginForm(place, text, way)
         user = (getattr(url, "user", None) or b"").decode("utf-8", "replace")
         row = registry.find(url.scheme)
         secured = row is not None and row.tls == "always"
         in_clear = not may_go_unasked(url.host, self._policy, tls=secured)
-        return AskedLogin(form_id, shown(place), user, in_clear, was_given)
+        return LoginQuestion(form_id, shown(place), user, in_clear, was_given)
 
     def _tried(self, text: str, *, denied: bool) -> None:
         url = _url_of(text)
@@ -158,7 +158,7 @@ class LoginForms:
             self._logins.give(asked.place, Credentials(user, password))
         # Who types a password for a page has decided to open it.
         way = asked.way._replace(origin="chosen") if asked.way.origin == "derived" else asked.way
-        return see(addresses.found(asked.text, self._session.mark(Mark(None, asked.text, way))))
+        return see(addresses.found(asked.text, self._session.mark(SessionLink(None, asked.text, way))))
 
     async def _forget(self, request: Request) -> Answer:
         given = answered_form(request).get("place", "")

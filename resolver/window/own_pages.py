@@ -12,11 +12,11 @@ from starlette.routing import Route
 from protocols.errors import LocalError
 from protocols.values import NamedTuple
 from resolver.window import bookmarks, headers
-from resolver.window.answers import Answers, answered_form, see
-from resolver.window.logins import Logins
+from resolver.window.answers import PageAnswers, answered_form, see
+from resolver.window.logins import TypedLogins
 from resolver.window.pages.own import (
-    Opened,
-    Rule,
+    OpenedUrl,
+    RuleRow,
     bookmarks_page,
     help_page,
     history_page,
@@ -24,19 +24,19 @@ from resolver.window.pages.own import (
     start_page,
     transfers_page,
 )
-from resolver.window.pages.words import Fact
-from resolver.window.session import Session
-from resolver.window.transfers import Transfers
+from resolver.window.pages.words import FactRow
+from resolver.window.session import WebSession
+from resolver.window.transfers import TransferQueue
 
 Schemes: TypeAlias = "Sequence[tuple[str, str]]"
 
 
-class Known(NamedTuple):
+class OwnPageFacts(NamedTuple):
     """What is told on them: rules of the policy, exit statuses, what was set."""
 
-    rules: Sequence[Rule] = ()
+    rules: Sequence[RuleRow] = ()
     statuses: Mapping[int, str] = {}
-    settings: Sequence[Fact] = ()
+    settings: Sequence[FactRow] = ()
 
 
 class OwnPages:
@@ -44,12 +44,12 @@ class OwnPages:
 
     def __init__(
         self,
-        answers: Answers,
-        session: Session,
-        transfers: Transfers,
-        known: Known,
+        answers: PageAnswers,
+        session: WebSession,
+        transfers: TransferQueue,
+        known: OwnPageFacts,
         schemes: Schemes,
-        logins: Logins,
+        logins: TypedLogins,
     ) -> None:
         self._answers = answers
         self._session = session
@@ -87,7 +87,7 @@ class OwnPages:
         self._session.history = []
         return see("/history")
 
-    def _newest(self) -> list[Opened]:
+    def _newest(self) -> list[OpenedUrl]:
         return self._session.history[::-1]
 
     async def _bookmarks(self, request: Request) -> Answer:

@@ -27,11 +27,11 @@ from resolver.window import addresses
 from resolver.window.answers import answered_form, pairs_of, query_of
 from resolver.window.dialogue.planned import planned
 from resolver.window.pages.form import answers_from, form_page, sending_page
-from resolver.window.pages.page import Page, read_query
+from resolver.window.pages.page import WebPage, read_query
 from resolver.window.pages.refining import refined
-from resolver.window.reading import Reading, while_wanted
-from resolver.window.said import Said
-from resolver.window.session import Mark, Session, Way
+from resolver.window.reading import PageReader, while_wanted
+from resolver.window.said import TraceHistory
+from resolver.window.session import SessionLink, UrlOrigin, WebSession
 
 #: Forms that are being filled in.
 _MOST = 64
@@ -39,32 +39,32 @@ _MOST = 64
 #: What the window does for them: go to an address, show a page about a URL, and show what became of one with
 #: the dialogue's panel.
 See: TypeAlias = Callable[[str], Answer]
-Show: TypeAlias = Callable[[Page, str, str], Answer]
-Tell: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, Way, str], Answer]
+Show: TypeAlias = Callable[[WebPage, str, str], Answer]
+Tell: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, UrlOrigin, str], Answer]
 
 _Kept = TypeVar("_Kept")
 
 
-class _Asked(NamedTuple):
+class _PendingForm(NamedTuple):
     """A form that a server put, and the way that its URL came here."""
 
     put: PutForm
     url: HostUrl
-    way: Way
+    way: UrlOrigin
 
 
-class _Filled(NamedTuple):
+class _FilledForm(NamedTuple):
     """The URL that submits one, and the way of what a person typed."""
 
     url: Url
-    way: Way
+    way: UrlOrigin
 
 
-class Questions:
+class FormQuestions:
     """Of one run."""
 
     def __init__(
-        self, session: Session, reading: Reading, said: Said, see: See, show: Show, tell: Tell
+        self, session: WebSession, reading: PageReader, said: TraceHistory, see: See, show: Show, tell: Tell
     ) -> None:
         self._session = session
         self._reading = reading
@@ -72,8 +72,8 @@ class Questions:
         self._see = see
         self._show = show
         self._tell = tell
-        self._asked: OrderedDict[str, _Asked] = OrderedDict()
-        self._filled: OrderedDict[str, _Filled] = OrderedDict()
+        self._asked: OrderedDict[str, _PendingForm] = OrderedDict()
+        self._filled: OrderedDict[str, _FilledForm] = OrderedDict()
         self.routes = [
             Route("/search", self._search),
             Route("/form", self._ask),
@@ -97,7 +97,7 @@ class Questions:
         a button of ours, on the page of that URL."""
         fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
-        way = Way("chosen", self._session.way_to(text, from_id).referrer)
+        way = UrlOrigin("chosen", self._session.way_to(text, from_id).referrer)
         url = self._reading.url(text, way)
         if not isinstance(url, HostUrl) or rules_of(url.scheme).form is None:
             return self._see(addresses.look(text, from_id))
@@ -106,15 +106,18 @@ class Questions:
             return Answer(status_code=408)  # nobody reads it
         if isinstance(found, ResolveError):
             return self._tell(request, found, text, from_id, way, "")
-        blank, way = found.specimen(), Way("user", way.referrer)  # what is sent, the person will have typed
+        blank, way = (
+            found.specimen(),
+            UrlOrigin("user", way.referrer),
+        )  # what is sent, the person will have typed
         policy = self._reading.resolver.policy
         refusal = judge(blank, policy, origin=way.origin, referrer=way.referrer).error(blank)
         if refusal is not None:
             return self._tell(request, refusal, text, from_id, way, "")
-        form_id = self._keep(self._asked, _Asked(found, url, way))
+        form_id = self._keep(self._asked, _PendingForm(found, url, way))
         return self._show(form_page(found.form, url, form_id, found.findings), text, from_id)
 
-    async def _put(self, url: HostUrl, way: Way) -> PutForm | ResolveError:
+    async def _put(self, url: HostUrl, way: UrlOrigin) -> PutForm | ResolveError:
         try:
             return await form_at(self._reading.resolver, url, origin=way.origin, referrer=way.referrer)
         except ResolveError as error:
@@ -137,7 +140,7 @@ class Questions:
         if plan.error is not None:
             return self._tell(request, plan.error, text, "", asked.way, "")
         said = "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send")
-        filled_id = self._keep(self._filled, _Filled(url, asked.way))
+        filled_id = self._keep(self._filled, _FilledForm(url, asked.way))
         return self._show(sending_page(asked.put.form, answers, asked.url, said, filled_id), text, "")
 
     async def _send(self, request: Request) -> Answer:
@@ -157,5 +160,5 @@ class Questions:
         """Its ID; the oldest ones make room."""
         while len(kept) >= _MOST:
             kept.popitem(last=False)
-        kept[found := self._session.mark(Mark(None))] = value
+        kept[found := self._session.mark(SessionLink(None))] = value
         return found

@@ -23,10 +23,10 @@ from resolver.retrieval.response import Response
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
 from resolver.url import parse
-from resolver.window.dialogue.exchange import Exchange
+from resolver.window.dialogue.exchange import RecordedExchange
 from resolver.window.dialogue.recordings import recorded
 from resolver.window.pages.listing import Judge
-from resolver.window.session import Way
+from resolver.window.session import UrlOrigin
 
 #: Fetches at a time: what a person looks at, and a few that load.
 AT_ONCE = 6
@@ -38,7 +38,7 @@ _Found = TypeVar("_Found")
 _PLAIN = re.compile(r"((?:gopher|ftp|https?)://[^/?#]+/[A-Za-z0-9]?)[A-Za-z0-9/._-]{0,200}")
 
 
-class Wanted(NamedTuple):
+class ReadRequest(NamedTuple):
     """Other than what is usual: of a news group the articles of numbers lower than `before`; of a search what
     is like the documents at these URLs, as far as they are in the same database."""
 
@@ -46,17 +46,17 @@ class Wanted(NamedTuple):
     relevant: tuple[str, ...] = ()
 
 
-USUAL = Wanted()
+USUAL = ReadRequest()
 
 
-class Read(NamedTuple):
+class ReadResult(NamedTuple):
     """What came of it, and what was said."""
 
     reply: Response | ResolveError
-    exchange: Exchange
+    exchange: RecordedExchange
 
 
-class Reading:
+class PageReader:
     """`settings` are those of `resolver`."""
 
     def __init__(self, resolver: Resolver, settings: Settings) -> None:
@@ -68,14 +68,14 @@ class Reading:
     def resolver(self) -> Resolver:
         return self._resolver
 
-    def url(self, text: str, way: Way) -> Url | None:
+    def url(self, text: str, way: UrlOrigin) -> Url | None:
         """What the parser makes of it, None where it is no URL."""
         try:
             return parse(text, strict=self._settings.get("strict", False), origin=way.origin)
         except InvalidUrl:
             return None
 
-    def plan(self, text: str | Url, way: Way) -> Plan:
+    def plan(self, text: str | Url, way: UrlOrigin) -> Plan:
         """What would be sent."""
         setting = find_setting(self._settings.get("news_server"))
         return explain(
@@ -92,7 +92,7 @@ class Reading:
             hosts=self._settings.get("hosts"),
         )
 
-    def verdict(self, text: str, way: Way) -> Verdict:
+    def verdict(self, text: str, way: UrlOrigin) -> Verdict:
         return check(
             text,
             policy=self._resolver.policy,
@@ -106,7 +106,7 @@ class Reading:
     def judging(self, found_in: Referrer) -> Judge:
         """What may be opened of the entries of a page: as for a person who looked at each of them. Where one
         was judged, another one in the same place is not parsed again to be judged alike."""
-        way, plain = Way("chosen", found_in), dict[str, Verdict]()
+        way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
 
         def judge(entry: Entry) -> Verdict:
             text = entry.url or ""
@@ -119,7 +119,7 @@ class Reading:
 
         return judge
 
-    async def fetch(self, text: str | Url, way: Way, wanted: Wanted = USUAL) -> Read:
+    async def fetch(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest = USUAL) -> ReadResult:
         """All of it, or what went wrong; and the dialogue. What is `wanted` otherwise has a connection of its
         own."""
         async with self._turns:
@@ -131,9 +131,9 @@ class Reading:
                     )
                 except ResolveError as error:
                     reply = error
-        return Read(reply, recording.exchange())
+        return ReadResult(reply, recording.exchange())
 
-    async def _other(self, text: str | Url, way: Way, wanted: Wanted) -> Response:
+    async def _other(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest) -> Response:
         settings, usual = self._settings.copy(), self._settings.get("options") or Options()
         here = parse(text) if isinstance(text, str) else text
         marked = (self.url(each, way) for each in wanted.relevant)
@@ -142,7 +142,7 @@ class Reading:
         async with Resolver(**settings) as resolver:
             return await resolver.fetch(text, origin=way.origin, referrer=way.referrer)
 
-    async def _fetch(self, text: str | Url, way: Way) -> Response:
+    async def _fetch(self, text: str | Url, way: UrlOrigin) -> Response:
         return await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
 
 

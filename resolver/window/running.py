@@ -29,7 +29,7 @@ _PATIENCE = 10.0
 _TOKEN = re.compile(r"[\w-]{43}", re.ASCII)
 
 
-class Running(NamedTuple):
+class RunningServer(NamedTuple):
     """A window of this person's, if it still runs."""
 
     port: int
@@ -50,7 +50,7 @@ def told(port: int, secret: str) -> Iterator[bool]:
         yield ours
 
 
-def found() -> Running | None:
+def found() -> RunningServer | None:
     """What that file says. Raises `NotConfigured` for one that may not be trusted."""
     path = _path()
     if path is None:
@@ -67,7 +67,7 @@ def _path() -> str | None:
     return None if folder is None else os.path.join(folder, "serve.json")
 
 
-def _read(octets: bytes) -> Running | None:
+def _read(octets: bytes) -> RunningServer | None:
     """None for what is being written."""
     try:
         said = json.loads(octets)
@@ -75,11 +75,11 @@ def _read(octets: bytes) -> Running | None:
         return None
     match said:
         case {"port": int(port), "secret": str(secret), "process": int(process)} if 0 < port < 65_536:
-            return Running(port, secret, process)
+            return RunningServer(port, secret, process)
     return None
 
 
-def entry(window: Running, url: str = "") -> str | None:
+def entry(window: RunningServer, url: str = "") -> str | None:
     """An address that lets a person in, once and soon, and leads to `url`. None where nobody is there any
     more, or who is there is not ours."""
     connection = HTTPConnection(LOOPBACK, window.port, timeout=_PATIENCE)
@@ -103,7 +103,7 @@ def entry(window: Running, url: str = "") -> str | None:
     return f"http://{LOOPBACK}:{window.port}/enter?t={token}"
 
 
-def found_entry(url: str = "") -> tuple[Running, str] | None:
+def found_entry(url: str = "") -> tuple[RunningServer, str] | None:
     """Of the window that runs, if any does. What may not be trusted is none."""
     try:
         window = found()

@@ -10,27 +10,27 @@ from starlette.responses import Response as Answer
 from starlette.routing import Route
 
 from resolver.window import headers
-from resolver.window.dialogue.exchange import Exchange
+from resolver.window.dialogue.exchange import RecordedExchange
 from resolver.window.dialogue.panel import as_text, panel, svg
 from resolver.window.session import new_id
 
 _MOST = 64
 
 #: A dialogue as a file, by how its name ends.
-_KINDS: dict[str, tuple[str, Callable[[Exchange], str]]] = {
+_KINDS: dict[str, tuple[str, Callable[[RecordedExchange], str]]] = {
     "svg": (headers.SVG, svg),
     "json": (headers.JSON, as_text),
 }
 
 
-class Said:
+class TraceHistory:
     """Of one run. The oldest ones are forgotten."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Exchange] = OrderedDict()
+        self._kept: OrderedDict[str, RecordedExchange] = OrderedDict()
         self.routes = [Route("/dialogue/{name}", self._answer)]
 
-    def panel(self, said: Exchange, plan: Exchange) -> str:
+    def panel(self, said: RecordedExchange, plan: RecordedExchange) -> str:
         """What stands below a page."""
         while len(self._kept) >= _MOST:
             self._kept.popitem(last=False)

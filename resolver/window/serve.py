@@ -20,23 +20,23 @@ from resolver.events import Event
 from resolver.retrieval.session import Resolver
 from resolver.settings import Settings
 from resolver.window import headers
-from resolver.window.account import Account
-from resolver.window.answers import Answers
-from resolver.window.application import Window
-from resolver.window.content import Content
+from resolver.window.account import SaveLedger
+from resolver.window.answers import PageAnswers
+from resolver.window.application import WebApplication
+from resolver.window.content import ContentApplication
 from resolver.window.dialogue.recordings import hear_here
-from resolver.window.entrance import CHECKS, FORM_LASTS, Application, Check, Entrance, House
-from resolver.window.events import Events
+from resolver.window.entrance import CHECKS, FORM_LASTS, Application, Check, Entrance, SiteSettings
+from resolver.window.events import TransferEvents
 from resolver.window.gateway import Gateway
-from resolver.window.keys import Keys
+from resolver.window.keys import SessionKeys
 from resolver.window.listening import LOOPBACK, Certificate, bound, check_certificate, place_of, port_of
-from resolver.window.logins import LoginForms, Logins
-from resolver.window.own_pages import Known, OwnPages
+from resolver.window.logins import LoginForms, TypedLogins
+from resolver.window.own_pages import OwnPageFacts, OwnPages
 from resolver.window.pages.page import PAGE_SIZE
-from resolver.window.pages.words import Fact
-from resolver.window.reading import Reading
-from resolver.window.session import Session
-from resolver.window.transfers import Transfers, hear_transfer
+from resolver.window.pages.words import FactRow
+from resolver.window.reading import PageReader
+from resolver.window.session import WebSession
+from resolver.window.transfers import TransferQueue, hear_transfer
 
 #: Octets of a request's head: a URL of 65,536 characters, each of them percent-encoded, and its headers.
 _MOST_HEAD = 262_144
@@ -45,7 +45,7 @@ _IDLE = 5.0
 _GRACE = 3.0
 
 
-class Wishes(NamedTuple):
+class ServeOptions(NamedTuple):
     """What whoever starts a server may say: `ledger` is the file in which account is kept of what is saved,
     `public` is for others than this machine. The last four are for tests, which take a rule out to see that
     it is missed."""
@@ -56,7 +56,7 @@ class Wishes(NamedTuple):
     public: bool = False
     certificate: Certificate | None = None
     size: int = PAGE_SIZE
-    known: Known = Known()
+    known: OwnPageFacts = OwnPageFacts()
     tell: Callable[[str], None] = lambda line: None
     ledger: str | None = None
     checks: tuple[Check, ...] = CHECKS
@@ -65,12 +65,12 @@ class Wishes(NamedTuple):
     without: frozenset[str] = frozenset()
 
 
-class Server(NamedTuple):
+class WebServer(NamedTuple):
     """One that runs. Its entries are each good for one browser."""
 
-    house: House
+    house: SiteSettings
     content: str
-    session: Session
+    session: WebSession
 
     def entry(self, url: str = "") -> str:
         """An address that lets a person in, once and soon, and leads to a look at `url`."""
@@ -78,7 +78,7 @@ class Server(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(wishes: Wishes) -> AsyncIterator[Server]:
+async def serving(wishes: ServeOptions) -> AsyncIterator[WebServer]:
     """A server as long as the block runs. Raises `LocalError` where nobody may listen."""
     if wishes.certificate is not None:
         check_certificate(wishes.certificate)
@@ -86,32 +86,34 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
     ports = [port_of(each) for each in listeners]
     scheme = "http" if wishes.certificate is None else "https"
     place, elsewhere = (place_of(scheme, wishes.address, port) for port in ports)
-    keys = Keys(ports[0], trio.current_time, in_clear=wishes.public and wishes.certificate is None)
-    house = House(place, ports[0], keys, wishes.tell, scheme, wishes.public)
-    session = Session()
-    server = Server(house, f"{scheme}://{elsewhere}", session)
+    keys = SessionKeys(ports[0], trio.current_time, in_clear=wishes.public and wishes.certificate is None)
+    house = SiteSettings(place, ports[0], keys, wishes.tell, scheme, wishes.public)
+    session = WebSession()
+    server = WebServer(house, f"{scheme}://{elsewhere}", session)
     settings = wishes.settings.copy()
     settings["on_event"] = _hear
-    logins = Logins(settings.get("credentials"))
+    logins = TypedLogins(settings.get("credentials"))
     own_settings = settings.copy()
     own_settings["credentials"] = logins
     async with (
         Resolver(**settings) as others,  # who asks through the gateway has none of the person's logins
         Resolver(**own_settings) as resolver,
-        Account(wishes.ledger) as account,
+        SaveLedger(wishes.ledger) as account,
         trio.open_nursery() as hands,
     ):
-        reading = Reading(resolver, own_settings)
-        answers = Answers(house.keys, settings.get("archive"))
-        transfers = Transfers(resolver, hands, account)
+        reading = PageReader(resolver, own_settings)
+        answers = PageAnswers(house.keys, settings.get("archive"))
+        transfers = TransferQueue(resolver, hands, account)
         known = wishes.known._replace(
-            settings=[*wishes.known.settings, Fact("gateway for other clients", house.gateway)]
+            settings=[*wishes.known.settings, FactRow("gateway for other clients", house.gateway)]
         )
-        events = Events(transfers, answers)
+        events = TransferEvents(transfers, answers)
         own = [*events.routes, *OwnPages(answers, session, transfers, known, _schemes(), logins).routes]
         forms = LoginForms(logins, session, resolver.policy)
-        gateway = Gateway(house, Reading(others, settings))
-        window = Window(house, session, reading, server.content, wishes.size, answers, own, forms, gateway)
+        gateway = Gateway(house, PageReader(others, settings))
+        window = WebApplication(
+            house, session, reading, server.content, wishes.size, answers, own, forms, gateway
+        )
         entrance = Entrance(
             window.router,
             house,
@@ -123,10 +125,10 @@ async def serving(wishes: Wishes) -> AsyncIterator[Server]:
         said = headers.of_pages(server.content), headers.of_content(house.origin)
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
-            applications: tuple[Application, ...] = entrance, Content(session, elsewhere)
+            applications: tuple[Application, ...] = entrance, ContentApplication(session, elsewhere)
             for listener, application, each in zip(listeners, applications, said, strict=True):
                 fields = {name: text for name, text in each.items() if name not in wishes.without}
-                config = _Config(fields, wishes.tell, wishes.certificate)
+                config = _HypercornConfig(fields, wishes.tell, wishes.certificate)
                 config.bind = [f"fd://{listener.detach()}"]
                 await nursery.start(partial(_run, application, config, stop))
             try:
@@ -156,7 +158,7 @@ async def _run(
     )
 
 
-class _Config(Config):
+class _HypercornConfig(Config):
     """What the server is told. Each answer has the same headers, also those that it gives by itself."""
 
     def __init__(
@@ -173,13 +175,13 @@ class _Config(Config):
         self.h11_max_incomplete_size = _MOST_HEAD
         self.keep_alive_timeout = _IDLE
         self.graceful_timeout = _GRACE
-        self.logger_class = partial(_Log, tell)  # type: ignore[assignment]
+        self.logger_class = partial(_ServerLog, tell)  # type: ignore[assignment]
 
     def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
         return [*super().response_headers(protocol), *headers.fields(self._said)]
 
 
-class _Log(Logger):
+class _ServerLog(Logger):
     """What goes wrong in a page is a line without a traceback, which could have a secret."""
 
     def __init__(self, tell: Callable[[str], None], config: Config) -> None:

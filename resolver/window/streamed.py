@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from resolver.window import headers
 
 
-class Streamed(Answer):
+class StreamedPage(Answer):
     """Whatever length it has."""
 
     def __init__(self, chunks: Iterable[bytes], media_type: str = headers.HTML) -> None:

@@ -17,12 +17,12 @@ from protocols.errors import ResolveError
 from resolver.events import Event, Progress
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
-from resolver.ledger.book import Entry
+from resolver.ledger.book import LedgerEntry
 from resolver.retrieval.session import Resolver
 from resolver.url import redact
-from resolver.window.account import Account, Saving
-from resolver.window.pages.own import Transfer
-from resolver.window.session import Way, new_id
+from resolver.window.account import SavedFile, SaveLedger
+from resolver.window.pages.own import SavedTransfer
+from resolver.window.session import UrlOrigin, new_id
 
 #: Saves at a time; what more is asked for waits. And how many are remembered.
 _AT_ONCE = 4
@@ -32,11 +32,11 @@ _MOMENT = 1.0
 _UNDER_WAY = ("waiting", "running")
 
 
-class _Job:
+class _TransferJob:
     """One of them: `scope` is what ends it while it runs. `changed` gives the number of a change, which is
     told by that."""
 
-    def __init__(self, shown: Transfer, saving: Saving, changed: Callable[[], int]) -> None:
+    def __init__(self, shown: SavedTransfer, saving: SavedFile, changed: Callable[[], int]) -> None:
         self._shown = shown
         self._changed = changed
         self.change = changed()
@@ -49,11 +49,11 @@ class _Job:
         self._since: tuple[float, int] | None = None
 
     @property
-    def shown(self) -> Transfer:
+    def shown(self) -> SavedTransfer:
         return self._shown
 
     @shown.setter
-    def shown(self, shown: Transfer) -> None:
+    def shown(self, shown: SavedTransfer) -> None:
         self._shown, self.change = shown, self._changed()
 
     def hear(self, event: Progress) -> None:
@@ -66,7 +66,7 @@ class _Job:
         self.shown = self.shown._replace(received=event.received, expected=event.expected, rate=rate)
 
 
-_CURRENT: ContextVar[_Job | None] = ContextVar("_CURRENT", default=None)
+_CURRENT: ContextVar[_TransferJob | None] = ContextVar("_CURRENT", default=None)
 
 
 def hear_transfer(event: Event) -> None:
@@ -76,17 +76,17 @@ def hear_transfer(event: Event) -> None:
         job.hear(event)
 
 
-class Transfers:
+class TransferQueue:
     """Those of one run; `hands` is where they go on after their page is sent, `account` the ledger."""
 
-    def __init__(self, resolver: Resolver, hands: trio.Nursery, account: Account | None = None) -> None:
+    def __init__(self, resolver: Resolver, hands: trio.Nursery, account: SaveLedger | None = None) -> None:
         self._resolver = resolver
         self._hands = hands
-        self._account = Account(None) if account is None else account
+        self._account = SaveLedger(None) if account is None else account
         self._opening = trio.Lock()
         self._is_open = False
         self._turns = trio.CapacityLimiter(_AT_ONCE)
-        self._jobs: dict[int, _Job] = {}
+        self._jobs: dict[int, _TransferJob] = {}
         self._last = 0
         self.change = 0
         self._news = trio.Event()
@@ -101,16 +101,16 @@ class Transfers:
                 self._is_open = True
         return self._account.complaint
 
-    def _add(self, shown: Transfer, saving: Saving) -> _Job:
+    def _add(self, shown: SavedTransfer, saving: SavedFile) -> _TransferJob:
         if len(self._jobs) >= _MOST:
             self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
         self._last += 1
-        job = _Job(shown._replace(number=self._last), saving, self._changed)
+        job = _TransferJob(shown._replace(number=self._last), saving, self._changed)
         self._jobs[self._last] = job
         return job
 
     @property
-    def all(self) -> list[Transfer]:
+    def all(self) -> list[SavedTransfer]:
         """The newest first."""
         return [job.shown for job in reversed(self._jobs.values())]
 
@@ -118,7 +118,7 @@ class Transfers:
     def are_under_way(self) -> bool:
         return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
 
-    def since(self, change: int) -> list[Transfer]:
+    def since(self, change: int) -> list[SavedTransfer]:
         """What has changed since that one, the oldest first; `change` is the last of all."""
         return [job.shown for job in self._jobs.values() if job.change > change]
 
@@ -137,10 +137,10 @@ class Transfers:
         self.wake()
         return self.change
 
-    def begin(self, url: str, name: str, way: Way) -> None:
+    def begin(self, url: str, name: str, way: UrlOrigin) -> None:
         """Save it under a name that is free."""
         job = self._add(
-            Transfer(0, name, redact(url), "waiting", 0), Saving(url, abspath(name), way, new_id())
+            SavedTransfer(0, name, redact(url), "waiting", 0), SavedFile(url, abspath(name), way, new_id())
         )
         self._hands.start_soon(self._run, job)
 
@@ -165,7 +165,7 @@ class Transfers:
                 job.next = state
                 job.scope.cancel()
 
-    async def _run(self, job: _Job) -> None:
+    async def _run(self, job: _TransferJob) -> None:
         _CURRENT.set(job)
         with job.scope:
             await self._perform(job)
@@ -173,7 +173,7 @@ class Transfers:
             error = "stopped" if job.next == "failed" else ""
             job.shown = job.shown._replace(state=job.next, error=error)
 
-    async def _perform(self, job: _Job) -> None:
+    async def _perform(self, job: _TransferJob) -> None:
         try:
             entry = await self._account.admit(job.saving)
             if entry is not None and entry.is_done:  # an earlier run was ended when all was there
@@ -186,7 +186,7 @@ class Transfers:
         except LedgerFault as error:
             job.shown = job.shown._replace(state="failed", error=error.message)
 
-    async def _save(self, job: _Job, entry: Entry | None) -> None:
+    async def _save(self, job: _TransferJob, entry: LedgerEntry | None) -> None:
         """Raises `LedgerFault`."""
         saving = job.saving
         try:
@@ -208,7 +208,7 @@ class Transfers:
         self._is_there(job, saved.path or saving.path, saved.bytes, saved.digest, saved.verified)
 
     def _is_there(
-        self, job: _Job, path: str, size: int, digest: str | None, verified: tuple[str, ...] = ()
+        self, job: _TransferJob, path: str, size: int, digest: str | None, verified: tuple[str, ...] = ()
     ) -> None:
         job.shown = job.shown._replace(
             state="done", name=basename(path), received=size, digest=digest or "", verified=verified

@@ -11,8 +11,8 @@ import pytest
 
 import resolver.blocking
 from resolver import Policy
-from resolver.bulk import Summary, run
-from resolver.bulk.plan import Plan
+from resolver.bulk import BulkSummary, run
+from resolver.bulk.plan import BulkPlan
 from tests.bulk import log, told
 from tests.bulk.house import House
 
@@ -24,7 +24,7 @@ RATE = 5.0
 FEW = ("127.0.1.1", "127.0.1.2", "127.0.1.3", "127.0.1.4")
 
 
-def fetch(house: House, client: Client, out: Path, **more: Any) -> Summary:
+def fetch(house: House, client: Client, out: Path, **more: Any) -> BulkSummary:
     return run(house.urls, client=client, out=str(out), policy=policy_for(house), **more)
 
 
@@ -32,7 +32,7 @@ def policy_for(house: House) -> Policy:
     return Policy(allow_port=house.ports, allow_address=frozenset({"127.0.0.0/8"}))
 
 
-def check_summary(found: Summary, house: House) -> None:
+def check_summary(found: BulkSummary, house: House) -> None:
     missing = sum(whole is None for whole in house.whole.values())
     assert (found.requests, found.hosts) == (len(house.urls), 40)
     assert (found.done, found.failed) == (found.requests - missing, missing)
@@ -84,7 +84,7 @@ def test_the_hosts_see_the_limit(
     """Of slices with several hosts each, of which some need more than one. Where three are allowed the log
     has three, and so would tell of them where one is."""
     monkeypatch.setattr(RUN, "PARTITIONS", 16)
-    monkeypatch.setattr(RUN, "Plan", partial(Plan, box=1.0))
+    monkeypatch.setattr(RUN, "Plan", partial(BulkPlan, box=1.0))
     house.mark(f"most-{most}")
     found = fetch(house, local_client, tmp_path, per_host=most)
     assert found.slices > 16
@@ -95,7 +95,7 @@ def test_the_hosts_see_the_rate(
     house: House, local_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also between slices, of which each has one request, and which any worker gets."""
-    monkeypatch.setattr(RUN, "Plan", partial(Plan, box=0.5 / RATE))
+    monkeypatch.setattr(RUN, "Plan", partial(BulkPlan, box=0.5 / RATE))
     few = [url for url in house.urls if house.named(url)[0] in FEW]
     house.mark("rate")
     found = run(few, client=local_client, out=str(tmp_path), policy=policy_for(house), host_rate=RATE)

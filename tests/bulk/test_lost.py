@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from resolver import LocalError, Policy
-from resolver.bulk import Progress, Summary, run
+from resolver.bulk import BulkProgress, BulkSummary, run
 from tests.bulk.forked import Cluster
 from tests.hang import HANG
 
@@ -46,7 +46,7 @@ class Workers:
         self._cluster.kill(self._worker)
         self._worker = None
 
-    def run(self, out: Path, on_progress: Callable[[Progress], object]) -> Summary:
+    def run(self, out: Path, on_progress: Callable[[BulkProgress], object]) -> BulkSummary:
         hanging = Timer(HANG, os.kill, (self._scheduler_process, SIGKILL))  # then the run says so
         hanging.start()
         try:
@@ -54,7 +54,7 @@ class Workers:
         finally:
             hanging.cancel()
 
-    def _run(self, out: Path, on_progress: Callable[[Progress], object]) -> Summary:
+    def _run(self, out: Path, on_progress: Callable[[BulkProgress], object]) -> BulkSummary:
         from distributed import Client
 
         with Client(self._scheduler) as client:
@@ -84,9 +84,9 @@ def test_a_report_that_was_lost_before_it_was_looked_at(workers: Workers, tmp_pa
     """Nobody does the slice again before that: there is no other worker."""
     from distributed import CancelledError, wait
 
-    told: list[Progress] = []
+    told: list[BulkProgress] = []
 
-    def lose(progress: Progress) -> None:
+    def lose(progress: BulkProgress) -> None:
         told.append(progress)
         if len(told) == 1:
             for future in workers.given:
@@ -117,12 +117,12 @@ def test_a_report_that_is_lost_while_it_is_brought(
             workers.kill()
         return result(future, timeout)
 
-    def replace_it(progress: Progress) -> None:
+    def replace_it(progress: BulkProgress) -> None:
         told.append(progress)
         if len(told) == 1:
             workers.start()
 
-    told: list[Progress] = []
+    told: list[BulkProgress] = []
     monkeypatch.setattr(RUN, "_REPORT", 0.2)
     monkeypatch.setattr(Future, "result", lost)
     summary = workers.run(tmp_path, replace_it)

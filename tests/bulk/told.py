@@ -14,7 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from resolver.ledger import LedgerFault
 from resolver.ledger.database import check_is_ours, connect, faults_of
-from resolver.ledger.report import Became, became
+from resolver.ledger.report import FinishedRow, became
 from tests.bulk.elsewhere import is_coming
 from tests.bulk.house import House
 
@@ -91,7 +91,7 @@ def done(out: Path) -> set[str]:
     return {row.url for ledger in ledgers for row in _became(ledger) if row.status == "done"}
 
 
-def _became(ledger: str) -> list[Became]:
+def _became(ledger: str) -> list[FinishedRow]:
     """Where a worker that nobody waits for closes it in that moment, SQLite refuses to read it."""
     for _ in range(_TRIES):
         with suppress(LedgerFault):

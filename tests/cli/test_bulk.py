@@ -19,11 +19,11 @@ import pytest
 
 import resolver.bulk
 from resolver import Credentials, SaveRequest, parse
-from resolver.bulk import Progress, Summary
+from resolver.bulk import BulkProgress, BulkSummary
 from resolver.cli import below, bulk_progress
 from resolver.cli.arguments import read
 from resolver.cli.bulk import settings_of
-from resolver.cli.carried import Carried
+from resolver.cli.carried import PickledSecrets
 from resolver.cli.config import HostSection
 from resolver.retrieval.checksum import Checksum
 from tests.begun import CLUSTERS, Program
@@ -33,20 +33,20 @@ from tests.fresh import environment
 from tests.hang import HANG
 from tests.sampled import FULL, sampled
 
-ENDED = Summary(7, 3, 2, 4, 1, 1, 1, 2_048, 1.5, 8)
+ENDED = BulkSummary(7, 3, 2, 4, 1, 1, 1, 2_048, 1.5, 8)
 
 
 class Told:
     """What `resolver.bulk.run` is called with, in its place."""
 
-    def __init__(self, summary: Summary = ENDED, *progress: Progress) -> None:
+    def __init__(self, summary: BulkSummary = ENDED, *progress: BulkProgress) -> None:
         self.requests: list[SaveRequest] = []
         self.settings: dict[str, Any] = {}
         self.addresses: list[str] = []
         self._summary = summary
         self._progress = progress
 
-    def run(self, requests: Iterator[SaveRequest], **settings: Any) -> Summary:
+    def run(self, requests: Iterator[SaveRequest], **settings: Any) -> BulkSummary:
         self.requests = list(requests)
         self.settings = settings
         for each in self._progress:
@@ -194,10 +194,10 @@ def test_a_list_that_cannot_be_read_counts(folder: Path, monkeypatch: pytest.Mon
 # ---- what workers get
 
 
-def command_settings(*words: str, carried: Carried | None = None) -> dict[str, Any]:
+def command_settings(*words: str, carried: PickledSecrets | None = None) -> dict[str, Any]:
     command = read(["bulk", "-", "--out", "x", "--config", "none", *words])
     assert command is not None
-    return {**settings_of(command, carried or Carried({}, None))}
+    return {**settings_of(command, carried or PickledSecrets({}, None))}
 
 
 def test_what_goes_to_workers_can_be_pickled() -> None:
@@ -214,7 +214,7 @@ MINE = {
 
 
 async def test_logins_go_along_to_the_places_that_a_list_names() -> None:
-    carried = Carried(MINE, None)
+    carried = PickledSecrets(MINE, None)
     for url in ("ftp://h.example/", "ftp://joe@asks.example/", "ftp://other.example/"):
         carried.admit(parse(url))
     assert carried.left_behind == 2
@@ -256,30 +256,30 @@ def test_logins_go_where_nobody_else_reads_them(
 @pytest.mark.parametrize(
     ("progress", "elapsed", "columns", "line"),
     [
-        (Progress(0, 0, 0, {}, 0, 0, 16), 0.0, 30, "100%  0 of 0, 0 B"),
-        (Progress(4_000, 40, 0, {}, 0, 2, 16), 3.0, 59, "  0%  0 of 4,000, 0 B"),
+        (BulkProgress(0, 0, 0, {}, 0, 0, 16), 0.0, 30, "100%  0 of 0, 0 B"),
+        (BulkProgress(4_000, 40, 0, {}, 0, 2, 16), 3.0, 59, "  0%  0 of 4,000, 0 B"),
         (
-            Progress(4_000, 40, 1_000, {"done": 990, "failed": 10}, 1 << 20, 2, 16),
+            BulkProgress(4_000, 40, 1_000, {"done": 990, "failed": 10}, 1 << 20, 2, 16),
             20.0,
             80,
             "[=====...............]  25%  1,000 of 4,000, 10 failed, 1.0 MiB, 1:00 left",
         ),
         (
-            Progress(4, 1, 4, {"done": 3, "refused": 1}, 1, 0, 16),
+            BulkProgress(4, 1, 4, {"done": 3, "refused": 1}, 1, 0, 16),
             20.0,
             60,
             "[====================] 100%  4 of 4, 1 refused, 1 B",
         ),
-        (Progress(4_000, 40, 1_000, {}, 0, 2, 16), 20.0, 8, " 25%  1,"),
-        (Progress(4_000, 40, 1_000, {}, 0, 1, 0), 20.0, 80, "waiting for workers: 1,000 of 4,000"),
-        (Progress(4_000, 40, 1_000, {}, 0, 1, 0), 20.0, 8, "waiting "),
+        (BulkProgress(4_000, 40, 1_000, {}, 0, 2, 16), 20.0, 8, " 25%  1,"),
+        (BulkProgress(4_000, 40, 1_000, {}, 0, 1, 0), 20.0, 80, "waiting for workers: 1,000 of 4,000"),
+        (BulkProgress(4_000, 40, 1_000, {}, 0, 1, 0), 20.0, 8, "waiting "),
     ],
 )
-def test_how_far_it_is(progress: Progress, elapsed: float, columns: int, line: str) -> None:
+def test_how_far_it_is(progress: BulkProgress, elapsed: float, columns: int, line: str) -> None:
     assert bulk_progress.line_of(progress, elapsed, columns) == line
 
 
-HALF = Progress(10, 2, 5, {"done": 5}, 1_024, 1, 16)
+HALF = BulkProgress(10, 2, 5, {"done": 5}, 1_024, 1, 16)
 
 
 def test_progress_is_told_as_it_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +308,7 @@ def test_how_many_were_read_is_told_meanwhile(
     drawn: list[Sequence[str]] = []
     monkeypatch.setattr(below, "is_terminal", lambda: True)
     monkeypatch.setattr(below, "draw", drawn.append)
-    monkeypatch.setattr(bulk_progress.Display, "_SOON", 0.0)
+    monkeypatch.setattr(bulk_progress.BulkDisplay, "_SOON", 0.0)
     told = put_in_place(Told(ENDED), monkeypatch)
     urls = b"".join(b"http://h.example/%d\n" % number for number in range(1_200))
     resolve("bulk", "-", "--out", "x", *more, stdin=urls)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from resolver import Credentials, NotConfigured, parse
 from resolver.cli.arguments import read
 from resolver.cli.config import Configuration, HostSection, load, own_path
-from resolver.cli.secrets import Secrets
+from resolver.cli.secrets import CommandSecrets
 from resolver.cli.values import UsageError
 from tests.cli.command import resolve
 from tests.fresh import run_alone
@@ -311,7 +311,7 @@ async def test_a_section_is_for_its_host_alone(
     url: str, place: tuple[str, str, int], user: str | None, expected: str | None
 ) -> None:
     apart = HostSection(user="dora", password="q")
-    secrets = Secrets(None, None, {"h.example": SECTION, "apart.example:8080": apart})
+    secrets = CommandSecrets(None, None, {"h.example": SECTION, "apart.example:8080": apart})
     secrets.admit(parse(url))
     found = await secrets.request(*place, None if user is None else user.encode())
     assert (None if found is None else found.user.decode()) == expected
@@ -320,7 +320,7 @@ async def test_a_section_is_for_its_host_alone(
 async def test_the_command_line_is_asked_before_the_section(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("given\n")
     for user, expected in (("carl", b"given"), ("eve", b"given")):
-        secrets = Secrets(user, str(tmp_path / "password"), {"h.example": SECTION})
+        secrets = CommandSecrets(user, str(tmp_path / "password"), {"h.example": SECTION})
         secrets.admit(parse("ftp://h.example/"))
         assert await secrets.request("ftp", "h.example", 21, None) == Credentials(user.encode(), expected)
 
@@ -349,7 +349,7 @@ def test_the_password_of_a_section_logs_in_and_is_never_shown(own: Path, at: dic
 )
 async def test_a_command_that_gives_no_password_is_told(words: list[str], what: str) -> None:
     section = HostSection(user="carl", command=tuple(words), source="c.toml, line 4")
-    secrets = Secrets(None, None, {"h.example": section})
+    secrets = CommandSecrets(None, None, {"h.example": section})
     secrets.admit(parse("ftp://h.example/"))
     with pytest.raises(NotConfigured, match=r"c\.toml, line 4: ") as caught:
         await secrets.request("ftp", "h.example", 21, None)
@@ -377,7 +377,7 @@ async def test_the_keyring_of_the_system() -> None:
     try:
         for user, password in (("carl", b"from the ring"), ("dora", None)):
             section = HostSection(user=user, keyring=True, source="c.toml, line 4")
-            secrets = Secrets(None, None, {"h.example": section})
+            secrets = CommandSecrets(None, None, {"h.example": section})
             secrets.admit(parse("ftp://h.example/"))
             if password is None:
                 with pytest.raises(NotConfigured, match="keyring"):

@@ -17,7 +17,7 @@ from resolver import Connected, Finding, Finished, Kept, Progress, Received, Ret
 from resolver.cli import watcher
 from resolver.cli.progress import Display, DotDisplay
 from resolver.cli.watcher import Watcher
-from resolver.events import Hearer, for_whom
+from resolver.events import Listener, for_whom
 from tests.cli import contract
 from tests.cli.command import Done, records, resolve
 from tests.cli.contract import End
@@ -237,7 +237,7 @@ def test_of_what_nobody_is_shown_no_events_are_made(folder: Path) -> None:
         teller = Watcher(trace, display, aloud=False, quiet=True)
         listener = teller.listener
         kinds = (*told, Progress, Finished, Sent, Received, Connected)
-        assert listener == teller.watch or isinstance(listener, Hearer)
+        assert listener == teller.watch or isinstance(listener, Listener)
         shown[name] = {kind for kind in kinds if for_whom(listener, frozenset({kind})) is not None}
         teller.close()
     assert shown == {"nothing": told, "dots": told | {Progress, Finished}, "trace": set(kinds)}

@@ -17,7 +17,7 @@ from resolver import ProtocolError, Refused, Resolver, Url
 from resolver.cli import browsing, streams
 from resolver.cli.arguments import Command as CommandLine
 from resolver.cli.asking import answers_to
-from resolver.cli.targets import Target
+from resolver.cli.targets import CommandTarget
 from tests.cli.command import resolve
 from tests.cli.terminal import Command, Terminal, drives, on_terminal
 from tests.hang import HANG
@@ -141,7 +141,7 @@ def test_what_is_no_form_at_a_terminal_is_seen_in_a_browser(
     """Also what is one, where nobody can answer."""
     seen = []
 
-    async def browse(session: Resolver, url: Url, target: Target, command: CommandLine) -> None:
+    async def browse(session: Resolver, url: Url, target: CommandTarget, command: CommandLine) -> None:
         seen.append(url.text)
 
     monkeypatch.setattr(browsing, "browse", browse)

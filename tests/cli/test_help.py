@@ -15,7 +15,7 @@ from resolver.cli import help, main
 from resolver.cli.arguments import read
 from resolver.cli.options import OPTIONS, Option, rows
 from resolver.cli.values import UsageError
-from resolver.cli.vocabulary import RULES, STATUSES, VERBS, Verb
+from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb
 from tests.cli.command import resolve
 from tests.fresh import environment
 
@@ -57,7 +57,7 @@ def test_every_name_of_a_switch_sets_it(row: Option) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_help_of_a_verb_has_its_options_and_an_example(verb: Verb) -> None:
+def test_help_of_a_verb_has_its_options_and_an_example(verb: CommandVerb) -> None:
     told = resolve(verb.name, "--help")
     text = told.out.decode()
     assert (told.status, told.err) == (0, b"")
@@ -71,7 +71,7 @@ def test_help_of_a_verb_has_its_options_and_an_example(verb: Verb) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_an_example_is_a_command_line_of_its_verb(verb: Verb) -> None:
+def test_an_example_is_a_command_line_of_its_verb(verb: CommandVerb) -> None:
     program, *words = shlex.split(verb.example)
     command = read(words)
     assert command is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resolver.cli import account
-from resolver.cli.targets import Naming, Target
+from resolver.cli.targets import CommandTarget, TargetNaming
 from resolver.ledger import recall
 from tests.cli import contract
 from tests.cli.command import Done, resolve
@@ -115,13 +115,13 @@ def test_no_line_of_a_list_that_was_done_is_read_as_a_url(
     write(source, *NAMES)
     resolve(*WORDS)
     named: list[str] = []
-    name = Naming.name
+    name = TargetNaming.name
 
-    def watched(naming: Naming, target: Target) -> Target:
+    def watched(naming: TargetNaming, target: CommandTarget) -> CommandTarget:
         named.append(target.url)
         return name(naming, target)
 
-    monkeypatch.setattr(Naming, "name", watched)
+    monkeypatch.setattr(TargetNaming, "name", watched)
     found = resolve(*WORDS)
     assert len(found.records) == 12
     assert named == []

@@ -10,7 +10,7 @@ import pytest
 
 from resolver import Entry, Kind
 from resolver.cli.columns import fit, short_columns
-from resolver.cli.listing import Painter, painter
+from resolver.cli.listing import EntryColors, painter
 from tests.cli.command import resolve
 from tests.cli.terminal import Terminal
 from tests.cli.terminal import on_terminal as beside_a_terminal
@@ -140,7 +140,7 @@ def test_colours_never_hide_what_drives_a_terminal(monkeypatch: pytest.MonkeyPat
 def test_a_colour_is_nothing_else(colour: str) -> None:
     colours = painter({"TERM": "xterm", "LS_COLORS": f"di={colour}:fi={colour}"})
     assert colours.paint(Entry(name="x", kind=Kind.DOCUMENT), "x") == "x"
-    assert isinstance(colours, Painter)
+    assert isinstance(colours, EntryColors)
 
 
 NAMES = [

@@ -10,7 +10,7 @@ import pytest
 from resolver import Credentials, parse
 from resolver.cli.config import HostSection
 from resolver.cli.netrc import Netrc, read_netrc
-from resolver.cli.secrets import Secrets
+from resolver.cli.secrets import CommandSecrets
 from resolver.cli.values import UsageError
 from tests.cli.command import resolve
 
@@ -129,7 +129,7 @@ DEFAULT = HostSection("anyone", "any")
 async def test_for_whom_an_entry_is(
     url: str, place: tuple[str, str, int], user: str | None, expected: str | None
 ) -> None:
-    secrets = Secrets(None, None, HOSTS, DEFAULT)
+    secrets = CommandSecrets(None, None, HOSTS, DEFAULT)
     secrets.admit(parse(url))
     found = await secrets.request(*place, None if user is None else user.encode())
     assert (None if found is None else found.user.decode()) == expected
@@ -147,6 +147,6 @@ def test_the_command_logs_in_with_it(folder: Path, at: dict[str, str]) -> None:
 
 async def test_the_configuration_is_asked_first(folder: Path) -> None:
     netrc = read_netrc(write(folder / "netrc", "machine h login u password p\n"))
-    secrets = Secrets(None, None, {**netrc.hosts, "h": HostSection("w", "q")}, netrc.default)
+    secrets = CommandSecrets(None, None, {**netrc.hosts, "h": HostSection("w", "q")}, netrc.default)
     secrets.admit(parse("ftp://h/"))
     assert await secrets.request("ftp", "h", 21, None) == Credentials(b"w", b"q")

@@ -9,7 +9,7 @@ import pytest
 
 from resolver.cli.arguments import read
 from resolver.cli.options import EXISTS
-from resolver.cli.targets import Naming, targets
+from resolver.cli.targets import TargetNaming, targets
 from tests.cli.command import Done, resolve
 
 OLD = b"there before"
@@ -212,7 +212,7 @@ def test_a_list_may_still_be_growing(tmp_path: Path) -> None:
     writer = os.open(fifo, os.O_RDWR)
     command = read(["get", "-i", str(fifo)])
     assert command is not None
-    naming = Naming(command, None)
+    naming = TargetNaming(command, None)
     found = map(naming.name, targets(command, lambda error: None))
     try:
         for url, name in (("http://a/n", "n"), ("http://b/n", "n.2"), ("http://c/m", "m")):
@@ -228,7 +228,7 @@ def test_a_target_that_has_its_name_is_not_looked_at_again() -> None:
     """What it was parsed as goes with it, and the name that was reserved for it."""
     command = read(["get", "http://h/a/n?x=1", "http://h/b/n?x=1", "-O", "-"])
     assert command is not None
-    naming = Naming(command._replace(output=None), None)
+    naming = TargetNaming(command._replace(output=None), None)
     for target, name in zip(targets(command, lambda error: None), ("n_x=1", "n_x=1.2"), strict=True):
         named = naming.name(target)
         assert named.where == name

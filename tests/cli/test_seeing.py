@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resolver import Event, Finished, NotFound, Received, Sent
-from resolver.trace import Words
+from resolver.trace import TraceFormat
 from tests.cli.command import resolve
 
 #: Of every way to be told a body: a URL, and what it holds.
@@ -64,7 +64,7 @@ SAID: list[tuple[list[Event], str | None]] = [
 
 @pytest.mark.parametrize(("events", "said"), SAID)
 def test_words_are_told_from_an_object(events: list[Event], said: str | None) -> None:
-    words = Words()
+    words = TraceFormat()
     found = [words.said(event, "line") for event in events]
     assert found[-1] == said
 

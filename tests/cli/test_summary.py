@@ -157,9 +157,9 @@ def test_what_waits_for_the_disk_when_the_end_comes_is_saved(
     words: list[str], number: signal.Signals, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And told, counted and noted as saved."""
-    stop, stopped = online._Run._stop, threading.Event()
+    stop, stopped = online._OnlineRun._stop, threading.Event()
 
-    def note(run: online._Run, status: int) -> None:
+    def note(run: online._OnlineRun, status: int) -> None:
         stop(run, status)
         stopped.set()
 
@@ -168,7 +168,7 @@ def test_what_waits_for_the_disk_when_the_end_comes_is_saved(
         assert stopped.wait(HANG)
         return bring(fds)
 
-    monkeypatch.setattr(online._Run, "_stop", note)
+    monkeypatch.setattr(online._OnlineRun, "_stop", note)
     monkeypatch.setattr(group_commit, "bring", slow)
     at = _tree(folder)
     done = resolve("get", "-j", "1", *words, "--failed", "left", f"{at}/0", f"{at}/1")

@@ -6,7 +6,7 @@ import pytest
 
 from resolver import LocalError, NotConfigured, ResolveError
 from resolver.cli.arguments import Command, read
-from resolver.cli.targets import Target, status_of, targets
+from resolver.cli.targets import CommandTarget, status_of, targets
 
 
 def command(*argv: str) -> Command:
@@ -19,7 +19,7 @@ def _no_fault(error: ResolveError) -> None:
     raise error
 
 
-def listed(tmp_path: Path, content: bytes, *argv: str) -> list[Target]:
+def listed(tmp_path: Path, content: bytes, *argv: str) -> list[CommandTarget]:
     source = tmp_path / "list"
     source.write_bytes(content)
     return list(targets(command("cat", *argv, "-i", str(source)), _no_fault))
@@ -52,9 +52,9 @@ def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:
         b'{"url": "file:///c", "referrer": "http://x/"}\n'
     )
     first, second, third = listed(tmp_path, content, "--origin", "chosen", "--referrer", "http://r/")
-    assert first == Target("file:///a", "derived", ("file:///", "127.0.0.1"))
-    assert second == Target("file:///b", "chosen", ("http://r/", None))
-    assert third == Target("file:///c", "chosen", ("http://x/", None))
+    assert first == CommandTarget("file:///a", "derived", ("file:///", "127.0.0.1"))
+    assert second == CommandTarget("file:///b", "chosen", ("http://r/", None))
+    assert third == CommandTarget("file:///c", "chosen", ("http://x/", None))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from resolver import Finished, Progress, Retrying, Started
 from resolver.cli import amounts
 from resolver.cli.bars import Bars
-from resolver.cli.transfers import Transfers, shown_name
+from resolver.cli.transfers import TransferTracker, shown_name
 from tests.cli.terminal import drives
 
 URL = "http://h.example/object"
@@ -24,9 +24,9 @@ class Clock:
         return self.now
 
 
-def _begun(clock: Clock, *, expected: int | None = 10 * MIB) -> Transfers:
+def _begun(clock: Clock, *, expected: int | None = 10 * MIB) -> TransferTracker:
     """A mebibyte a second for three seconds, and four that were there before."""
-    transfers = Transfers(clock)
+    transfers = TransferTracker(clock)
     transfers.hear(Started(URL, 1, transfer=1))
     clock.now += 5.0  # until a connection came about, which is no part of its rate
     for second in range(4):
@@ -92,7 +92,7 @@ NAMES = [
 @pytest.mark.parametrize("columns", [1, 2, 5, 10, 20, 39, 40, 60, 80, 132, 200, 400])
 def test_lines_have_room(columns: int, encoding: str) -> None:
     clock = Clock()
-    transfers = Transfers(clock)
+    transfers = TransferTracker(clock)
     for number, name in enumerate(NAMES):
         url = f"gopher://h.example/9{''.join(f'%{octet:02x}' for octet in name.encode())}"
         transfers.hear(Started(url, 1, transfer=number))

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 import warcio.cli
 
-from resolver.warc.head import Head
-from resolver.warc.records import Record, read_records
+from resolver.warc.head import RecordHead
+from resolver.warc.records import WarcRecord, read_records
 from tests.cli.command import resolve
 from tests.resolver.warc.archives import Kept, Octets
 
@@ -21,7 +21,7 @@ from tests.resolver.warc.archives import Kept, Octets
 class Found(NamedTuple):
     """One record as it was read by our own reader."""
 
-    head: Head
+    head: RecordHead
     block: bytes
 
     @property
@@ -37,7 +37,7 @@ class Found(NamedTuple):
 def records(path: Path) -> list[Found]:
     found = []
     for each in read_records(Octets(path.read_bytes()), Kept):
-        assert isinstance(each, Record), each
+        assert isinstance(each, WarcRecord), each
         assert not each.shares
         found.append(Found(each.head, bytes(each.reader.block)))
     return found

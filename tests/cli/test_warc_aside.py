@@ -12,8 +12,8 @@ import trio
 
 from resolver import Policy, Resolver
 from resolver.warc import Recorder
-from resolver.warc.group import Group
-from resolver.warc.volume import Volume
+from resolver.warc.group import RecordGroup
+from resolver.warc.volume import WarcVolume
 from tests.cli.test_warc import check, records
 from tests.hang import HANG
 
@@ -29,7 +29,7 @@ class Slow:
         self._keep, self._url = recorder.keep, url
         monkeypatch.setattr(recorder, "keep", self.keep)
 
-    def keep(self, group: Group) -> None:
+    def keep(self, group: RecordGroup) -> None:
         if group.subject.target == self._url:
             self._token.run_sync_soon(self.at_it.set)
             assert self._go.wait(HANG)
@@ -101,17 +101,17 @@ class Disk:
         self.syncs = self._kept = 0
         self._most = captures
         self._all = threading.Event()
-        self._sync, self._together = Volume.sync, Volume.together
-        monkeypatch.setattr(Volume, "sync", lambda volume: self.sync(volume))
-        monkeypatch.setattr(Volume, "together", lambda volume: self.together(volume))
+        self._sync, self._together = WarcVolume.sync, WarcVolume.together
+        monkeypatch.setattr(WarcVolume, "sync", lambda volume: self.sync(volume))
+        monkeypatch.setattr(WarcVolume, "together", lambda volume: self.together(volume))
 
-    def sync(self, volume: Volume) -> None:
+    def sync(self, volume: WarcVolume) -> None:
         self.syncs += 1
         assert self._all.wait(HANG)
         self._sync(volume)
 
     @contextmanager
-    def together(self, volume: Volume) -> Iterator[None]:
+    def together(self, volume: WarcVolume) -> Iterator[None]:
         with self._together(volume):
             yield
         self._kept += 1
@@ -137,7 +137,7 @@ async def test_what_waits_for_the_disk_is_on_it_before_there_is_another_file(
     at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = list[str]()
-    monkeypatch.setattr(Volume, "sync", lambda volume: synced.append(volume.name))
+    monkeypatch.setattr(WarcVolume, "sync", lambda volume: synced.append(volume.name))
     with Recorder("a.warc.gz", sync=True, size=1) as recorder:
         monkeypatch.setattr(recorder, "_flush", lambda place: None)  # it has not come to that yet
         async with Resolver(recorder=recorder, policy=ANY_PORT) as session:

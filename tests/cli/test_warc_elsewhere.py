@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from resolver.warc.head import Head
+from resolver.warc.head import RecordHead
 from resolver.warc.payload import Payload
-from resolver.warc.records import Record, read_records
+from resolver.warc.records import WarcRecord, read_records
 from tests.cli.command import resolve
 from tests.cli.test_warc import records
 from tests.hang import HANG
@@ -111,7 +111,7 @@ def _is_json(line: str) -> bool:
 class _Paid:
     """The payload of a record."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: RecordHead) -> None:
         self._payload = Payload(head)
         self.octets = b""
 
@@ -127,7 +127,7 @@ def payloads(path: Path) -> dict[str, tuple[int | None, bytes]]:
     """Of each answer of http in an archive, by its URL: its status and its body."""
     found = {}
     for each in read_records(Octets(path.read_bytes()), _Paid):
-        assert isinstance(each, Record), each
+        assert isinstance(each, WarcRecord), each
         if each.head.type == "response" and each.head.target is not None:
             found[each.head.target] = (each.reader.status, each.reader.octets)
     return found

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from resolver import HttpxTransport, Limits, LocalError, Options, Policy, Resolver, Truncated, parse
-from resolver.retrieval.recorded import Recording
+from resolver.retrieval.recorded import CaptureRecording
 from resolver.warc import Recorder
-from resolver.warc.records import Record, read_records
-from resolver.warc.volume import Volume
+from resolver.warc.records import WarcRecord, read_records
+from resolver.warc.volume import WarcVolume
 from tests.cli.command import resolve
 from tests.cli.test_warc import check, records
 from tests.hang import HANG
@@ -134,19 +134,19 @@ def test_wherever_it_was_cut_off_it_is_gone_on_with(name: str, at: dict[str, str
     urls = [f"{at['http']}/about.txt", f"{at['gopher']}/00/about"]
     assert resolve("cat", "-q", "--warc", name, *urls).status == 0
     octets = (folder / name).read_bytes()
-    whole = [each for each in read_records(Octets(octets), Kept) if isinstance(each, Record)]
+    whole = [each for each in read_records(Octets(octets), Kept) if isinstance(each, WarcRecord)]
     ends = [each.end for each in whole]
     path = folder / f"cut-{name}"
     for size in sorted({end + more for end in ends for more in (0, 1, 3, 20, 150)} | {len(octets) - 8}):
         path.write_bytes(octets[:size])
-        volume = Volume(str(path))
+        volume = WarcVolume(str(path))
         assert volume.size == max(end for end in ends if end <= size)
         assert volume.size + volume.cut == min(size, len(octets))
         volume.close()
         assert path.read_bytes() == octets[: volume.size]
     path.write_bytes(octets[: ends[0] - 1])  # not even the first is whole: nobody knows whose it is
     with pytest.raises(LocalError):
-        Volume(str(path))
+        WarcVolume(str(path))
     assert path.read_bytes() == octets[: ends[0] - 1]
 
 
@@ -169,8 +169,8 @@ def test_a_run_that_was_killed_is_gone_on_with(at: dict[str, str], folder: Path)
 
 def test_a_part_is_kept_only_where_it_says_that_it_is_one() -> None:
     options = Options(start=5, stop=9, prompt=True)
-    assert (Recording.options(parse("http://h.example/a"), options).start, options.stop) == (5, 9)
-    whole = Recording.options(parse("ftp://h.example/a"), options)
+    assert (CaptureRecording.options(parse("http://h.example/a"), options).start, options.stop) == (5, 9)
+    whole = CaptureRecording.options(parse("ftp://h.example/a"), options)
     assert (whole.start, whole.stop, whole.prompt) == (0, None, False)
 
 

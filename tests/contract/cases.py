@@ -24,40 +24,40 @@ from fixtures.http import ABOUT, Page
 from fixtures.nntp.flavour import COMPRESSING, LOGIN
 from fixtures.prospero.tree import TEXT as HELLO
 from resolver import Kind, Options
-from resolver.testing.contract import SECRET, Case, Server
+from resolver.testing.contract import SECRET, Case, MockServer
 
 
-async def _ftp(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _ftp(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     return await fixtures.ftp.serve(nursery)
 
 
-async def _ftps(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _ftps(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     strict = fixtures.ftp.Behaviour(resumes_sessions=True)
     return await fixtures.ftp.serve(nursery, strict, tls=tls, implicit=True)
 
 
-async def _gopher(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> Server:
+async def _gopher(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> MockServer:
     return await fixtures.gopher.serve(nursery, ssl_context=tls if secured else None)
 
 
-async def _http(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> Server:
+async def _http(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> MockServer:
     site = {**fixtures.http.EXAMPLE, "/private": Page(ABOUT, login=("user", SECRET))}
     return await fixtures.http.serve(nursery, site, ssl_context=tls if secured else None)
 
 
-async def _news(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> Server:
+async def _news(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) -> MockServer:
     return await fixtures.nntp.serve(nursery, ssl_context=tls if secured else None)
 
 
-async def _packing_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _packing_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     return await fixtures.nntp.serve(nursery, flavour=COMPRESSING)
 
 
-async def _locked_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _locked_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     return await fixtures.nntp.serve(nursery, flavour=LOGIN)
 
 
-async def _wais(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _wais(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     return await fixtures.wais.serve(nursery)
 
 
@@ -76,7 +76,7 @@ class _Prospero:
         ]
 
 
-async def _prospero(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _prospero(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     return _Prospero(await fixtures.prospero.serve(nursery))
 
 
@@ -287,11 +287,11 @@ CASES: tuple[Case, ...] = (
 )
 
 
-async def _ftp_with_tls(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _ftp_with_tls(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     return await fixtures.ftp.serve(nursery, tls=tls)
 
 
-async def _news_with_tls(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _news_with_tls(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     return await fixtures.nntp.serve(nursery, starttls=tls)
 
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from fixtures.__main__ import server_tls
-from resolver.testing.contract import Setting
+from resolver.testing.contract import CaseSetting
 from resolver.testing.contract.setting import start
 from tests.contract.cases import CASES, furnish
 
@@ -35,5 +35,5 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=CASES, ids=str)
 async def setting(
     request: pytest.FixtureRequest, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path
-) -> Setting:
+) -> CaseSetting:
     return await start(request.param, nursery, tls, folder)

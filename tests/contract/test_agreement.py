@@ -15,7 +15,7 @@ import trio
 
 import resolver
 from resolver import ResolveError, Resolver
-from resolver.testing.contract import Case, Server, Setting
+from resolver.testing.contract import Case, CaseSetting, MockServer
 from resolver.testing.contract.setting import start
 from tests.contract.cases import CASES
 from tests.plugin import installed
@@ -92,7 +92,7 @@ SPECIFIC: Mapping[str, tuple[str, ...]] = {
 }
 
 
-async def _finger(nursery: trio.Nursery, tls: ssl.SSLContext) -> Server:
+async def _finger(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
     """Says the same to everybody."""
 
     async def attend(stream: trio.SocketStream) -> None:
@@ -144,7 +144,7 @@ async def test_a_plan_ends_as_a_retrieval_does(
             assert error is None or setting.connections == before, f"{url}: something was sent"
 
 
-def _urls(setting: Setting) -> Iterator[str]:
+def _urls(setting: CaseSetting) -> Iterator[str]:
     scheme = setting.case.scheme
     given = (setting.case.document, setting.case.listing, setting.case.login)
     odd = (

@@ -31,8 +31,8 @@ from resolver import (
     TlsError,
     Truncated,
 )
-from resolver.testing.contract import SECRET, Case, Setting, peers
-from resolver.testing.contract.setting import PATIENT, WAYS, Somebody, Way, check_nothing_left, settled
+from resolver.testing.contract import SECRET, Case, CaseSetting, peers
+from resolver.testing.contract.setting import PATIENT, WAYS, IdleServer, Way, check_nothing_left, settled
 from tests.contract.cases import CASES
 from tests.faults.cell import CONTENT, SIZE
 from tests.sampled import FULL
@@ -94,7 +94,7 @@ class Meetings:
 
     async def _ask(self, key: tuple[str, str, str], client: Case, port: int, template: str, way: Way) -> None:
         path = self.folder / " ".join(key)
-        setting = Setting(client, Somebody(port), self.folder)
+        setting = CaseSetting(client, IdleServer(port), self.folder)
         url = setting.url(template)
         self.ended[key] = None
         async with setting.resolver(limits=self.limits, patience=SOON) as session:

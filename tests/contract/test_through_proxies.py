@@ -15,7 +15,7 @@ import trio
 import resolver
 from fixtures.proxy import HttpProxy, SocksProxy, serve_http_proxy, serve_socks_proxy
 from resolver import Kind, Resolver
-from resolver.testing.contract import Setting
+from resolver.testing.contract import CaseSetting
 
 _NAME = "h.test"
 
@@ -80,14 +80,14 @@ _WITH_DATA = ("ftp", "ftps")
 _NO_PLACE = ("file", "mailto", "telnet", "telnets")
 
 
-def _place(setting: Setting, proxied: Proxied) -> str:
+def _place(setting: CaseSetting, proxied: Proxied) -> str:
     host = _NAME if proxied.resolves and not setting.case.tls else "127.0.0.1"
     return f"{host}:{setting.port}"
 
 
 @pytest.mark.parametrize("proxied", PROXIES, ids=str)
 async def test_what_a_url_gives_is_the_same_behind_a_proxy(
-    setting: Setting, proxied: Proxied, nursery: trio.Nursery, tls: ssl.SSLContext
+    setting: CaseSetting, proxied: Proxied, nursery: trio.Nursery, tls: ssl.SSLContext
 ) -> None:
     case = setting.case
     proxy = await proxied.start(nursery, tls)
@@ -101,7 +101,7 @@ async def test_what_a_url_gives_is_the_same_behind_a_proxy(
     assert proxy.violations == []
 
 
-async def _check_carried(setting: Setting, proxy: HttpProxy | SocksProxy, place: str, url: str) -> None:
+async def _check_carried(setting: CaseSetting, proxy: HttpProxy | SocksProxy, place: str, url: str) -> None:
     case = setting.case
     news = place if case.document.startswith("news:") else None
     options = replace(case.options, login_in_clear=True)  # what goes to a name goes far, whoever it is
@@ -127,7 +127,7 @@ def _places(proxy: HttpProxy | SocksProxy) -> set[str]:
     return {asked.fields["host"] for asked in proxy.asked}
 
 
-async def _check_refused(setting: Setting, proxy: HttpProxy | SocksProxy, url: str) -> None:
+async def _check_refused(setting: CaseSetting, proxy: HttpProxy | SocksProxy, url: str) -> None:
     async with Resolver(policy=setting.policy, proxy=url) as session:
         with pytest.raises(resolver.Refused, match="UDP") as caught:
             await session.fetch(setting.url(setting.case.document))
@@ -135,7 +135,7 @@ async def _check_refused(setting: Setting, proxy: HttpProxy | SocksProxy, url: s
     assert (proxy.connections, setting.connections) == (0, 0)
 
 
-async def _check_untouched(setting: Setting, proxy: HttpProxy | SocksProxy, url: str) -> None:
+async def _check_untouched(setting: CaseSetting, proxy: HttpProxy | SocksProxy, url: str) -> None:
     if setting.case.kind is Kind.SERVICE:
         return
     async with Resolver(policy=setting.policy, proxy=url) as session:

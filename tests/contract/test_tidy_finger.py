@@ -15,7 +15,7 @@ import resolver
 from fixtures.plugins.more_schemes import finger as tidy_finger
 from protocols.step import Step
 from resolver import Disconnected, Limits, Options, Refused, Resolver
-from resolver.testing.contract.setting import Listening
+from resolver.testing.contract.setting import ListeningSockets
 from tests.plugin import installed, registered
 from tests.plugin.finger_server import SAID, FingerServer
 
@@ -75,7 +75,7 @@ async def test_who_says_nothing_is_no_document(nursery: trio.Nursery) -> None:
 @pytest.mark.parametrize("octets", ["%0D%0A", "%0a", "a%0D", "a%00b", "a%0D%0Ab"])
 async def test_nothing_connects_for_a_line_end(octets: str) -> None:
     """By the policy; and where that were not asked, by the line that is encoded before anything is opened."""
-    with Listening() as listening:
+    with ListeningSockets() as listening:
         url = f"finger://127.0.0.1:{listening.port}/{octets}"
         policy = resolver.Policy(allow_port=frozenset({listening.port}))
         async with Resolver(policy=policy) as session:

@@ -28,7 +28,7 @@ from types import SimpleNamespace
 from warcio.checker import Checker
 
 from resolver.cli import main as resolve
-from resolver.warc.records import Damage, Record, read_records
+from resolver.warc.records import DamagedSpan, WarcRecord, read_records
 from tests.faults.killed import CALLS, KILLED, CountedCalls, in_a_child
 from tests.faults.killed_with_ledger import Counted
 from tests.resolver.warc.archives import Kept, Octets
@@ -83,10 +83,10 @@ def whole(path: Path) -> tuple[int, list[str], bool]:
     """Where the last whole record ends, the URLs of all objects, and is there damage before one?"""
     end, urls, damaged = 0, [], False
     for found in read_records(Octets(path.read_bytes() if path.exists() else b""), Kept):
-        if isinstance(found, Damage):
+        if isinstance(found, DamagedSpan):
             damaged = damaged or found.resumes is not None
             continue
-        assert isinstance(found, Record)
+        assert isinstance(found, WarcRecord)
         damaged = damaged or found.offset < end
         end = found.end
         if found.head.type in ("response", "resource", "revisit") and found.head.target is not None:

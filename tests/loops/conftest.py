@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 import uvloop
 
-from resolver.testing.contract import Setting
+from resolver.testing.contract import CaseSetting
 from resolver.testing.contract.setting import settle, start
 from tests.contract.cases import CASES
 from tests.contract.conftest import folder, tls
@@ -56,6 +56,6 @@ def elsewhere() -> Iterator[Elsewhere]:
 @pytest.fixture(params=CASES, ids=str, scope="module")
 def setting(
     request: pytest.FixtureRequest, elsewhere: Elsewhere, tls: ssl.SSLContext, folder: Path
-) -> Setting:
+) -> CaseSetting:
     """A row of the contract, with its server elsewhere."""
     return elsewhere.run(start, request.param, elsewhere.nursery, tls, folder)

@@ -19,7 +19,7 @@ import trio
 from fixtures.faulty import serve
 from resolver import Event, Kind, Policy, ResolveError, blocking
 from resolver.portal import portal, thread
-from resolver.testing.contract import Case, Check, Setting
+from resolver.testing.contract import Case, CaseSetting, ContractCheck
 from resolver.testing.contract.checkpoints import spread
 from resolver.testing.contract.endings import is_whole
 from tests.elsewhere import Elsewhere
@@ -35,7 +35,7 @@ from tests.sampled import FULL, sampled
 __all__ = ["secured"]  # a fixture
 
 
-def kind_of(row: tuple[Case, Check]) -> Hashable:
+def kind_of(row: tuple[Case, ContractCheck]) -> Hashable:
     return str(row[1])
 
 
@@ -54,7 +54,7 @@ def started() -> None:
 
 
 @pytest.mark.parametrize(("setting", "check"), TESTS, indirect=["setting"], ids=str)
-def test_as_awaited(setting: Setting, check: Check, tmp_path: Path) -> None:
+def test_as_awaited(setting: CaseSetting, check: ContractCheck, tmp_path: Path) -> None:
     asyncio.run(check.function(WaitedSetting.of(setting), tmp_path))
 
 
@@ -100,7 +100,7 @@ def interrupted(number: int, operation: Callable[[], object]) -> int:
     return instrument.count
 
 
-def operations(session: blocking.Resolver, setting: Setting) -> dict[str, Callable[[Path], object]]:
+def operations(session: blocking.Resolver, setting: CaseSetting) -> dict[str, Callable[[Path], object]]:
     document, listing = setting.url(setting.case.document), setting.case.listing
 
     def entries(path: Path) -> None:
@@ -118,7 +118,7 @@ def operations(session: blocking.Resolver, setting: Setting) -> dict[str, Callab
     return offered if listing is None else {**offered, "entries": entries}
 
 
-def test_ctrl_c_at_every_step(setting: Setting, tmp_path: Path) -> None:
+def test_ctrl_c_at_every_step(setting: CaseSetting, tmp_path: Path) -> None:
     """The same session goes on; a file is whole or not there, and no task is left."""
     before = portal().run(tasks)
     with WaitedSetting.of(setting).waiting() as session:

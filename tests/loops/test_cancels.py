@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resolver import Kind
-from resolver.testing.contract import Setting
+from resolver.testing.contract import CaseSetting
 from resolver.testing.contract.checkpoints import spread
 from resolver.testing.contract.endings import ASKED, LEFT, MOST, is_whole
 from resolver.testing.contract.setting import check_nothing_left, settled
@@ -22,7 +22,7 @@ from tests.loops.conftest import Run
 @pytest.mark.parametrize("arrival", ARRIVALS)
 @pytest.mark.parametrize("name", ASKED)
 def test_a_cancel_at_every_step(
-    setting: Setting, name: str, arrival: Arrival, either: Run, tmp_path: Path
+    setting: CaseSetting, name: str, arrival: Arrival, either: Run, tmp_path: Path
 ) -> None:
     template = getattr(setting.case, ASKED[name])
     if template is None or (name == "save" and setting.case.kind is Kind.SERVICE):
@@ -31,7 +31,7 @@ def test_a_cancel_at_every_step(
     assert [name for name in os.listdir(tmp_path) if ".part" in name] == []
 
 
-async def _cancel(setting: Setting, url: str, name: str, arrival: Arrival, folder: Path) -> None:
+async def _cancel(setting: CaseSetting, url: str, name: str, arrival: Arrival, folder: Path) -> None:
     before = await settled()
     async with setting.resolver() as session:
         whole = partial(LEFT[name], session, url, folder / "whole")
@@ -48,7 +48,7 @@ async def _cancel(setting: Setting, url: str, name: str, arrival: Arrival, folde
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
-def test_a_cancel_at_every_step_of_a_session(setting: Setting, arrival: Arrival, either: Run) -> None:
+def test_a_cancel_at_every_step_of_a_session(setting: CaseSetting, arrival: Arrival, either: Run) -> None:
     """Also while it is left, and all that it kept is closed."""
 
     async def whole() -> None:
@@ -67,7 +67,7 @@ def test_a_cancel_at_every_step_of_a_session(setting: Setting, arrival: Arrival,
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
-def test_behind_a_cancel_the_loop_is_idle(setting: Setting, arrival: Arrival) -> None:
+def test_behind_a_cancel_the_loop_is_idle(setting: CaseSetting, arrival: Arrival) -> None:
     """Nobody goes on cancelling what has ended, turn after turn."""
 
     class Counting(asyncio.SelectorEventLoop):

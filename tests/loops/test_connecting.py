@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import trio
 
-from protocols.contract import Came
+from protocols.contract import FirstResult
 from resolver import Disconnected, Policy, Resolver
 from resolver.gate import connecting
-from resolver.gate.connecting import Attempts
+from resolver.gate.connecting import ConnectAttempts
 from resolver.gate.race import first_of
 from resolver.testing.contract.setting import check_nothing_left, settled
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
@@ -78,7 +78,7 @@ def test_a_cancel_at_every_step_of_a_race(
     monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as far away: it has to be awaited
 
     async def connect() -> None:
-        sock, _ = await Attempts("h.example").connect(addresses, port)
+        sock, _ = await ConnectAttempts("h.example").connect(addresses, port)
         sock.close()
 
     async def main() -> None:
@@ -96,7 +96,7 @@ def test_both_that_are_done_in_one_turn_came(run: Run) -> None:
     async def main() -> None:
         event = asyncio.Event()
         asyncio.get_running_loop().call_soon(event.set)
-        assert await first_of(event.wait, event.wait) == (Came(True), Came(True))
+        assert await first_of(event.wait, event.wait) == (FirstResult(True), FirstResult(True))
 
     run(main())
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from resolver.testing.contract import Case, Check, Setting, endings, given, plans
+from resolver.testing.contract import Case, CaseSetting, ContractCheck, endings, given, plans
 from tests.contract.cases import CASES
 from tests.loops.conftest import Run
 from tests.sampled import sampled
 
 
-def rows() -> Iterator[tuple[Case, Check]]:
+def rows() -> Iterator[tuple[Case, ContractCheck]]:
     """Each check of one setting, for the cases that it is for; `test_cancels` has how asyncio cancels."""
     for check in (*given.CHECKS, *plans.CHECKS, *endings.CHECKS):
         if not check.cancels:
@@ -25,7 +25,7 @@ TRIED = sampled(rows(), lambda each: each[1], 5)
 
 
 @pytest.mark.parametrize(("setting", "check"), TRIED, indirect=["setting"], ids=str)
-def test_as_under_trio(setting: Setting, check: Check, either: Run, tmp_path: Path) -> None:
+def test_as_under_trio(setting: CaseSetting, check: ContractCheck, either: Run, tmp_path: Path) -> None:
     either(check.function(setting, tmp_path))
 
 

@@ -19,7 +19,7 @@ from fixtures.http.framed_server import FramedServer, serve
 from resolver import HttpxTransport, Policy
 from resolver.testing.contract.checkpoints import spread
 from resolver.testing.contract.endings import MOST
-from resolver.testing.contract.setting import Listening, check_nothing_left, settled
+from resolver.testing.contract.setting import ListeningSockets, check_nothing_left, settled
 from tests.elsewhere import Elsewhere
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run
@@ -89,7 +89,7 @@ def test_the_timeout_of_a_client(run: Run) -> None:
             with pytest.raises(httpx.ReadTimeout):
                 await plain.get(f"http://127.0.0.1:{port}/")
 
-    with Listening() as nobody:
+    with ListeningSockets() as nobody:
         run(main(nobody.port))
 
 

@@ -16,7 +16,7 @@ import fixtures.http
 from resolver import HttpxTransport, Limits, Policy, Resolver, TimedOut
 from resolver.gate import connecting
 from resolver.gate.lookup import LookupCache
-from resolver.testing.contract.setting import Listening
+from resolver.testing.contract.setting import ListeningSockets
 from tests.elsewhere import Elsewhere
 from tests.loops.conftest import Run
 
@@ -124,7 +124,7 @@ def test_a_loop_is_given_descriptors_and_no_sockets(monkeypatch: pytest.MonkeyPa
         vars(loop).update({name: keep(name, add) for name, add in added.items()})
         return loop
 
-    with Listening() as nobody, asyncio.Runner(loop_factory=listening) as runner:
+    with ListeningSockets() as nobody, asyncio.Runner(loop_factory=listening) as runner:
         policy, limits = Policy(allow_port=frozenset({nobody.port})), Limits(idle=0.1)
         with pytest.raises(TimedOut):
             runner.run(Resolver(policy=policy, limits=limits).fetch(f"gopher://127.0.0.1:{nobody.port}/0a"))

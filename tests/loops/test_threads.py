@@ -14,8 +14,8 @@ import pytest
 
 from resolver import Resolver
 from resolver.disk import file
-from resolver.disk.landing import Held
-from resolver.disk.part import Part
+from resolver.disk.landing import UnopenedPart
+from resolver.disk.part import PartFile
 from resolver.disk.partial_file import PartialFile
 from tests.fresh import environment
 from tests.hang import HANG
@@ -51,12 +51,12 @@ LARGE, SMALL = 10_000, 1_000
 #: What is done in threads while a file is saved: whose function, which, at which of its calls, and of which
 #: file.
 WORK = {
-    "what it is of": (Part, "note", 1, LARGE),
+    "what it is of": (PartFile, "note", 1, LARGE),
     "its digest": (PartialFile, "_add_to", 1, LARGE),
-    "that it is whole": (Part, "note", 2, LARGE),
-    "its name": (Part, "settle", 1, LARGE),
-    "a small one": (Held, "complete", 1, SMALL),
-    "the name of a small one": (Held, "settle", 1, SMALL),
+    "that it is whole": (PartFile, "note", 2, LARGE),
+    "its name": (PartFile, "settle", 1, LARGE),
+    "a small one": (UnopenedPart, "complete", 1, SMALL),
+    "the name of a small one": (UnopenedPart, "settle", 1, SMALL),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 from resolver import Entry, Limits, Options, Policy, Resolver, Response, RetryPolicy, Saved, blocking
 from resolver.events import OnEvent
 from resolver.loops import running
-from resolver.testing.contract import Setting
+from resolver.testing.contract import CaseSetting
 from resolver.testing.contract.setting import PATIENT
 
 T = TypeVar("T")
@@ -75,12 +75,12 @@ class Waited:
 
 
 @dataclass(frozen=True)
-class WaitedSetting(Setting):
+class WaitedSetting(CaseSetting):
     """A row of the contract whose sessions are for threads that wait."""
 
     @classmethod
-    def of(cls, setting: Setting) -> WaitedSetting:
-        return cls(**{each.name: getattr(setting, each.name) for each in fields(Setting)})
+    def of(cls, setting: CaseSetting) -> WaitedSetting:
+        return cls(**{each.name: getattr(setting, each.name) for each in fields(CaseSetting)})
 
     def waiting(self, **settings: Any) -> blocking.Resolver:
         given = {name: value for name, value in settings.items() if value is not None}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, unquote_to_bytes
 
 from protocols.contract import Reply, Scheme, UrlText
-from protocols.step import Begin, Connect, Dialogue, Pass, Say
+from protocols.step import Connect, CopyBody, Dialogue, Send, StartBody
 from protocols.wire import encode_line
 from resolver import Kind, Limits, Options, Url
 
@@ -55,9 +55,9 @@ def build(url: FingerUrl) -> str:
 
 def ask(url: FingerUrl, options: Options, limits: Limits) -> Dialogue[None]:
     yield Connect()
-    yield Say((encode_line(url.query),))
-    yield Begin(Reply(kind=Kind.DOCUMENT, media_type="text/plain"))
-    yield Pass("what there is to say, until the connection is closed")
+    yield Send((encode_line(url.query),))
+    yield StartBody(Reply(kind=Kind.DOCUMENT, media_type="text/plain"))
+    yield CopyBody("what there is to say, until the connection is closed")
 
 
 FINGER = Scheme(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from protocols.contract import Sink
-from protocols.conversation.passing import Passing
+from protocols.conversation.passing import CopiedBodyStream
 from protocols.filter import Filter
-from protocols.step import Pass
+from protocols.step import CopyBody
 from protocols.wire import Buffer
 
 
@@ -33,7 +33,7 @@ class Filtered:
     """What comes out."""
 
     def __init__(self, pieces: Pieces, filter: Filter) -> None:
-        self._passing = Passing(Pass("a body", filter=filter), pieces, Buffer())
+        self._passing = CopiedBodyStream(CopyBody("a body", filter=filter), pieces, Buffer())
 
     def __aiter__(self) -> Filtered:
         return self

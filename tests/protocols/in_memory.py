@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NoReturn, TypeVar
 
 from protocols.contract import (
-    Came,
     Datagrams,
+    FirstResult,
     Gate,
     Line,
     LocalFile,
@@ -26,7 +26,7 @@ from protocols.contract import (
     Timer,
 )
 from resolver import Credentials, Disconnected, Limits, Options, TimedOut
-from resolver.testing import Cutter, Transcript, whole
+from resolver.testing import Cutter, DialogueTranscript, whole
 from resolver.testing.transcript import Connection
 
 A = TypeVar("A")
@@ -152,7 +152,7 @@ class MemoryGate:
     @classmethod
     def of(
         cls,
-        transcript: Transcript,
+        transcript: DialogueTranscript,
         cutter: Cutter = whole,
         logins: Iterable[Credentials | None] | None = None,
     ) -> MemoryGate:
@@ -217,7 +217,7 @@ class MemoryGate:
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[Came[A] | None, Came[B] | None]:
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         raise AssertionError("nobody expects two things at once")
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:

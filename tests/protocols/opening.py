@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from protocols.contract import Gate, Reply
 from protocols.conversation import hold
-from protocols.step import Begin, Dialogue
+from protocols.step import Dialogue, StartBody
 from resolver import Kind, Url, registry
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ async def perform(dialogue: Dialogue[T], gate: Gate) -> T:
 
     def with_body() -> Dialogue[None]:
         results.append((yield from dialogue))
-        yield Begin(Reply(kind=Kind.UNKNOWN))
+        yield StartBody(Reply(kind=Kind.UNKNOWN))
 
     async with hold(with_body(), gate):
         return results[0]

@@ -14,17 +14,17 @@ from protocols.conversation import hold
 from protocols.rehearsal import rehearse
 from protocols.step import (
     Acquire,
-    Begin,
+    CopiedBody,
+    CopyBody,
     Dialogue,
-    Give,
-    Hear,
-    Pass,
-    Passed,
+    EmitBody,
     Peek,
-    Say,
-    hear,
-    pass_on,
+    Receive,
+    Send,
+    StartBody,
+    copy_body,
     peek,
+    receive,
 )
 from protocols.wire import Buffer, Reader, encode_line, read_line
 from resolver import Disconnected, Kind, ProtocolError, ResolveError, TimedOut, Truncated
@@ -125,7 +125,7 @@ class Upper:
 
 def begun(then: Generator[object, object, object]) -> Dialogue[object]:
     yield Acquire("anybody")
-    yield Begin(Reply(kind=Kind.DOCUMENT))
+    yield StartBody(Reply(kind=Kind.DOCUMENT))
     return (yield from then)  # type: ignore[misc]
 
 
@@ -163,10 +163,10 @@ async def test_octets_are_passed_as_they_come(
     way: str, pieces: tuple[bytes, ...], count: int | None, body: bytes, passed: int
 ) -> None:
     def dialogue() -> Dialogue[None]:
-        yield Give(b"<")
-        assert (yield from pass_on(Pass("octets", count))) == Passed(passed)
-        yield Give(b"")
-        yield Give(b">")
+        yield EmitBody(b"<")
+        assert (yield from copy_body(CopyBody("octets", count))) == CopiedBody(passed)
+        yield EmitBody(b"")
+        yield EmitBody(b">")
 
     assert await take(begun(dialogue()), PiecesGate(Pieces(*pieces)), way) == b"<" + body + b">"
 
@@ -174,8 +174,8 @@ async def test_octets_are_passed_as_they_come(
 @WAYS
 async def test_what_is_behind_so_many_octets_is_the_dialogues(way: str) -> None:
     def dialogue() -> Dialogue[bytes]:
-        yield from pass_on(Pass("octets", 4))
-        return (yield from hear(LINE, "the final line", b""))
+        yield from copy_body(CopyBody("octets", 4))
+        return (yield from receive(LINE, "the final line", b""))
 
     gate = PiecesGate(Pieces(b"body226 ", b"done\r\n"))
     assert await take(begun(dialogue()), gate, way) == b"body"
@@ -185,7 +185,7 @@ async def test_what_is_behind_so_many_octets_is_the_dialogues(way: str) -> None:
 @WAYS
 async def test_a_filter_is_finished_at_the_orderly_end(way: str) -> None:
     def dialogue() -> Dialogue[None]:
-        assert (yield from pass_on(Pass("octets", filter=Upper()))).octets == 3
+        assert (yield from copy_body(CopyBody("octets", filter=Upper()))).octets == 3
 
     assert await take(begun(dialogue()), PiecesGate(Pieces(b"a", b"bc")), way) == b"ABC!"
 
@@ -194,20 +194,20 @@ async def test_a_filter_is_finished_at_the_orderly_end(way: str) -> None:
 @pytest.mark.parametrize(
     ("pieces", "error", "step", "raised", "received"),
     [
-        ((b"ab",), None, Pass("octets", 9), Truncated, 2),
-        ((b"ab", b"c"), RESET, Pass("octets"), Truncated, 3),
-        ((b"ab",), RESET, Pass("octets", expected=7), Truncated, 2),
-        ((b"ab",), RESET, Pass("octets", filter=Upper()), Truncated, 2),
-        ((), None, Pass("octets", 9), Disconnected, None),
-        ((), RESET, Pass("octets"), Disconnected, None),
-        ((b"ab",), SILENCE, Pass("octets"), TimedOut, None),
+        ((b"ab",), None, CopyBody("octets", 9), Truncated, 2),
+        ((b"ab", b"c"), RESET, CopyBody("octets"), Truncated, 3),
+        ((b"ab",), RESET, CopyBody("octets", expected=7), Truncated, 2),
+        ((b"ab",), RESET, CopyBody("octets", filter=Upper()), Truncated, 2),
+        ((), None, CopyBody("octets", 9), Disconnected, None),
+        ((), RESET, CopyBody("octets"), Disconnected, None),
+        ((b"ab",), SILENCE, CopyBody("octets"), TimedOut, None),
     ],
 )
 async def test_what_breaks_is_raised_at_the_pass(
     way: str,
     pieces: tuple[bytes, ...],
     error: ResolveError | None,
-    step: Pass,
+    step: CopyBody,
     raised: type[ResolveError],
     received: int | None,
 ) -> None:
@@ -233,9 +233,9 @@ async def test_what_breaks_is_raised_at_the_pass(
 async def test_a_dialogue_may_make_an_end_of_what_broke(way: str) -> None:
     def dialogue() -> Dialogue[None]:
         try:
-            yield from pass_on(Pass("octets"))
+            yield from copy_body(CopyBody("octets"))
         except Truncated:
-            yield Give(b", and that was all")
+            yield EmitBody(b", and that was all")
 
     gate = PiecesGate(Pieces(b"ab", error=RESET))
     assert await take(begun(dialogue()), gate, way) == b"ab, and that was all"
@@ -243,8 +243,8 @@ async def test_a_dialogue_may_make_an_end_of_what_broke(way: str) -> None:
 
 async def test_nothing_is_done_that_nobody_reads() -> None:
     def dialogue() -> Dialogue[str]:
-        yield Give(b"first")
-        yield Say((encode_line(b"NEVER"),))
+        yield EmitBody(b"first")
+        yield Send((encode_line(b"NEVER"),))
         return "in order"
 
     gate = PiecesGate(Pieces())  # sending there would fail
@@ -266,7 +266,7 @@ async def test_a_dialogue_that_has_nothing_more_to_do_is_over_though_nobody_read
 
 async def test_unread_octets_make_a_connection_unfit() -> None:
     def dialogue() -> Dialogue[str]:
-        yield from pass_on(Pass("octets", 2))
+        yield from copy_body(CopyBody("octets", 2))
         return "in order"
 
     gate = PiecesGate(Pieces(b"abc"))
@@ -281,7 +281,7 @@ async def test_others_have_their_turn_between_two_pieces(count: int, pauses: int
 
     def dialogue() -> Dialogue[None]:
         for _ in range(count):
-            yield Give(b"piece")
+            yield EmitBody(b"piece")
 
     gate = PiecesGate(Pieces())
     assert await take(begun(dialogue()), gate, way) == b"piece" * count
@@ -298,13 +298,13 @@ async def test_an_error_of_the_dialogue_behind_the_beginning_is_the_bodys() -> N
             await anext(reply.body)
 
 
-@pytest.mark.parametrize("waiting", [Pass("octets"), Hear(LINE, "a line", b"")])
+@pytest.mark.parametrize("waiting", [CopyBody("octets"), Receive(LINE, "a line", b"")])
 async def test_waiting_that_was_cancelled_is_taken_up_again(
-    waiting: Pass | Hear[bytes], autojump_clock: trio.testing.MockClock
+    waiting: CopyBody | Receive[bytes], autojump_clock: trio.testing.MockClock
 ) -> None:
     def dialogue() -> Dialogue[None]:
         heard = yield waiting
-        yield Give(heard if isinstance(heard, bytes) else b"")
+        yield EmitBody(heard if isinstance(heard, bytes) else b"")
 
     stream = Hanging(b"ab\r\n")
     async with hold(begun(dialogue()), PiecesGate(stream)) as reply:
@@ -316,8 +316,8 @@ async def test_waiting_that_was_cancelled_is_taken_up_again(
 
 async def test_who_was_cancelled_while_telling_does_not_go_on(autojump_clock: trio.testing.MockClock) -> None:
     def dialogue() -> Dialogue[None]:
-        yield Say((encode_line(b"MORE"),))
-        yield Give(b"never")
+        yield Send((encode_line(b"MORE"),))
+        yield EmitBody(b"never")
 
     stream = Hanging()
     async with hold(begun(dialogue()), PiecesGate(stream)) as reply:
@@ -340,10 +340,10 @@ def look_at(count: int) -> Reader[bytes]:
     return reader
 
 
-def looked(count: int, then: Pass, seen: list[bytes]) -> Dialogue[None]:
+def looked(count: int, then: CopyBody, seen: list[bytes]) -> Dialogue[None]:
     yield Acquire("anybody")
     seen.append((yield from peek(look_at(count), b"")))
-    yield Begin(Reply(kind=Kind.DOCUMENT))
+    yield StartBody(Reply(kind=Kind.DOCUMENT))
     yield then
 
 
@@ -352,7 +352,7 @@ def looked(count: int, then: Pass, seen: list[bytes]) -> Dialogue[None]:
 @pytest.mark.parametrize("filtered", [False, True])
 async def test_what_is_looked_at_is_still_passed(way: str, count: int, filtered: bool) -> None:
     seen: list[bytes] = []
-    step = Pass("octets", filter=Upper() if filtered else None)
+    step = CopyBody("octets", filter=Upper() if filtered else None)
     body = await take(looked(count, step, seen), PiecesGate(Pieces(b"ab", b"cd", b"e")), way)
     assert (seen, body) == ([b"abcde"[:count]], b"ABCDE!" if filtered else b"abcde")
 
@@ -382,7 +382,7 @@ async def test_what_breaks_under_a_look_is_raised_behind_the_octets_that_came(
     taken, seen = MemorySink(), list[bytes]()
     gate = PiecesGate(Once(*pieces, error=error))
     caught: ResolveError | None = None
-    async with hold(looked(9, Pass("octets", count), seen), gate) as reply:
+    async with hold(looked(9, CopyBody("octets", count), seen), gate) as reply:
         try:
             if way == "drain":
                 await reply.body.drain(taken)
@@ -412,8 +412,8 @@ async def test_what_broke_under_a_look_is_raised_by_who_hears_on() -> None:
     def dialogue() -> Dialogue[None]:
         yield Acquire("anybody")
         yield from peek(look_at(9), b"")
-        assert (yield from hear(LINE, "a line", b"")) == b"ab"
-        yield from hear(LINE, "another", b"")
+        assert (yield from receive(LINE, "a line", b"")) == b"ab"
+        yield from receive(LINE, "another", b"")
 
     with pytest.raises(Disconnected) as raised:
         async with hold(dialogue(), PiecesGate(Once(b"ab\r\ncd", error=RESET))):
@@ -443,11 +443,11 @@ async def test_octets_may_pass_into_a_filter_before_there_is_a_body(error: Resol
     def dialogue() -> Dialogue[None]:
         yield Acquire("anybody")
         try:
-            assert (yield from pass_on(Pass("octets", filter=kept))).octets == 3
+            assert (yield from copy_body(CopyBody("octets", filter=kept))).octets == 3
         except Truncated as broken:
             kept.octets += b"!%d" % broken.received
-        yield Begin(Reply(kind=Kind.DOCUMENT))
-        yield Give(kept.octets)
+        yield StartBody(Reply(kind=Kind.DOCUMENT))
+        yield EmitBody(kept.octets)
 
     body = await take(dialogue(), PiecesGate(Pieces(b"a", b"bc", error=error)), "iterate")
     assert body == (b"abc." if error is None else b"abc!3")
@@ -455,13 +455,13 @@ async def test_octets_may_pass_into_a_filter_before_there_is_a_body(error: Resol
 
 def test_a_look_in_a_plan_sees_what_a_willing_server_gives() -> None:
     seen: list[bytes] = []
-    steps = rehearse(looked(3, Pass("octets"), seen))
-    assert ([type(step) for step in steps], seen) == ([Acquire, Peek, Begin, Pass], [b""])
+    steps = rehearse(looked(3, CopyBody("octets"), seen))
+    assert ([type(step) for step in steps], seen) == ([Acquire, Peek, StartBody, CopyBody], [b""])
 
 
 def test_a_plan_puts_what_a_willing_server_would_send_through_the_filter() -> None:
     kept = Kept()
-    rehearse(begun(pass_on(Pass("octets", filter=kept, ideal=b"abc"))))
+    rehearse(begun(copy_body(CopyBody("octets", filter=kept, ideal=b"abc"))))
     assert kept.octets == b"abc."
-    rehearse(begun(pass_on(Pass("octets", filter=kept))))
+    rehearse(begun(copy_body(CopyBody("octets", filter=kept))))
     assert kept.octets == b"abc.", "where nobody asks the filter, nothing passes"

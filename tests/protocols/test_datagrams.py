@@ -11,10 +11,18 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.connection import Action, Datagram, Redirected, SwitchAddress
+from protocols.connection import Datagram, DatagramAction, RedirectAddress, SwitchAddress
 from protocols.contract import Line, Reply
 from protocols.conversation import hold
-from protocols.step import Begin, Carried, Carry, Dialogue, Give, OpenDatagrams, Opened
+from protocols.step import (
+    DatagramReply,
+    Dialogue,
+    EmitBody,
+    ExchangeDatagrams,
+    OpenDatagrams,
+    OpenedConnection,
+    StartBody,
+)
 from protocols.wire import encode_datagram
 from resolver import Kind, LimitExceeded, ProtocolError, Refused
 
@@ -36,19 +44,19 @@ class Echo:
     def complete(self) -> bool:
         return bool(self.pieces)
 
-    def begin(self, now: float) -> Sequence[Action]:
-        actions: list[Action] = []
+    def begin(self, now: float) -> Sequence[DatagramAction]:
+        actions: list[DatagramAction] = []
         for address in self._addresses:
             actions += [SwitchAddress(address), *self.packets]
         return actions
 
-    def take(self, datagram: bytes, address: str, now: float) -> Sequence[Action]:
+    def take(self, datagram: bytes, address: str, now: float) -> Sequence[DatagramAction]:
         if self._trouble is not None:
             raise self._trouble
         self.pieces += [datagram] if datagram and address in self._addresses else []
-        return [Redirected(address, 9, lasting=False)] if datagram else self.packets
+        return [RedirectAddress(address, 9, lasting=False)] if datagram else self.packets
 
-    def wake(self, now: float) -> Sequence[Action]:
+    def wake(self, now: float) -> Sequence[DatagramAction]:
         self.deadline += 10.0
         return self.packets
 
@@ -130,16 +138,18 @@ class Gate:
 def ask(route: tuple[str, ...] = (), trouble: BaseException | None = None) -> Dialogue[None]:
     """One question; a second one at the same place where the first comes to nothing."""
     opened = yield OpenDatagrams(route)
-    assert opened == Opened((HERE, THERE), 4711)
+    assert opened == OpenedConnection((HERE, THERE), 4711)
     try:
-        carried = yield Carry(Echo(opened.addresses, trouble), "the echo", Carried((b"ideal",)))
+        carried = yield ExchangeDatagrams(
+            Echo(opened.addresses, trouble), "the echo", DatagramReply((b"ideal",))
+        )
     except ProtocolError as error:
-        yield Begin(Reply(kind=Kind.DOCUMENT))
-        yield Give(type(error).__name__.encode())
+        yield StartBody(Reply(kind=Kind.DOCUMENT))
+        yield EmitBody(type(error).__name__.encode())
         return
-    assert isinstance(carried, Carried)
-    yield Begin(Reply(kind=Kind.DOCUMENT, peer=carried.peer))
-    yield Give(b"|".join(carried.pieces))
+    assert isinstance(carried, DatagramReply)
+    yield StartBody(Reply(kind=Kind.DOCUMENT, peer=carried.peer))
+    yield EmitBody(b"|".join(carried.pieces))
 
 
 async def get(gate: Gate, dialogue: Dialogue[None]) -> tuple[bytes, str | None]:
@@ -205,7 +215,7 @@ async def test_what_was_opened_and_not_used_is_closed() -> None:
     def dialogue() -> Dialogue[None]:
         yield OpenDatagrams()
         yield OpenDatagrams(("x:a",))
-        yield Begin(Reply(kind=Kind.DOCUMENT))
+        yield StartBody(Reply(kind=Kind.DOCUMENT))
 
     gate = Gate()
     async with hold(dialogue(), gate):

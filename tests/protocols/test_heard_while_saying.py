@@ -12,8 +12,8 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Came, Line, Stream
-from protocols.step import Connect, Dialogue, Hear, Say, Unless, Upload
+from protocols.contract import FirstResult, Line, Stream
+from protocols.step import Connect, Dialogue, Receive, Send, SendBody, StopCondition
 from protocols.wire import encode_line, encode_payload, read_line
 from resolver import Disconnected, ProtocolError, ResolveError, TimedOut
 from resolver.gate import race
@@ -27,7 +27,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 LINE = read_line(100)
-UNLESS = Unless(LINE, lambda line: line == b"no")
+UNLESS = StopCondition(LINE, lambda line: line == b"no")
 HELLO = encode_line(b"hello")
 
 
@@ -75,7 +75,7 @@ class WireGate(MemoryGate):
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[Came[A] | None, Came[B] | None]:
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         return await race.first_of(first, second)
 
     async def stand_by(self) -> NoReturn:
@@ -90,23 +90,23 @@ def source_of(pieces: Iterator[bytes]) -> Callable[[], Awaitable[bytes]]:
     return next_piece
 
 
-def upload(*pieces: bytes) -> Upload:
-    return Upload((HELLO,), source_of(iter(pieces)), lambda octets: encode_payload(octets or b"."), UNLESS)
+def upload(*pieces: bytes) -> SendBody:
+    return SendBody((HELLO,), source_of(iter(pieces)), lambda octets: encode_payload(octets or b"."), UNLESS)
 
 
-def say() -> Say:
-    return Say((HELLO,), UNLESS)
+def say() -> Send:
+    return Send((HELLO,), UNLESS)
 
 
-def saying(step: Say | Upload, heard: list[object], *, then: bool) -> Dialogue[None]:
+def saying(step: Send | SendBody, heard: list[object], *, then: bool) -> Dialogue[None]:
     """Says something; and hears a line, if it is `then` still to be heard."""
     yield Connect()
     heard.append((yield step))
     if then:
-        heard.append((yield Hear(LINE, "a line", b"")))
+        heard.append((yield Receive(LINE, "a line", b"")))
 
 
-async def converse(wire: Wire, step: Say | Upload, *, then: bool) -> list[object]:
+async def converse(wire: Wire, step: Send | SendBody, *, then: bool) -> list[object]:
     heard: list[object] = []
     with trio.fail_after(HANG):
         await perform(saying(step, heard, then=then), WireGate(wire))
@@ -128,7 +128,7 @@ async def test_what_a_program_gives_is_sent_piece_by_piece() -> None:
 @STEPS
 @pytest.mark.parametrize("said", [(b"no\n",), (b"n", b"o\n"), (TimedOut("silence"), b"no\n")])
 async def test_what_ends_it_is_the_answer(
-    made: Callable[[], Say | Upload], said: tuple[bytes | ResolveError, ...]
+    made: Callable[[], Send | SendBody], said: tuple[bytes | ResolveError, ...]
 ) -> None:
     wire = Wire(*said, waits=True)
     assert await converse(wire, made(), then=False) == [b"no"]
@@ -138,7 +138,7 @@ async def test_what_ends_it_is_the_answer(
 @STEPS
 @pytest.mark.parametrize("said", [(b"yes\n",), (b"y", b"es\n"), (TimedOut("silence"), b"yes\n")])
 async def test_what_does_not_is_heard_next(
-    made: Callable[[], Say | Upload], said: tuple[bytes | ResolveError, ...], nursery: trio.Nursery
+    made: Callable[[], Send | SendBody], said: tuple[bytes | ResolveError, ...], nursery: trio.Nursery
 ) -> None:
     wire = Wire(*said, b"more\n", waits=True)
 
@@ -154,7 +154,9 @@ async def test_what_does_not_is_heard_next(
 
 
 @STEPS
-async def test_a_line_half_heard_is_heard_on(made: Callable[[], Say | Upload], nursery: trio.Nursery) -> None:
+async def test_a_line_half_heard_is_heard_on(
+    made: Callable[[], Send | SendBody], nursery: trio.Nursery
+) -> None:
     wire = Wire(b"no", waits=True)
 
     async def let_go() -> None:
@@ -170,7 +172,7 @@ async def test_a_line_half_heard_is_heard_on(made: Callable[[], Say | Upload], n
 @STEPS
 @pytest.mark.parametrize("error", [ProtocolError("no line"), Disconnected("gone")])
 async def test_what_the_answer_breaks_by_is_raised(
-    made: Callable[[], Say | Upload], error: ResolveError
+    made: Callable[[], Send | SendBody], error: ResolveError
 ) -> None:
     with pytest.raises(type(error)) as caught:
         await converse(Wire(error, waits=True), made(), then=False)
@@ -203,4 +205,4 @@ async def test_what_the_program_raises_is_its_own() -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        await converse(Wire(waits=False), Upload((), broken, encode_payload, UNLESS), then=False)
+        await converse(Wire(waits=False), SendBody((), broken, encode_payload, UNLESS), then=False)

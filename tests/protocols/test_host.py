@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.authority import build_host, is_hostname
-from protocols.location import Place
+from protocols.location import ComponentSpan
 from resolver import InvalidUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
@@ -108,8 +108,8 @@ def test_hosts_are_refused(row: Bad) -> None:
 
 
 def test_the_place_is_that_of_the_host_as_written() -> None:
-    assert parse("http://H%6Fst:80/").place("host") == Place("host", 7, 13)
-    assert parse("http://[::1]/").place("host") == Place("host", 8, 11)
+    assert parse("http://H%6Fst:80/").place("host") == ComponentSpan("host", 7, 13)
+    assert parse("http://[::1]/").place("host") == ComponentSpan("host", 8, 11)
 
 
 @pytest.mark.parametrize("host", ["host.example", "192.0.2.1", "my_host", "[::1]"])

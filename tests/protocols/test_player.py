@@ -13,48 +13,48 @@ from protocols.ftp.reply import ControlReply, read_reply
 from protocols.news.session import NntpState
 from protocols.step import (
     AwaitData,
-    Begin,
     CloseData,
     Connect,
+    CopyBody,
+    DataExpectation,
     Dialogue,
+    EmitBody,
     EndResponse,
-    Give,
-    Hear,
     JoinPipeline,
     OpenData,
     OpenFile,
-    Pace,
-    Pass,
+    ParseBuffered,
     Peek,
-    Say,
-    Skim,
+    Receive,
+    Send,
+    StartBody,
     StartTls,
 )
 from protocols.wire import Buffer, count_waiting, encode_line, read_line
 from resolver import Disconnected, Kind, Limits, ProtocolError, TimedOut, Truncated
 from resolver.testing import (
-    Outcome,
-    Peer,
+    DialogueTranscript,
+    OctetScript,
     Player,
-    Recital,
-    Speech,
-    Transcript,
-    Values,
+    ScriptedPeer,
+    TranscriptOutcome,
+    TranscriptScript,
+    ValueScript,
     parse_transcript,
     recite,
 )
 from resolver.testing.transcript import Connection, End
 
 HERE = Path(__file__).parent
-LINE = Hear(read_line(80), "a line", b"")
+LINE = Receive(read_line(80), "a line", b"")
 
 
-def begin() -> Begin:
-    return Begin(Reply(kind=Kind.DOCUMENT))
+def begin() -> StartBody:
+    return StartBody(Reply(kind=Kind.DOCUMENT))
 
 
-def say(word: bytes) -> Say:
-    return Say((encode_line(word),))
+def say(word: bytes) -> Send:
+    return Send((encode_line(word),))
 
 
 def dialogue(*steps: object) -> Dialogue[None]:
@@ -62,17 +62,19 @@ def dialogue(*steps: object) -> Dialogue[None]:
     left = list(steps)
     while left:
         yield left.pop(0)  # type: ignore[misc]
-    if not any(isinstance(step, Begin) for step in steps):
+    if not any(isinstance(step, StartBody) for step in steps):
         yield begin()
 
 
-def recital(lines: str) -> Recital:
-    return Recital(parse_transcript(f"# here\nU: ftp://h/\n{lines}\n", "here"))
+def recital(lines: str) -> TranscriptScript:
+    return TranscriptScript(parse_transcript(f"# here\nU: ftp://h/\n{lines}\n", "here"))
 
 
-def ended(end: End) -> Recital:
+def ended(end: End) -> TranscriptScript:
     """A connection on which nobody says anything."""
-    return Recital(Transcript("here", "here", "ftp://h/", (Connection((), end),), Outcome()))
+    return TranscriptScript(
+        DialogueTranscript("here", "here", "ftp://h/", (Connection((), end),), TranscriptOutcome())
+    )
 
 
 ASKED = "C: a\\r\\n\nS: b\\r\\n\nE: close"
@@ -127,7 +129,7 @@ MISFITS: dict[str, tuple[tuple[object, ...], str, str]] = {
         "never read: b'octets'",
     ),
     "two beginnings": ((begin(), begin()), "", "begins once"),
-    "a body before its beginning": ((Give(b"x"), begin()), "", "before"),
+    "a body before its beginning": ((EmitBody(b"x"), begin()), "", "before"),
     "a step for others": ((OpenFile((), None),), "", "OpenFile"),  # type: ignore[arg-type]
     "another port for data": ((Connect(), OpenData(21)), "S: x\nE: left", "port 21, not 40001"),
 }
@@ -158,7 +160,7 @@ def test_a_dialogue_that_never_begins_fails() -> None:
         yield Connect()
 
     with pytest.raises(AssertionError, match="began"):
-        Player(nothing(), Speech(b"")).play()
+        Player(nothing(), OctetScript(b"")).play()
 
 
 @pytest.mark.parametrize(
@@ -172,19 +174,19 @@ def test_a_dialogue_that_never_begins_fails() -> None:
 )
 def test_a_peer_does_nothing_by_itself(steps: tuple[object, ...], words: str) -> None:
     with pytest.raises(AssertionError, match=words):
-        Player(dialogue(*steps), Peer()).play()
+        Player(dialogue(*steps), ScriptedPeer()).play()
 
 
 def test_more_than_a_speech_has_connections_for_fails_and_fewer_too() -> None:
     with pytest.raises(AssertionError, match="another connection"):
-        Player(dialogue(Connect(), Connect()), Speech(b"")).play()
+        Player(dialogue(Connect(), Connect()), OctetScript(b"")).play()
     with pytest.raises(AssertionError, match="never made"):
-        Player(dialogue(Connect()), Speech(b"", b"")).play()
+        Player(dialogue(Connect()), OctetScript(b"", b"")).play()
     with pytest.raises(AssertionError, match="never read"):
-        Player(dialogue(Connect()), Speech(b"x")).play()
-    Player(dialogue(Connect()), Speech(b"x")).play(surplus=b"x")
+        Player(dialogue(Connect()), OctetScript(b"x")).play()
+    Player(dialogue(Connect()), OctetScript(b"x")).play(surplus=b"x")
     with pytest.raises(AssertionError, match="never read"):
-        Player(dialogue(Connect()), Speech(b"xy")).play(surplus=b"x")
+        Player(dialogue(Connect()), OctetScript(b"xy")).play(surplus=b"x")
 
 
 # -- what is performed
@@ -193,15 +195,15 @@ def test_more_than_a_speech_has_connections_for_fails_and_fewer_too() -> None:
 def test_steps_words_and_values_are_kept() -> None:
     player = Player(dialogue(Connect(), say(b"a"), LINE), recital(ASKED))
     player.play()
-    assert [type(step) for step in player.steps] == [Connect, Say, Hear, Begin]
+    assert [type(step) for step in player.steps] == [Connect, Send, Receive, StartBody]
     assert (player.sent, player.heard, player.body, player.over) == ([b"a\r\n"], [b"b"], b"", True)
 
 
 def test_a_dialogue_goes_on_where_it_stood() -> None:
-    player = Player(dialogue(Connect(), say(b"a"), LINE, begin(), Give(b"x")), recital(ASKED))
-    assert player.advance(Say) == say(b"a")
+    player = Player(dialogue(Connect(), say(b"a"), LINE, begin(), EmitBody(b"x")), recital(ASKED))
+    assert player.advance(Send) == say(b"a")
     assert player.sent == []
-    assert isinstance(player.advance(Begin, Give), Begin)
+    assert isinstance(player.advance(StartBody, EmitBody), StartBody)
     assert (player.sent, player.begun) == ([b"a\r\n"], None)
     player.play()
     assert player.body == b"x"
@@ -209,7 +211,7 @@ def test_a_dialogue_goes_on_where_it_stood() -> None:
 
 def test_what_comes_in_the_clear_before_tls_is_refused() -> None:
     with pytest.raises(ProtocolError, match="clear"):
-        Player(dialogue(Connect(), LINE, StartTls()), Speech(b"a\nsmuggled\n")).play()
+        Player(dialogue(Connect(), LINE, StartTls()), OctetScript(b"a\nsmuggled\n")).play()
 
 
 BODY = "C: a\\r\\n\nS: 12345"
@@ -218,16 +220,16 @@ BODY = "C: a\\r\\n\nS: 12345"
 @pytest.mark.parametrize(
     ("end", "step", "body", "error"),
     [
-        ("close", Pass("all"), b"12345", None),
-        ("close", Pass("counted", 5), b"12345", None),
-        ("left", Pass("counted", 5), b"12345", None),
-        ("close", Pass("counted", 6), b"12345", Truncated),
-        ("reset", Pass("all"), b"12345", Truncated),
-        ("quiet", Pass("all"), b"12345", TimedOut),
+        ("close", CopyBody("all"), b"12345", None),
+        ("close", CopyBody("counted", 5), b"12345", None),
+        ("left", CopyBody("counted", 5), b"12345", None),
+        ("close", CopyBody("counted", 6), b"12345", Truncated),
+        ("reset", CopyBody("all"), b"12345", Truncated),
+        ("quiet", CopyBody("all"), b"12345", TimedOut),
     ],
 )
 def test_a_body_is_passed_as_far_as_it_comes(
-    end: str, step: Pass, body: bytes, error: type[Exception] | None
+    end: str, step: CopyBody, body: bytes, error: type[Exception] | None
 ) -> None:
     player = Player(dialogue(Connect(), say(b"a"), begin(), step), recital(f"{BODY}\nE: {end}"))
     if error is None:
@@ -240,7 +242,7 @@ def test_a_body_is_passed_as_far_as_it_comes(
 
 @pytest.mark.parametrize("count", [None, 5])
 def test_before_the_first_octet_it_is_no_body(count: int | None) -> None:
-    steps = (Connect(), begin(), Pass("a body", count))
+    steps = (Connect(), begin(), CopyBody("a body", count))
     with pytest.raises(Disconnected):
         Player(dialogue(*steps), ended("reset" if count is None else "close")).play()
 
@@ -256,43 +258,51 @@ def test_what_breaks_is_met_at_its_place() -> None:
     """Whoever only looks does not meet it."""
     steps = (Connect(), Peek(all_there_is, 0), begin())
     Player(dialogue(*steps), recital("S: 123\nE: reset")).play(surplus=b"123")
-    player = Player(dialogue(*steps, Pass("all")), recital("S: 123\nE: reset"))
+    player = Player(dialogue(*steps, CopyBody("all")), recital("S: 123\nE: reset"))
     with pytest.raises(Truncated) as caught:
         player.play()
     assert (caught.value.received, player.body, player.heard) == (3, b"123", [3])
 
 
 def test_skimming_waits_for_nothing() -> None:
-    player = Player(dialogue(Connect(), LINE, Skim(count_waiting), begin()), Speech([b"a\nb"]))
+    player = Player(dialogue(Connect(), LINE, ParseBuffered(count_waiting), begin()), OctetScript([b"a\nb"]))
     player.play(surplus=b"b")
-    empty = Player(dialogue(Connect(), Skim(read_line(9))), Speech([b"a"]))
+    empty = Player(dialogue(Connect(), ParseBuffered(read_line(9))), OctetScript([b"a"]))
     empty.play(surplus=b"a")
 
 
 REPLY = read_reply(Limits())
 
 
-def data_first(values: object) -> Pace:
-    return Pace.MORE
+def data_first(values: object) -> DataExpectation:
+    return DataExpectation.MORE
 
 
 AWAIT = AwaitData(REPLY, "the first reply, or data", ControlReply(150), data_first)
 
 
 def test_data_comes_beside_what_is_said() -> None:
-    steps = (Connect(), OpenData(40001), say(b"a"), AWAIT, begin(), Pass("data", source="data"), CloseData())
+    steps = (
+        Connect(),
+        OpenData(40001),
+        say(b"a"),
+        AWAIT,
+        begin(),
+        CopyBody("data", source="data"),
+        CloseData(),
+    )
     lines = "C: a\\r\\n\nS: 150 now\\r\\n\nD: 12\nD: 345\nZ: close\nS: 226 done\\r\\n\nE: left"
-    player = Player(dialogue(*steps, Hear(REPLY, "the last reply", ControlReply(226))), recital(lines))
+    player = Player(dialogue(*steps, Receive(REPLY, "the last reply", ControlReply(226))), recital(lines))
     player.play()
     assert player.body == b"12345"
     assert [type(value) for value in player.heard] == [ControlReply, ControlReply]
 
 
 def test_the_last_reply_is_not_to_be_had_before_data_is_closed() -> None:
-    steps = (Connect(), OpenData(40001), say(b"a"), AWAIT, begin(), Pass("data", source="data"))
+    steps = (Connect(), OpenData(40001), say(b"a"), AWAIT, begin(), CopyBody("data", source="data"))
     lines = "C: a\\r\\n\nD: 12\nZ: close\nS: 226 done\\r\\n\nE: left"
     with pytest.raises(AssertionError, match="data connection"):
-        Player(dialogue(*steps, Hear(REPLY, "the last reply", ControlReply(226))), recital(lines)).play()
+        Player(dialogue(*steps, Receive(REPLY, "the last reply", ControlReply(226))), recital(lines)).play()
 
 
 def test_a_pipeline_is_left_with_a_farewell_where_nothing_is_outstanding() -> None:
@@ -303,16 +313,18 @@ def test_a_pipeline_is_left_with_a_farewell_where_nothing_is_outstanding() -> No
 
 
 def test_values_stand_for_octets_and_ideals_for_what_is_not_said() -> None:
-    ideal = Hear(read_line(80), "a line", b"ideal")
-    other = Hear(read_line(80), "another", b"")
-    player = Player(dialogue(Connect(), ideal, other), Values(lambda step: b"x" if step is other else None))
+    ideal = Receive(read_line(80), "a line", b"ideal")
+    other = Receive(read_line(80), "another", b"")
+    player = Player(
+        dialogue(Connect(), ideal, other), ValueScript(lambda step: b"x" if step is other else None)
+    )
     player.play()
     assert player.heard == [b"ideal", b"x"]
 
 
 def test_what_comes_of_a_transcript_is_told_also_where_it_fails() -> None:
     transcript = parse_transcript(f"# here\nU: http://h/\n{BODY}\nE: reset\n", "here")
-    outcome = recite(dialogue(Connect(), say(b"a"), begin(), Pass("all")), transcript)
+    outcome = recite(dialogue(Connect(), say(b"a"), begin(), CopyBody("all")), transcript)
     assert (outcome.kind, outcome.body, outcome.error) == ("document", b"12345", "Truncated")
 
 

@@ -16,10 +16,10 @@ import pytest
 from fixtures.recordings import FOLDER
 from protocols import socks
 from protocols.http import tunnel
-from protocols.http.proxy_login import ProxyLogin
-from protocols.step import Dialogue, Random, Step
+from protocols.http.proxy_login import HttpProxyAuth
+from protocols.step import Dialogue, RandomBytes, Step
 from resolver import AccessDenied, Credentials, LoginRequired, ResolveError, Unreachable
-from resolver.testing import Peer, Player, Spoken
+from resolver.testing import PeerOutput, Player, ScriptedPeer
 
 _ACCESS = FOLDER / "access"
 _PROXY = "http://127.0.0.1:3128"
@@ -39,7 +39,7 @@ def _exchanges(name: str) -> list[tuple[str, bytes]]:
     return [(each["dir"], bytes.fromhex(each["hex"])) for each in record["exchanges"]]
 
 
-class _Proxy(Peer):
+class _Proxy(ScriptedPeer):
     """Answers each request in pieces of `size`, or whole; behind the last one is the end."""
 
     def __init__(self, answers: Iterable[bytes], size: int | None) -> None:
@@ -48,15 +48,15 @@ class _Proxy(Peer):
         self._pieces: list[bytes] = []
 
     def answer(self, step: Step) -> object:
-        return b"\x05" * step.octets if isinstance(step, Random) else super().answer(step)
+        return b"\x05" * step.octets if isinstance(step, RandomBytes) else super().answer(step)
 
     def hear(self, octets: bytes) -> None:
         answer = next(self._answers, b"")
         width = self._size or len(answer) or 1
         self._pieces += [answer[start : start + width] for start in range(0, len(answer), width)]
 
-    def speak(self) -> Spoken:
-        return Spoken(self._pieces.pop(0) if self._pieces else b"")
+    def speak(self) -> PeerOutput:
+        return PeerOutput(self._pieces.pop(0) if self._pieces else b"")
 
     @property
     def unread(self) -> bytes:
@@ -103,7 +103,7 @@ def test_connect(
 ) -> None:
     exchanges = _exchanges(name)
     asked = [octets for side, octets in exchanges if side == "client" and octets.startswith(b"CONNECT ")]
-    login = ProxyLogin(_PROXY, credentials)
+    login = HttpProxyAuth(_PROXY, credentials)
     for request, outcome in zip(asked, outcomes, strict=False):
         place = request.split(b" ")[1].decode()
         host, _, port = place.rpartition(":")
@@ -117,7 +117,7 @@ def test_connect(
 
 def test_a_greeting_came_glued_to_an_answer() -> None:
     answer = _exchanges("ftp-connect-1")[1][1]
-    heard = _play(tunnel.open_tunnel("127.0.0.1", 18021, ProxyLogin(_PROXY, None)), [answer], None)
+    heard = _play(tunnel.open_tunnel("127.0.0.1", 18021, HttpProxyAuth(_PROXY, None)), [answer], None)
     assert heard.left == b"220 pyftpdlib 2.2.0 ready.\r\n"
 
 

@@ -28,9 +28,9 @@ from resolver import (
     build,
     parse,
 )
-from resolver.testing import CUTTERS, Cutter, Outcome, Transcript
+from resolver.testing import CUTTERS, Cutter, DialogueTranscript, TranscriptOutcome
 from resolver.testing.replay import serve_transcript
-from resolver.testing.transcript import Connection, Turn
+from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
@@ -41,9 +41,9 @@ RAW = Options(raw=True)
 _BLOCK = re.compile(rb"(?:211 Article numbers|215|220|224)[^\r\n]*\r?\n((?:.*?\r\n)?\.\r\n)", re.DOTALL)
 
 
-async def in_memory(transcript: Transcript, gate: MemoryGate) -> Outcome:
+async def in_memory(transcript: DialogueTranscript, gate: MemoryGate) -> TranscriptOutcome:
     """What came, and what ended it."""
-    outcome = Outcome(body=b"")
+    outcome = TranscriptOutcome(body=b"")
     try:
         async with open_url(parse(transcript.url), gate) as reply:
             async for octets in reply.body:
@@ -54,7 +54,7 @@ async def in_memory(transcript: Transcript, gate: MemoryGate) -> Outcome:
     return outcome
 
 
-async def on_a_socket(transcript: Transcript, nursery: trio.Nursery) -> bytes:
+async def on_a_socket(transcript: DialogueTranscript, nursery: trio.Nursery) -> bytes:
     """The whole body, through the resolver."""
     url = parse(transcript.url)
     with trio.fail_after(HANG):
@@ -74,7 +74,7 @@ async def on_a_socket(transcript: Transcript, nursery: trio.Nursery) -> bytes:
     return response.content
 
 
-def good(scheme: str) -> list[Transcript]:
+def good(scheme: str) -> list[DialogueTranscript]:
     return [each for each in transcripts(scheme) if each.outcome.error is None and each.connections]
 
 
@@ -87,7 +87,7 @@ def good(scheme: str) -> list[Transcript]:
     [each for each in transcripts("gopher") if len(each.connections) == 1],
     ids=lambda each: each.name,
 )
-async def test_gopher(transcript: Transcript, cutter: Cutter) -> None:
+async def test_gopher(transcript: DialogueTranscript, cutter: Cutter) -> None:
     (connection,) = transcript.connections
     gate = MemoryGate(
         transcript.connections,
@@ -120,18 +120,18 @@ async def test_gopher(transcript: Transcript, cutter: Cutter) -> None:
     ],
     ids=lambda each: each.name,
 )
-async def test_ftp(transcript: Transcript, nursery: trio.Nursery) -> None:
+async def test_ftp(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:
     assert await on_a_socket(transcript, nursery) == transcript.connections[0].said_by("D")
 
 
 # -- news: every block with its periods and its end
 
 
-def without_heads(transcript: Transcript) -> Transcript:
+def without_heads(transcript: DialogueTranscript) -> DialogueTranscript:
     """What is put together from heads is no listing of the server's: nobody asks for them."""
     turns = transcript.connections[-1].turns
     end = next((at for at, turn in enumerate(turns) if turn.octets.startswith(b"HEAD ")), len(turns))
-    asked = (*turns[:end], Turn("C", b"QUIT\r\n")) if end < len(turns) else turns
+    asked = (*turns[:end], TranscriptTurn("C", b"QUIT\r\n")) if end < len(turns) else turns
     return replace(transcript, connections=(*transcript.connections[:-1], Connection(asked, "left")))
 
 
@@ -140,7 +140,7 @@ def without_heads(transcript: Transcript) -> Transcript:
     [each for each in good("nntp") if each.url.partition(":")[0] in ("nntp", "news")],
     ids=lambda each: each.name,
 )
-async def test_news(transcript: Transcript, nursery: trio.Nursery) -> None:
+async def test_news(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:
     transcript = without_heads(transcript)
     sent = transcript.connections[-1].said_by("S")
     blocks = b"".join(_BLOCK.findall(sent))
@@ -171,7 +171,7 @@ def test_a_block_as_it_came(block: bytes, cutter: Cutter) -> None:
 
 
 @pytest.mark.parametrize("transcript", good("wais"), ids=lambda each: each.name)
-async def test_wais(transcript: Transcript) -> None:
+async def test_wais(transcript: DialogueTranscript) -> None:
     gate = MemoryGate(transcript.connections, options=RAW)
     outcome = await in_memory(transcript, gate)
     assert outcome.error is None
@@ -185,12 +185,12 @@ async def test_wais(transcript: Transcript) -> None:
 # -- http: the coding stays
 
 
-def uncoded(transcript: Transcript) -> Transcript:
+def uncoded(transcript: DialogueTranscript) -> DialogueTranscript:
     """With the request that asks for no coding."""
 
-    def turn(each: Turn) -> Turn:
+    def turn(each: TranscriptTurn) -> TranscriptTurn:
         octets = re.sub(rb"Accept-Encoding: [^\r]*", b"Accept-Encoding: identity", each.octets)
-        return Turn("C", octets) if each.speaker == "C" else each
+        return TranscriptTurn("C", octets) if each.speaker == "C" else each
 
     connections = tuple(Connection(tuple(map(turn, each.turns)), each.end) for each in transcript.connections)
     return replace(transcript, connections=connections)
@@ -201,7 +201,7 @@ def uncoded(transcript: Transcript) -> Transcript:
     [each for each in good("http") if b"\r\nContent-Encoding:" in each.connections[-1].said_by("S")],
     ids=lambda each: each.name,
 )
-async def test_http(transcript: Transcript) -> None:
+async def test_http(transcript: DialogueTranscript) -> None:
     gate = MemoryGate(uncoded(transcript).connections, options=RAW, logins=[None])
     outcome = await in_memory(transcript, gate)
     head, _, sent = transcript.connections[-1].said_by("S").partition(b"\r\n\r\n")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.contract import Place, UrlText
+from protocols.contract import ComponentSpan, UrlText
 from protocols.syntax import (
     NATIONAL,
     RESERVED,
@@ -130,7 +130,7 @@ def test_a_finding_is_kept_once_with_its_first_position() -> None:
 def test_a_component_is_taken_with_its_place() -> None:
     text = url_text("ab%20cd")
     assert take(text, "name", 1, 6) == b"b c"
-    assert text.places == [Place("name", 1, 6)]
+    assert text.places == [ComponentSpan("name", 1, 6)]
 
 
 def test_find_gives_the_end_for_what_is_not_there() -> None:
@@ -150,7 +150,7 @@ def test_find_gives_the_end_for_what_is_not_there() -> None:
     ],
 )
 def test_an_octet_is_found_in_its_place(text: str, octets: bytes, position: int) -> None:
-    assert position_of(text, Place("p", 2, len(text)), octets) == position
+    assert position_of(text, ComponentSpan("p", 2, len(text)), octets) == position
 
 
 @given(st.binary(min_size=1, max_size=30), st.data())

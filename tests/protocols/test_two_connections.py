@@ -10,17 +10,17 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Came
+from protocols.contract import FirstResult
 from protocols.step import (
     AwaitData,
-    Begun,
+    BodyStarted,
     CloseData,
     Connect,
+    DataExpectation,
     Dialogue,
-    Hear,
-    Note,
     OpenData,
-    Pace,
+    PlanNote,
+    Receive,
     StartTls,
 )
 from protocols.wire import Buffer, Rest, read_line
@@ -87,12 +87,14 @@ class PipeGate:
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[Came[A] | None, Came[B] | None]:
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         return await race.first_of(first, second)
 
 
-def weigh(lines: Sequence[bytes]) -> Pace:
-    return {b"1": Pace.MORE, b"2": Pace.LAST, b"4": Pace.BROKEN}.get(lines[-1][:1], Pace.OVER)
+def weigh(lines: Sequence[bytes]) -> DataExpectation:
+    return {b"1": DataExpectation.MORE, b"2": DataExpectation.LAST, b"4": DataExpectation.BROKEN}.get(
+        lines[-1][:1], DataExpectation.OVER
+    )
 
 
 def line(buffer: Buffer) -> Generator[Rest | None, None, bytes]:
@@ -107,8 +109,8 @@ def waiting(tls: bool = False) -> Dialogue[object]:
     yield Connect()
     yield OpenData(1, tls)
     begun = yield AwaitData(line, "a line or data", b"1", weigh)
-    yield Note("then")
-    last = yield Hear(line, "a line", b"2")
+    yield PlanNote("then")
+    last = yield Receive(line, "a line", b"2")
     return begun, last
 
 
@@ -147,7 +149,7 @@ async def test_data_first_and_a_value_half_heard_is_heard_on() -> None:
         says(gate.data, b"octets"),
         says(gate.control, b"0 a\n"),
     )
-    assert result == (Begun((), 6), b"150 a")
+    assert result == (BodyStarted((), 6), b"150 a")
 
 
 async def test_lines_and_then_data() -> None:
@@ -159,7 +161,7 @@ async def test_lines_and_then_data() -> None:
         says(gate.data, b"octets"),
         says(gate.control, b" c\n"),
     )
-    assert result == (Begun((b"1 a", b"1 b"), 6), b"2 c")
+    assert result == (BodyStarted((b"1 a", b"1 b"), 6), b"2 c")
 
 
 async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
@@ -167,7 +169,7 @@ async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
     result = await run(
         gate, waiting(), says(gate.control, b"2 a\n"), says(gate.data, b"octets"), says(gate.control, b"x\n")
     )
-    assert result == (Begun((b"2 a",), 6), b"x")
+    assert result == (BodyStarted((b"2 a",), 6), b"x")
 
 
 @pytest.mark.parametrize("data", [b"", b"octets"])
@@ -200,7 +202,7 @@ async def test_nor_does_a_control_connection_that_ends_behind_it(reset: bool) ->
 async def test_a_line_that_says_no_ends_the_wait() -> None:
     gate = PipeGate()
     result = await run(gate, waiting(), says(gate.control, b"1 a\n5 b\n"), says(gate.control, b"x\n"))
-    assert result == (Begun((b"1 a", b"5 b"), 0), b"x")
+    assert result == (BodyStarted((b"1 a", b"5 b"), 0), b"x")
 
 
 @pytest.mark.parametrize("octets", [b"", b"octets"])
@@ -225,7 +227,7 @@ async def test_data_that_ends_before_it_begins(broken: bool) -> None:
     result = await run(gate, waiting(), ends(gate.data), says(gate.control, b"2 a\n"))
     assert isinstance(result, tuple)
     begun, last = result
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, BodyStarted)
     assert (begun.values, begun.octets, isinstance(begun.broken, Disconnected)) == ((), 0, broken)
     assert last == b"2 a"
 
@@ -247,7 +249,7 @@ async def test_a_handshake_has_the_time_between_the_lines() -> None:
         says(gate.data, b"octets"),
         says(gate.control, b"x\n"),
     )
-    assert result == (Begun((b"1 a", b"2 b"), 6), b"x")
+    assert result == (BodyStarted((b"1 a", b"2 b"), 6), b"x")
     assert gate.data.secured
 
 
@@ -255,7 +257,7 @@ async def test_a_refusal_cuts_the_handshake_short() -> None:
     gate = PipeGate()
     gate.data.slow = trio.Event()
     result = await run(gate, waiting(tls=True), says(gate.control, b"5 a\n"), says(gate.control, b"x\n"))
-    assert result == (Begun((b"5 a",), 0), b"x")
+    assert result == (BodyStarted((b"5 a",), 0), b"x")
     assert not gate.data.secured
 
 
@@ -269,7 +271,7 @@ async def test_a_handshake_cut_short_is_not_taken_up_again() -> None:
         return (yield AwaitData(LINE, "a line or data", b"1", weigh))
 
     begun = await run(gate, dialogue(), says(gate.control, b"2 a\n"), ends(gate.control))
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, BodyStarted)
     assert isinstance(begun.broken, TlsError)
 
 
@@ -278,20 +280,20 @@ def announced() -> Dialogue[object]:
     yield Connect()
     yield OpenData(1)
     begun = yield AwaitData(line, "a line, then data", b"1", weigh, announced=True)
-    return begun, (yield Hear(line, "a line", b"2"))
+    return begun, (yield Receive(line, "a line", b"2"))
 
 
 @pytest.mark.parametrize("word", [b"1 a\n", b"2 a\n"])
 async def test_data_that_is_announced_is_read_behind_the_word(word: bytes) -> None:
     gate = PipeGate()
     feeds = (says(gate.data, b"octets"), says(gate.control, word), says(gate.control, b"x\n"))
-    assert await run(gate, announced(), *feeds) == (Begun((word[:-1],), 6), b"x")
+    assert await run(gate, announced(), *feeds) == (BodyStarted((word[:-1],), 6), b"x")
 
 
 async def test_announced_data_may_have_no_octet() -> None:
     gate = PipeGate()
     result = await run(gate, announced(), says(gate.control, b"1 a\n1 b\nx\n"), ends(gate.data))
-    assert result == (Begun((b"1 a",), 0), b"1 b")
+    assert result == (BodyStarted((b"1 a",), 0), b"1 b")
 
 
 async def test_what_breaks_announced_data_is_told() -> None:
@@ -307,7 +309,7 @@ async def test_what_breaks_announced_data_is_told() -> None:
 async def test_data_that_is_refused_is_not_waited_for(word: bytes) -> None:
     gate = PipeGate()
     result = await run(gate, announced(), says(gate.control, word), says(gate.control, b"x\n"))
-    assert result == (Begun((word[:-1],), 0), b"x")
+    assert result == (BodyStarted((word[:-1],), 0), b"x")
 
 
 async def test_what_a_step_raises_is_raised_where_it_was_yielded() -> None:
@@ -333,7 +335,7 @@ async def test_closing_data_leaves_the_first_connection() -> None:
         yield OpenData(1)
         yield CloseData()
         assert (gate.data.closed, gate.control.closed) == (True, False)
-        return (yield Hear(LINE, "a line", b"2"))
+        return (yield Receive(LINE, "a line", b"2"))
 
     assert await run(gate, dialogue(), says(gate.control, b"2 a\n")) == b"2 a"
     assert gate.control.closed
@@ -344,7 +346,7 @@ async def test_octets_in_the_clear_where_tls_begins_are_refused() -> None:
 
     def dialogue() -> Dialogue[object]:
         yield Connect()
-        yield Hear(LINE, "a line", b"2")
+        yield Receive(LINE, "a line", b"2")
         try:
             yield StartTls()
         except ProtocolError as error:

@@ -16,12 +16,12 @@ from protocols.ftp.listing import MlsdReader, NlstReader
 from protocols.gopher.item import link_of, parse_item
 from protocols.gopher.menu import MenuReader
 from protocols.news.places import article_urls, group_urls
-from protocols.prospero.link import Pointer
+from protocols.prospero.link import ObjectPointer
 from protocols.prospero.target import target_of
 from protocols.wais.document_id import WrittenId, parse_wpath
 from protocols.wais.element import encode_element
 from protocols.wais.entries import document_url, libwww_url
-from protocols.wais.record import Header
+from protocols.wais.record import DocumentHeader
 from resolver import InvalidUrl, Kind, Limits, Referrer, Url, parse
 from resolver.retrieval.streaming import settle
 from resolver.url import LONGEST
@@ -180,7 +180,7 @@ WAIS = ["wais://h/db?x", "wais://u:p@h:8000/%00%2F?", "wais://[::1]/a%20b#f"]
 )
 def test_wais(text: str, document_id: bytes, wtype: bytes, length: int | None) -> None:
     place: Any = parse(text)
-    hit = Header(octets=b"", document_id=document_id, length=length, types=(wtype,))
+    hit = DocumentHeader(octets=b"", document_id=document_id, length=length, types=(wtype,))
     child: Any = read(document_url(hit, wtype, place))
     assert components(child, "database", "wtype", "host", "port") == (
         place.database,
@@ -202,7 +202,7 @@ def test_wais(text: str, document_id: bytes, wtype: bytes, length: int | None) -
 def test_prospero(host: bytes, hsoname: bytes, hsoname_type: bytes, version: int) -> None:
     asked: Any = parse("prospero://h/x")
     try:
-        target = Pointer(b"INTERNET-D", host, hsoname_type, hsoname, version).target(target_of(asked))
+        target = ObjectPointer(b"INTERNET-D", host, hsoname_type, hsoname, version).target(target_of(asked))
     except InvalidUrl:
         return
     child: Any = read(target.url)

@@ -12,10 +12,10 @@ import httpx
 import pytest
 import trio
 
-from protocols.contract import Came, Line, PooledConnection
+from protocols.contract import FirstResult, Line, PooledConnection
 from protocols.conversation import hold
 from protocols.http.relay import relay
-from protocols.http.request import Request
+from protocols.http.request import HttpRequest
 from resolver import Declined, Disconnected, HttpxTransport, Limits, Options, Resolver, TimedOut
 from resolver.gate import race
 from resolver.testing import whole
@@ -209,18 +209,18 @@ class SlowGate(MemoryGate):
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[Came[A] | None, Came[B] | None]:
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         return await race.first_of(first, second)
 
 
 async def test_silence_is_no_fault_while_the_request_still_goes_out() -> None:
     """An upload may take longer than a peer may be silent otherwise."""
     chunked = ((b"Host", b"h"), (b"Transfer-Encoding", b"chunked"))
-    endless = Request(b"POST", b"/", chunked, Endless().__anext__)
+    endless = HttpRequest(b"POST", b"/", chunked, Endless().__anext__)
     async with hold(relay(endless, Options(), Limits(), tls=False), SlowGate(2)) as reply:
         assert reply.extra is not None
         assert reply.extra["status"] == 431
-    said = Request(b"POST", b"/", chunked, b"all")
+    said = HttpRequest(b"POST", b"/", chunked, b"all")
     with pytest.raises(TimedOut):
         async with hold(relay(said, Options(), Limits(), tls=False), SlowGate(1)):
             pass

@@ -15,7 +15,7 @@ from fixtures.http import Page, moved, serve
 from fixtures.http.server import Behaviour
 from fixtures.proxy import serve_http_proxy
 from resolver import Host, LimitExceeded, Limits, NotConfigured, Policy, Refused, Resolver, TimedOut, parse
-from resolver.hosts import Hosts
+from resolver.hosts import HostSettings
 from resolver.retrieval.mirrored import mirrored
 from tests.resolver.gate.peers import start
 
@@ -42,11 +42,11 @@ TIGHT = Limits(body=3, body_everywhere=True)
     ],
 )
 def test_which_place_is_meant(name: str, host: str, port: int, found: bool) -> None:
-    assert (Hosts({name: SMALL}).at(host, port) == SMALL) == found
+    assert (HostSettings({name: SMALL}).at(host, port) == SMALL) == found
 
 
 def test_of_a_port_before_of_the_host_each_value_by_itself() -> None:
-    hosts = Hosts(
+    hosts = HostSettings(
         {"h": Host(proxy="http://p", certfile="a", mirrors=("http://m",)), "h:81": Host(proxy="none")}
     )
     assert hosts.at("h", 80) == Host(proxy="http://p", certfile="a", mirrors=("http://m",))

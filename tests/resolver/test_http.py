@@ -33,7 +33,7 @@ from resolver import (
     TimedOut,
     Truncated,
 )
-from resolver.policy import Reach
+from resolver.policy import AddressScope
 
 
 async def test_a_document(nursery: trio.Nursery) -> None:
@@ -258,7 +258,7 @@ FAR = ("user", "password")
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine is taken for another one, as far as passwords go."""
-    monkeypatch.setattr("resolver.policy.credentials.certain", lambda address: Reach.PUBLIC)
+    monkeypatch.setattr("resolver.policy.credentials.certain", lambda address: AddressScope.PUBLIC)
 
 
 @pytest.mark.usefixtures("far")

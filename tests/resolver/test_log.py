@@ -27,7 +27,7 @@ from resolver import (
     Sent,
     Started,
 )
-from resolver.events import Hearer
+from resolver.events import Listener
 from resolver.gate import Network
 from resolver.log import LOGGER, listening
 
@@ -60,7 +60,7 @@ async def test_no_event_is_made_of_what_nobody_hears(
     heard: dict[str, set[type[Event]]] = {}
     for name, kinds in (("tries", {Started, Finished}), ("progress", {Progress}), ("wire", {Sent})):
         events: list[Event] = []
-        await resolver.fetch(server.url("/about.txt"), on_event=Hearer(events.append, kinds))
+        await resolver.fetch(server.url("/about.txt"), on_event=Listener(events.append, kinds))
         heard[name] = {type(event) for event in events}
     wire = {Connected, Sent, Received, Closed}
     assert heard["wire"] == {Started, Finished, *wire}

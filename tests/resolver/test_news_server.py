@@ -9,24 +9,24 @@ import pytest
 from resolver import NotConfigured, explain, parse
 from resolver.news_server import (
     SYSTEM_FILE,
-    Setting,
+    NewsServerSetting,
     choose,
     find_setting,
     first_word,
     needs_server,
     server_of,
 )
-from resolver.policy import Server
+from resolver.policy import NewsServer
 
 FILE = "# a comment\n\n  news.file.example  # mine\nnews.other.example\n"
 VARIABLE = {"NNTPSERVER": "news.variable.example"}
 
 CHOICES = [
-    ("news.option.example", VARIABLE, FILE, Setting("news.option.example", "--news-server")),
-    (None, VARIABLE, FILE, Setting("news.variable.example", "NNTPSERVER")),
-    ("", VARIABLE, FILE, Setting("news.variable.example", "NNTPSERVER")),
-    (None, {"NNTPSERVER": ""}, FILE, Setting("news.file.example", SYSTEM_FILE)),
-    (None, {}, FILE, Setting("news.file.example", SYSTEM_FILE)),
+    ("news.option.example", VARIABLE, FILE, NewsServerSetting("news.option.example", "--news-server")),
+    (None, VARIABLE, FILE, NewsServerSetting("news.variable.example", "NNTPSERVER")),
+    ("", VARIABLE, FILE, NewsServerSetting("news.variable.example", "NNTPSERVER")),
+    (None, {"NNTPSERVER": ""}, FILE, NewsServerSetting("news.file.example", SYSTEM_FILE)),
+    (None, {}, FILE, NewsServerSetting("news.file.example", SYSTEM_FILE)),
     (None, {}, "# nothing\n\n", None),
     (None, {}, None, None),
 ]
@@ -34,7 +34,7 @@ CHOICES = [
 
 @pytest.mark.parametrize(("option", "environment", "file", "setting"), CHOICES)
 def test_the_first_of_what_is_set(
-    option: str | None, environment: dict[str, str], file: str | None, setting: Setting | None
+    option: str | None, environment: dict[str, str], file: str | None, setting: NewsServerSetting | None
 ) -> None:
     assert choose(option, environment, file) == setting
 
@@ -55,20 +55,20 @@ def test_the_first_word_of_a_file(text: str, word: str | None) -> None:
 
 
 SERVERS = [
-    ("news.example", "news", Server("news.example", 119)),
-    ("news.example", "snews", Server("news.example", 563)),
-    ("news.example:1119", "news", Server("news.example", 1119)),
-    ("news.example:1119", "snews", Server("news.example", 1119)),
-    ("[::1]", "news", Server("::1", 119)),
-    ("[::1]:1119", "news", Server("::1", 1119)),
-    ("127.0.0.1", "news", Server("127.0.0.1", 119)),
-    ("NEWS.example", "news", Server("news.example", 119)),
+    ("news.example", "news", NewsServer("news.example", 119)),
+    ("news.example", "snews", NewsServer("news.example", 563)),
+    ("news.example:1119", "news", NewsServer("news.example", 1119)),
+    ("news.example:1119", "snews", NewsServer("news.example", 1119)),
+    ("[::1]", "news", NewsServer("::1", 119)),
+    ("[::1]:1119", "news", NewsServer("::1", 1119)),
+    ("127.0.0.1", "news", NewsServer("127.0.0.1", 119)),
+    ("NEWS.example", "news", NewsServer("news.example", 119)),
 ]
 
 
 @pytest.mark.parametrize(("text", "scheme", "server"), SERVERS)
-def test_a_server(text: str, scheme: str, server: Server) -> None:
-    assert server_of(Setting(text, "NNTPSERVER"), scheme) == server
+def test_a_server(text: str, scheme: str, server: NewsServer) -> None:
+    assert server_of(NewsServerSetting(text, "NNTPSERVER"), scheme) == server
 
 
 BAD = [
@@ -91,7 +91,7 @@ BAD = [
 @pytest.mark.parametrize("text", BAD)
 def test_what_is_no_server(text: str) -> None:
     with pytest.raises(NotConfigured, match="NNTPSERVER") as caught:
-        server_of(Setting(text, "NNTPSERVER"), "news")
+        server_of(NewsServerSetting(text, "NNTPSERVER"), "news")
     assert caught.value.exit_code == 2
 
 
@@ -106,10 +106,10 @@ def test_where_it_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     path.write_bytes(b"# \xff\nnews.file.example\n")
     monkeypatch.setattr("resolver.news_server.SYSTEM_FILE", str(path))
     monkeypatch.setenv("NNTPSERVER", "news.variable.example")
-    assert find_setting("x") == Setting("x", "--news-server")
-    assert find_setting(None) == Setting("news.variable.example", "NNTPSERVER")
+    assert find_setting("x") == NewsServerSetting("x", "--news-server")
+    assert find_setting(None) == NewsServerSetting("news.variable.example", "NNTPSERVER")
     monkeypatch.delenv("NNTPSERVER")
-    assert find_setting(None) == Setting("news.file.example", str(path))
+    assert find_setting(None) == NewsServerSetting("news.file.example", str(path))
     path.unlink()
     assert find_setting(None) is None
 

@@ -12,7 +12,7 @@ import pytest
 from protocols.contract import Gate, Moved, Reply
 from protocols.conversation import hold
 from protocols.gopher import GOPHER
-from protocols.step import Begin, Dialogue, Give, Note
+from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
 from resolver import (
     Event,
     Finished,
@@ -50,8 +50,8 @@ class Here:
     def __call__(self) -> Dialogue[None]:
         if isinstance(self.content, ResolveError):
             raise self.content
-        yield Begin(Reply(kind=Kind.DOCUMENT))
-        yield Give(self.content)
+        yield StartBody(Reply(kind=Kind.DOCUMENT))
+        yield EmitBody(self.content)
 
 
 Answer: TypeAlias = "bytes | ResolveError | Moved"
@@ -74,11 +74,11 @@ class World:
         self.open += 1
         try:
             if isinstance(answer, Moved):
-                yield Begin(Reply(kind=Kind.LINK, moved=answer))
+                yield StartBody(Reply(kind=Kind.LINK, moved=answer))
             else:
-                yield Begin(Reply(kind=Kind.DOCUMENT))
-                yield Give(answer)
-                yield Note("and that is all")
+                yield StartBody(Reply(kind=Kind.DOCUMENT))
+                yield EmitBody(answer)
+                yield PlanNote("and that is all")
         finally:
             self.open -= 1
 

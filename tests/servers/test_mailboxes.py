@@ -8,7 +8,7 @@ import pytest
 
 from resolver import Options, Sent, parse
 from resolver.disk.mailbox import Maildir, Mbox
-from resolver.tree.group import Gathering, source_of
+from resolver.tree.group import GroupMailbox, source_of
 from tests.resolver.tree.test_group import in_maildir, in_mbox
 from tests.servers.news_servers import NewsServer
 from tests.servers.test_news import LEFT, Site
@@ -23,7 +23,7 @@ async def test_every_article_of_a_group(
         site = Site(inn, options=Options(entries=0))
         url = parse(site.nntp("test.prose"))
         async with site.resolver as session:
-            await Gathering(session, url, form(str(path), source_of(url)), str(path)).run()
+            await GroupMailbox(session, url, form(str(path), source_of(url)), str(path)).run()
             sent = b"".join(event.octets for event in site.events if isinstance(event, Sent))
             asked.append(sent.count(b"ARTICLE "))
     found = in_mbox(path) if form is Mbox else in_maildir(path)

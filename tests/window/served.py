@@ -16,15 +16,15 @@ import trio
 
 from resolver import Settings
 from resolver.window import headers
-from resolver.window.serve import Server, Wishes, serving
-from resolver.window.session import Document
+from resolver.window.serve import ServeOptions, WebServer, serving
+from resolver.window.session import ContentDocument
 from tests.hang import HANG
 
 
 class Opened:
     """A server that runs; `told` are the lines of its log."""
 
-    def __init__(self, server: Server, token: trio.lowlevel.TrioToken, told: list[str]) -> None:
+    def __init__(self, server: WebServer, token: trio.lowlevel.TrioToken, told: list[str]) -> None:
         self._server = server
         self._token = token
         self.told = told
@@ -40,7 +40,7 @@ class Opened:
 
     def keep(self, octets: bytes, media_type: str = headers.TEXT, *, inline: bool = True) -> str:
         """Where the content port has that, as if a page of ours had brought it from elsewhere."""
-        document = Document(octets, media_type, "kept", inline)
+        document = ContentDocument(octets, media_type, "kept", inline)
         kept: str = trio.from_thread.run_sync(self._server.session.keep, document, trio_token=self._token)
         return f"{self.content}/d/{kept}/kept"
 
@@ -54,7 +54,7 @@ def served(**wishes: Any) -> Iterator[Opened]:
 
     async def main() -> None:
         given = {"settings": Settings(), "tell": told.append, **wishes}
-        async with serving(Wishes(**given)) as server:
+        async with serving(ServeOptions(**given)) as server:
             begun.put(Opened(server, trio.lowlevel.current_trio_token(), told))
             await stop.wait()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from protocols.entry import EntryReader
 from protocols.errors import UnsupportedScheme
 from protocols.extras import missing_libraries
-from protocols.http.head import Head
+from protocols.http.head import ResponseHead
 from protocols.http.url import HttpUrl
 from protocols.location import Finding
 from protocols.options import Limits
@@ -20,7 +20,9 @@ _MARKUP = frozenset({"text/html", "application/xhtml+xml"})
 _XML = frozenset({"text/xml", "application/xml"})
 
 
-def index_reader(url: HttpUrl, head: Head, limits: Limits, findings: list[Finding]) -> EntryReader | None:
+def index_reader(
+    url: HttpUrl, head: ResponseHead, limits: Limits, findings: list[Finding]
+) -> EntryReader | None:
     """What reads the answer to `url` as an index, or declines to; None where it can be none.
 
     Raises `UnsupportedScheme` where what reads HTML is not installed.

@@ -30,7 +30,7 @@ _EXACT = re.compile(r"([0-9]{1,19})(?: ?(?:B|bytes))?")
 _SIZE_BEFORE = re.compile(r"[0-9]{1,2}:[0-9]{2} [AP]M +([0-9]{1,19}) *")
 
 
-class Moment(NamedTuple):
+class CellTime(NamedTuple):
     """A date as `text`; `certain` where its zone is told, else `local`, as the server's clock had it."""
 
     text: str
@@ -38,26 +38,26 @@ class Moment(NamedTuple):
     local: str | None = None
 
 
-class Size(NamedTuple):
+class CellSize(NamedTuple):
     """A size as `text`; `exact` in octets, where it is that."""
 
     text: str
     exact: int | None = None
 
 
-def parse_size(text: str) -> Size | None:
+def parse_size(text: str) -> CellSize | None:
     """A whole cell; None for what is no size. A dash is one that says nothing."""
     if not _SIZE_CELL.fullmatch(text):
         return None
     exact = _EXACT.fullmatch(text)
     octets = None if exact is None else int(exact[1])
-    return Size(text, octets if octets is not None and octets <= _LARGEST else None)
+    return CellSize(text, octets if octets is not None and octets <= _LARGEST else None)
 
 
-def parse_moment(text: str) -> Moment | None:
+def parse_moment(text: str) -> CellTime | None:
     """A whole cell; None for what is no date."""
     if (certain := parse_stamp(text) or parse_date(text)) is not None:
-        return Moment(text, certain)
+        return CellTime(text, certain)
     for form in _LOCAL:
         if found := form.fullmatch(text):
             return _local(text, found)
@@ -70,7 +70,7 @@ def parse_stamp(text: str) -> datetime | None:
     return None if found is None else in_utc(found.groups())
 
 
-def read_behind(text: str) -> tuple[Moment | None, Size | None]:
+def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
     """The text behind a link of a `pre`: a date, then a size; what follows is a description."""
     text = text.lstrip()
     moment = None
@@ -83,13 +83,13 @@ def read_behind(text: str) -> tuple[Moment | None, Size | None]:
     return moment, None if moment is None or size is None else parse_size(size[1])
 
 
-def read_before(text: str) -> Size | None:
+def read_before(text: str) -> CellSize | None:
     """The text before a link of a `pre`, where IIS has its size."""
     found = _SIZE_BEFORE.search(text)
     return None if found is None else parse_size(found[1])
 
 
-def _local(text: str, found: re.Match[str]) -> Moment | None:
+def _local(text: str, found: re.Match[str]) -> CellTime | None:
     parts = found.groupdict()
     month = MONTHS.index(parts["name"]) + 1 if "name" in parts else int(parts["month"])
     second = parts["second"]
@@ -98,4 +98,4 @@ def _local(text: str, found: re.Match[str]) -> Moment | None:
         moment = datetime(int(parts["year"]), month, int(parts["day"]), *clock)
     except ValueError:
         return None
-    return Moment(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
+    return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))

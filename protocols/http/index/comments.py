@@ -26,7 +26,7 @@ _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
 _LONGEST_SCRIPT = len(b"<script>")
 
 
-class Uncommented:
+class CommentStripper:
     """Octets in, octets out. Raises `LimitExceeded` for a tag beyond `most`."""
 
     def __init__(self, most: int) -> None:

@@ -13,8 +13,8 @@ from xml.parsers import expat
 from protocols.entry import Entry
 from protocols.errors import LimitExceeded
 from protocols.http.index.cells import parse_stamp
-from protocols.http.index.links import Directory
-from protocols.http.index.records import Records, decline
+from protocols.http.index.links import IndexDirectory
+from protocols.http.index.records import IndexRecords, decline
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import Limits
@@ -28,7 +28,7 @@ class ElementReader:
     """Raises `Declined` for what is no index, `LimitExceeded` for one that cannot be held."""
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
-        self._records = Records(Directory(url), findings, "xml")
+        self._records = IndexRecords(IndexDirectory(url), findings, "xml")
         self._findings = findings
         self._octets = 0
         self._entries: list[Entry] = []

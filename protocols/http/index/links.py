@@ -22,7 +22,7 @@ _UNWRITTEN = re.compile(rb"[^A-Za-z0-9._~!$&'()*+,;=:@%\[\]-]|%(?![0-9A-Fa-f]{2}
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
-class Role(enum.Enum):
+class LinkRole(enum.Enum):
     """What a link is for."""
 
     ENTRY = "names one thing in the directory"
@@ -33,16 +33,16 @@ class Role(enum.Enum):
     NOTHING = "the page itself, a part or a search of it"
 
 
-class Link(NamedTuple):
+class IndexLink(NamedTuple):
     """`segment` is as written, fit for a URL; `name` what it stands for. Both are empty unless an entry."""
 
-    role: Role
+    role: LinkRole
     segment: str = ""
     name: bytes = b""
     directory: bool = False
 
 
-class Directory:
+class IndexDirectory:
     """The directory that the page at `url`, whose path ends in a slash, is the index of."""
 
     def __init__(self, url: HttpUrl) -> None:
@@ -64,15 +64,15 @@ class Directory:
         """Are links relative to another directory?"""
         return self._base is None or [*map(decode, _segments(self._base)[:-1])] != self._segments
 
-    def read(self, href: str) -> Link:
+    def read(self, href: str) -> IndexLink:
         written = octets_of(href).strip()
         if b"#" in written:
-            return Link(Role.NOTHING)
+            return IndexLink(LinkRole.NOTHING)
         written, question, search = written.partition(b"?")
         if question:
-            return Link(Role.SORT if not written and _SORT.fullmatch(search) else Role.NOTHING)
+            return IndexLink(LinkRole.SORT if not written and _SORT.fullmatch(search) else LinkRole.NOTHING)
         path = self._path(written)
-        return Link(Role.OUTSIDE) if path is None else self._place(_segments(path))
+        return IndexLink(LinkRole.OUTSIDE) if path is None else self._place(_segments(path))
 
     def _path(self, written: bytes) -> bytes | None:
         """The path that is meant; None at another place."""
@@ -88,26 +88,26 @@ class Directory:
             return written
         return None if self._base is None else self._base + written
 
-    def _place(self, segments: list[bytes]) -> Link:
+    def _place(self, segments: list[bytes]) -> IndexLink:
         own = self._segments
         above = [decode(segment) for segment in segments[: len(own)]]
         if above != own:
             leads_up = [segment for segment in above if segment] == own[:-1]
-            return Link(Role.PARENT if leads_up and len(segments) <= len(own) else Role.OUTSIDE)
+            return IndexLink(LinkRole.PARENT if leads_up and len(segments) <= len(own) else LinkRole.OUTSIDE)
         match segments[len(own) :]:
             case [] | [b""]:
-                return Link(Role.NOTHING)
+                return IndexLink(LinkRole.NOTHING)
             case [segment] | [segment, b""] if segment:
                 return _entry(segment, directory=len(segments) > len(own) + 1)
-        return Link(Role.OUTSIDE)
+        return IndexLink(LinkRole.OUTSIDE)
 
 
-def _entry(segment: bytes, *, directory: bool) -> Link:
+def _entry(segment: bytes, *, directory: bool) -> IndexLink:
     name = decode(segment)
     if name in (b".", b"..") or b"/" in name or b"\0" in name:
-        return Link(Role.FOREIGN, name=name)
+        return IndexLink(LinkRole.FOREIGN, name=name)
     written = _UNWRITTEN.sub(lambda found: b"".join(b"%%%02X" % octet for octet in found[0]), segment)
-    return Link(Role.ENTRY, written.decode("ascii"), name, directory)
+    return IndexLink(LinkRole.ENTRY, written.decode("ascii"), name, directory)
 
 
 def octets_of(text: str) -> bytes:

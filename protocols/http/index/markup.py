@@ -14,9 +14,9 @@ from lxml import etree
 
 from protocols.entry import Entry
 from protocols.errors import LimitExceeded
-from protocols.http.index.comments import Uncommented
-from protocols.http.index.links import Directory
-from protocols.http.index.page import Container, Page, Row
+from protocols.http.index.comments import CommentStripper
+from protocols.http.index.links import IndexDirectory
+from protocols.http.index.page import IndexPage, IndexRow, RowContainer
 from protocols.http.index.proof import judge
 from protocols.http.index.records import decline, note_foreign
 from protocols.http.url import HttpUrl
@@ -39,12 +39,12 @@ class MarkupReader:
         self._url = url
         self._limits = limits
         self._findings = findings
-        self._page = Page(Directory(url), limits.lines)
+        self._page = IndexPage(IndexDirectory(url), limits.lines)
         # The octets are recoded before: no charset that the page declares may do it again.
         self._parser = etree.HTMLParser(target=cast("etree.ParserTarget", self._page), encoding="utf-8")
         self._octets = 0
-        self._uncommented = Uncommented(limits.line)
-        self._index: Container | None = None
+        self._uncommented = CommentStripper(limits.line)
+        self._index: RowContainer | None = None
         self._seen: OrderedDict[str, None] = OrderedDict()
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
@@ -93,7 +93,7 @@ class MarkupReader:
             if (entry := self._entry(rows.popleft(), self._index)) is not None:
                 yield entry
 
-    def _entry(self, row: Row, index: Container) -> Entry | None:
+    def _entry(self, row: IndexRow, index: RowContainer) -> Entry | None:
         """None for one that was there already."""
         url = self._page.directory.text + row.link.segment + ("/" if row.link.directory else "")
         if url in self._seen:
@@ -114,14 +114,14 @@ class MarkupReader:
         )
 
 
-def _kind(row: Row, index: Container) -> Kind:
+def _kind(row: IndexRow, index: RowContainer) -> Kind:
     """Where not even the parent has a slash, a name without one may be a directory's, too (mini_httpd)."""
     if row.link.directory:
         return Kind.DIRECTORY
     return Kind.UNKNOWN if index.dotted and not index.slashed else Kind.DOCUMENT
 
 
-def _extra(row: Row, kind: Kind) -> dict[str, JsonValue]:
+def _extra(row: IndexRow, kind: Kind) -> dict[str, JsonValue]:
     extra: dict[str, JsonValue] = {"source": "html"}
     if row.size is not None and row.size.text != "-" and kind is Kind.DOCUMENT and row.size.exact is None:
         extra["size_text"] = row.size.text

@@ -16,8 +16,8 @@ from protocols.entry import Entry
 from protocols.errors import LimitExceeded, ProtocolError
 from protocols.http.dates import parse_date
 from protocols.http.index.cells import parse_stamp
-from protocols.http.index.links import Directory, Role
-from protocols.http.index.records import Records, decline, note_foreign
+from protocols.http.index.links import IndexDirectory, LinkRole
+from protocols.http.index.records import IndexRecords, decline, note_foreign
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import Limits
@@ -41,7 +41,7 @@ class ObjectReader:
     for an object beyond `limits.line`."""
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
-        self._records = Records(Directory(url), findings, "json")
+        self._records = IndexRecords(IndexDirectory(url), findings, "json")
         self._most = limits.line
         self._findings = findings
         self._decoder = json.JSONDecoder()
@@ -113,7 +113,7 @@ class ObjectReader:
         self, url: str, modified: datetime | None, item: Mapping[str, object], *, is_directory: bool
     ) -> Entry | None:
         link = self._records.directory.read(url)
-        if link.role is not Role.ENTRY:
+        if link.role is not LinkRole.ENTRY:
             note_foreign(self._findings, url.encode("utf-8", "backslashreplace"))
             return None
         mode = item.get("mode")

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Mapping
 
 from protocols.errors import LimitExceeded
-from protocols.http.index.cells import Moment, Size, parse_moment, parse_size, read_before, read_behind
-from protocols.http.index.links import Directory, Link, Role
+from protocols.http.index.cells import CellSize, CellTime, parse_moment, parse_size, read_before, read_behind
+from protocols.http.index.links import IndexDirectory, IndexLink, LinkRole
 from protocols.values import NamedTuple
 
 _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
@@ -25,50 +25,50 @@ _MOST_TEXT = 4_096
 _MOST_HEADINGS = 100
 
 
-class Row(NamedTuple):
+class IndexRow(NamedTuple):
     """One entry of a container, as far as the page tells."""
 
     href: str
-    link: Link
-    size: Size | None
-    moment: Moment | None
+    link: IndexLink
+    size: CellSize | None
+    moment: CellTime | None
 
 
-class Container:
+class RowContainer:
     """A `pre`, a `table` or a `ul`: what its links lead to, and the rows that are held of it. `dotted`: the
     parent is written `..` or `.`; `slashed`: some link ends in a slash."""
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
-        self.rows: deque[Row] = deque()
+        self.rows: deque[IndexRow] = deque()
         self.sorts = self.parents = self.outside = self.entries = self.undated = 0
         self.dotted = self.slashed = False
         self._begin()
 
     def _begin(self) -> None:
-        self._found: tuple[str, Link] | None = None
+        self._found: tuple[str, IndexLink] | None = None
         self._text: list[str] = []
         self._length = 0
-        self._moment: Moment | None = None
-        self._size: Size | None = None
+        self._moment: CellTime | None = None
+        self._size: CellSize | None = None
         self._linked = False
 
-    def count(self, href: str, link: Link) -> None:
+    def count(self, href: str, link: IndexLink) -> None:
         match link.role:
-            case Role.SORT:
+            case LinkRole.SORT:
                 self.sorts += 1
-            case Role.PARENT:
+            case LinkRole.PARENT:
                 self.parents += 1
-            case Role.OUTSIDE:
+            case LinkRole.OUTSIDE:
                 self.outside += 1
-            case Role.ENTRY if self._found is None:
+            case LinkRole.ENTRY if self._found is None:
                 self._take(href, link)
         self._linked = True
         plain = href.strip()
         self.slashed |= plain.endswith("/") and plain not in ("./", "../", "/")
         self.dotted |= plain in (".", "..")
 
-    def _take(self, href: str, link: Link) -> None:
+    def _take(self, href: str, link: IndexLink) -> None:
         self._found = (href, link)
         self.entries += 1
         if self.tag == "pre":
@@ -108,23 +108,23 @@ class Container:
                 moment, behind = read_behind("".join(self._text))
                 size = size or behind
             self.undated += moment is None
-            self.rows.append(Row(*self._found, size, moment))
+            self.rows.append(IndexRow(*self._found, size, moment))
         self._begin()
 
 
-class Page:
+class IndexPage:
     """What a parser feeds. Once an index was `chosen`, rows of that container alone are held.
 
     `names` and depth are bounded by `most`: whatever an HTML parser keeps of them is a stranger's choice.
     """
 
-    def __init__(self, directory: Directory, most: int) -> None:
+    def __init__(self, directory: IndexDirectory, most: int) -> None:
         self.directory = directory
         self.headings: list[str] = []
-        self.containers: list[Container] = []
+        self.containers: list[RowContainer] = []
         self.foreign: bytes | None = None
-        self.chosen: Container | None = None
-        self._open: list[Container] = []
+        self.chosen: RowContainer | None = None
+        self._open: list[RowContainer] = []
         self._heading: list[str] | None = None
         self._anchor = False
         self._based = False
@@ -161,7 +161,7 @@ class Page:
             )
 
     def _begin(self, tag: str) -> None:
-        container = Container(tag)
+        container = RowContainer(tag)
         if self.chosen is None:
             if len(self.containers) == self._most:
                 raise LimitExceeded("lines", f"the page has more than {self._most} lists and tables")
@@ -169,7 +169,7 @@ class Page:
         self._open.append(container)
 
     @staticmethod
-    def _start_within(container: Container, tag: str, attributes: Mapping[str, str]) -> None:
+    def _start_within(container: RowContainer, tag: str, attributes: Mapping[str, str]) -> None:
         if (tag, container.tag) in (("tr", "table"), ("li", "ul"), ("br", "pre")):
             container.end_row()
         elif tag in _CELLS and container.tag == "table":
@@ -190,7 +190,7 @@ class Page:
         elif self._open and tag in _CELLS and self._open[-1].tag == "table":
             self._open[-1].end_cell()
 
-    def _close(self, container: Container) -> None:
+    def _close(self, container: RowContainer) -> None:
         container.end_row()
         if self.chosen not in (None, container):
             container.rows.clear()
@@ -222,6 +222,6 @@ class Page:
         if not self._open:
             return
         link = self.directory.read(href)
-        if link.role is Role.FOREIGN:
+        if link.role is LinkRole.FOREIGN:
             self.foreign = self.foreign or link.name
         self._open[-1].count(href, link)

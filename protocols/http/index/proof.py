@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from protocols.http.index.links import decode, octets_of
-from protocols.http.index.page import Container, Page
+from protocols.http.index.page import IndexPage, RowContainer
 from protocols.http.request import host_of
 from protocols.http.url import HttpUrl
 from protocols.values import NamedTuple
@@ -24,31 +24,33 @@ _FORMS = re.compile(
 )
 
 
-class Verdict(NamedTuple):
+class IndexVerdict(NamedTuple):
     """The container that is the index; or None, and why there is none."""
 
-    container: Container | None
+    container: RowContainer | None
     reason: str = ""
 
 
-def judge(page: Page, url: HttpUrl) -> Verdict:
+def judge(page: IndexPage, url: HttpUrl) -> IndexVerdict:
     if not page.containers:
-        return Verdict(None, "nothing in it could be a list of names")
+        return IndexVerdict(None, "nothing in it could be a list of names")
     container = max(page.containers, key=_likeness)
     named = [path for path in map(_named_path, _headings(page.headings, url)) if path is not None]
     own = _segments(decode((url.path or "").encode("utf-8", "surrogateescape")))
     says_so = any(_is_same(_segments(octets_of(path)), own) for path in named)
     elsewhere = bool(named) and bool(container.parents) and bool(container.entries) and not container.undated
     if not (says_so or container.sorts >= 3 or elsewhere):
-        return Verdict(None, "no heading says that it is an index of this directory, nor do links sort it")
+        return IndexVerdict(
+            None, "no heading says that it is an index of this directory, nor do links sort it"
+        )
     if 4 * container.outside > container.entries + container.parents + container.outside:
-        return Verdict(None, "more than a quarter of its links lead out of this directory")
+        return IndexVerdict(None, "more than a quarter of its links lead out of this directory")
     if not (container.entries or container.parents or says_so):
-        return Verdict(None, "none of its links leads to this directory or the one above")
-    return Verdict(container)
+        return IndexVerdict(None, "none of its links leads to this directory or the one above")
+    return IndexVerdict(container)
 
 
-def _likeness(container: Container) -> tuple[bool, bool, int]:
+def _likeness(container: RowContainer) -> tuple[bool, bool, int]:
     return container.sorts >= 2, container.parents > 0, container.entries
 
 

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from protocols.entry import Entry
 from protocols.errors import Declined
-from protocols.http.index.links import Directory, Link, Role
+from protocols.http.index.links import IndexDirectory, IndexLink, LinkRole
 from protocols.location import BuiltUrl, Finding, Kind
 from protocols.values import NamedTuple
 
@@ -16,10 +16,10 @@ from protocols.values import NamedTuple
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~-]")
 
 
-class Records(NamedTuple):
+class IndexRecords(NamedTuple):
     """What makes entries of the records of one directory; `source` is what they were written in."""
 
-    directory: Directory
+    directory: IndexDirectory
     findings: list[Finding]
     source: str
 
@@ -28,9 +28,9 @@ class Records(NamedTuple):
         if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
             note_foreign(self.findings, name)
             return None
-        return self.linked(Link(Role.ENTRY, _escaped(name), name), kind, size, modified)
+        return self.linked(IndexLink(LinkRole.ENTRY, _escaped(name), name), kind, size, modified)
 
-    def linked(self, link: Link, kind: Kind, size: int | None, modified: datetime | None) -> Entry:
+    def linked(self, link: IndexLink, kind: Kind, size: int | None, modified: datetime | None) -> Entry:
         slash = "/" if kind is Kind.DIRECTORY else ""
         return Entry(
             name=link.name.decode("utf-8", "surrogateescape"),

@@ -7,7 +7,7 @@ import threading
 from fsspec.spec import AbstractBufferedFile
 
 from resolver.adapters.fsspec.faults import translated
-from resolver.adapters.fsspec.ranges import Octets
+from resolver.adapters.fsspec.ranges import ObjectBytes
 
 
 class UrlFile(AbstractBufferedFile):
@@ -22,7 +22,7 @@ class UrlFile(AbstractBufferedFile):
         self,
         fs: object,
         path: str,
-        octets: Octets,
+        octets: ObjectBytes,
         block_size: int | None,
         cache_type: str,
         cache_options: dict[str, object] | None,

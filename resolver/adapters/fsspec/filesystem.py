@@ -25,7 +25,7 @@ from resolver.adapters.fsspec.faults import no_file, read_only, translated
 from resolver.adapters.fsspec.file import UrlFile
 from resolver.adapters.fsspec.names import after_scheme
 from resolver.adapters.fsspec.options import login_of, place, settings_of
-from resolver.adapters.fsspec.ranges import Held, Octets, Ranges
+from resolver.adapters.fsspec.ranges import ObjectBytes, RemoteObject, WholeObject
 from resolver.adapters.fsspec.record import DIRECTORIES
 from resolver.adapters.fsspec.walks import Walks
 
@@ -62,7 +62,7 @@ class UrlFileSystem(Walks):
 
     # Octets
 
-    def _octets(self, name: str) -> Octets:
+    def _octets(self, name: str) -> ObjectBytes:
         """Those of an object: from anywhere in it, where its scheme and its server let one; else all of them,
         as many as the limits let into memory."""
         with translated(name):
@@ -71,11 +71,11 @@ class UrlFileSystem(Walks):
                 if facts.kind in DIRECTORIES:
                     no_file(name)
                 if facts.size is not None:
-                    return Ranges(self._session(), self._url(name), facts.size, facts.validators)
+                    return RemoteObject(self._session(), self._url(name), facts.size, facts.validators)
             response = self._session().fetch(self._url(name))
         if response.kind in DIRECTORIES:
             no_file(name)
-        return Held(response.content)
+        return WholeObject(response.content)
 
     def _open(
         self,
@@ -91,7 +91,7 @@ class UrlFileSystem(Walks):
         if mode != "rb":
             read_only(name)
         octets = self._octets(name)
-        held = isinstance(octets, Held)
+        held = isinstance(octets, WholeObject)
         return UrlFile(self, name, octets, block_size, "none" if held else cache_type, cache_options)
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
@@ -125,7 +125,7 @@ class UrlFileSystem(Walks):
     def _parts(self, path: str, wanted: dict[int, slice]) -> Iterator[tuple[int, bytes | OSError]]:
         """Each part of one object, or why there is none."""
         with ExitStack() as stack:
-            octets: Octets | None = None
+            octets: ObjectBytes | None = None
             for at, part in wanted.items():
                 try:
                     octets = octets or stack.enter_context(closing(self._octets(self._at(path))))

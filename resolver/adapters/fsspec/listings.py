@@ -15,10 +15,10 @@ import resolver
 from resolver.adapters.fsspec.faults import translated
 from resolver.adapters.fsspec.names import after_scheme
 from resolver.adapters.fsspec.naming import NamedByUrls
-from resolver.adapters.fsspec.record import FILE, OPEN, Facts, Record, entries_of, facts_of, record_of
+from resolver.adapters.fsspec.record import FILE, OPEN, Record, UrlFacts, entries_of, facts_of, record_of
 
 
-class Listings(NamedByUrls):
+class FileSystemListings(NamedByUrls):
     """Directories and what is in them, by a session for each process."""
 
     _settings: resolver.Settings
@@ -99,10 +99,10 @@ class Listings(NamedByUrls):
         more = {**title, "islink": entry.kind is resolver.Kind.LINK or None}
         return record_of(name, facts.kind, facts.size, facts.modified, more)
 
-    def _facts(self, name: str) -> Facts:
+    def _facts(self, name: str) -> UrlFacts:
         return self._session().run(partial(facts_of, self._url(name)))
 
-    def _record(self, name: str, facts: Facts) -> Record:
+    def _record(self, name: str, facts: UrlFacts) -> Record:
         more = {"media_type": facts.media_type, "ETag": facts.validators.etag}
         return record_of(name, facts.kind, facts.size, facts.modified, more)
 
@@ -117,7 +117,7 @@ class Listings(NamedByUrls):
                 return record_of(name, resolver.Kind.DIRECTORY, 0, facts.modified)
             return self._record(name, facts)
 
-    def _is_index(self, name: str, facts: Facts) -> bool:
+    def _is_index(self, name: str, facts: UrlFacts) -> bool:
         """Is it a page that lists what is below it?"""
         if not self.pages or not facts.url.endswith("/"):
             return False

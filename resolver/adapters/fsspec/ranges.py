@@ -21,7 +21,7 @@ _NEAR = 1_048_576
 _HELD: set[ExitStack] = set()
 
 
-class Octets(Protocol):
+class ObjectBytes(Protocol):
     """An object whose size is known."""
 
     size: int
@@ -36,7 +36,7 @@ class Octets(Protocol):
         """Nobody reads it any more: close it when there is time, in any thread."""
 
 
-class Held:
+class WholeObject:
     """An object that is here whole."""
 
     def __init__(self, octets: bytes) -> None:
@@ -53,7 +53,7 @@ class Held:
         """There is nothing to close."""
 
 
-class Ranges:
+class RemoteObject:
     """An object that stays where it is. `known` says which state of it is wanted, and its `size`.
 
     Threads may share it: one reads at a time. fsspec's cache `background` has a thread of its own.

@@ -26,7 +26,7 @@ _WORDS = frozenset({resolver.Kind.INFO, resolver.Kind.ERROR})
 OPEN = frozenset({resolver.Kind.UNKNOWN, resolver.Kind.LINK})
 
 
-class Facts(NamedTuple):
+class UrlFacts(NamedTuple):
     """What the server says of one URL at this moment; `url` is where it was found."""
 
     url: str
@@ -37,9 +37,9 @@ class Facts(NamedTuple):
     modified: datetime | None
 
 
-async def facts_of(url: str, session: resolver.Resolver) -> Facts:
+async def facts_of(url: str, session: resolver.Resolver) -> UrlFacts:
     async with session.facts(url) as reply:
-        return Facts(reply.url, reply.kind, reply.media_type, reply.validators, reply.size, reply.modified)
+        return UrlFacts(reply.url, reply.kind, reply.media_type, reply.validators, reply.size, reply.modified)
 
 
 async def entries_of(url: str, session: resolver.Resolver) -> list[resolver.Entry]:

@@ -20,16 +20,16 @@ from resolver.adapters.fsspec.record import Record
 DEEPEST = 100
 
 
-class Level(NamedTuple):
+class WalkLevel(NamedTuple):
     """What is in a directory, each by what it is called there."""
 
     directories: dict[str, Record]
     files: dict[str, Record]
 
 
-def level_of(name: str, records: Iterable[Record]) -> Level:
+def level_of(name: str, records: Iterable[Record]) -> WalkLevel:
     """Two that are called the same in it are called by their whole names from the second on."""
-    level = Level({}, {})
+    level = WalkLevel({}, {})
     for record in records:
         called = "" if record["name"] == name else last(record["name"])
         if called in level.directories or called in level.files:
@@ -50,7 +50,7 @@ def is_excused(error: OSError) -> bool:
     return isinstance(error, FileNotFoundError) or isinstance(error.__cause__, resolver.AccessDenied)
 
 
-class Pattern:
+class GlobPattern:
     """A name with wildcards; those that are none in this file system are `magic` no more."""
 
     def __init__(self, name: str, magic: str) -> None:
@@ -92,7 +92,7 @@ class Pattern:
         return f"{host}{slash}{path if self._magic.match('?') else path.replace('?', '[?]')}"
 
 
-class Tree(Protocol):
+class WalkableTree(Protocol):
     """What can be walked."""
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False) -> list[Record]: ...
@@ -100,11 +100,13 @@ class Tree(Protocol):
     def key(self, name: str) -> str: ...
 
 
-class Walk:
+class FileSystemWalk:
     """One walk, with what was entered on it: `depth` levels of it, `topdown` or from below, and what is to be
     done `on_error`, as fsspec has it. With `detail` it gives records, else names."""
 
-    def __init__(self, tree: Tree, depth: int | None, topdown: bool, on_error: object, detail: bool) -> None:
+    def __init__(
+        self, tree: WalkableTree, depth: int | None, topdown: bool, on_error: object, detail: bool
+    ) -> None:
         self._tree = tree
         self._depth = depth
         self._topdown = topdown

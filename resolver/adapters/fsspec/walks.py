@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
-from resolver.adapters.fsspec.listings import Listings
+from resolver.adapters.fsspec.listings import FileSystemListings
 from resolver.adapters.fsspec.record import Record
-from resolver.adapters.fsspec.tree import Pattern, Walk
+from resolver.adapters.fsspec.tree import FileSystemWalk, GlobPattern
 
 
-class Walks(Listings):
+class Walks(FileSystemListings):
     """Whole trees of listings."""
 
     def walk(
@@ -26,7 +26,7 @@ class Walks(Listings):
         """As fsspec's. What cannot be read is left out if the server says so; any other failure is raised."""
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
-        walk = Walk(self, maxdepth, topdown, on_error, detail)
+        walk = FileSystemWalk(self, maxdepth, topdown, on_error, detail)
         return walk.below(self._at(path))
 
     def find(
@@ -62,12 +62,17 @@ class Walks(Listings):
         """As fsspec's, but a host has no wildcards, and where a question mark begins a query, it is none."""
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
-        pattern = Pattern(self._at(path), self.magic)
+        pattern = GlobPattern(self._at(path), self.magic)
         found = self._matching(pattern, maxdepth, withdirs, str(path).endswith("/"), kwargs)
         return found if detail else list(found)
 
     def _matching(
-        self, pattern: Pattern, maxdepth: int | None, withdirs: bool, directories: bool, more: dict[str, Any]
+        self,
+        pattern: GlobPattern,
+        maxdepth: int | None,
+        withdirs: bool,
+        directories: bool,
+        more: dict[str, Any],
     ) -> dict[str, Record]:
         if not pattern.is_one:
             return {pattern.name: self.info(pattern.name)} if self.exists(pattern.name) else {}

@@ -36,13 +36,13 @@ from mcp_types import (
 )
 
 from resolver.adapters.mcp.catalogue import INSTRUCTIONS, TOOLS
-from resolver.adapters.mcp.tools import Answer, Grant, Tools
+from resolver.adapters.mcp.tools import ToolAnswer, ToolGrant, Tools
 
 #: Calls at work at once; others wait.
 AT_ONCE = 8
 
 
-class _Session:
+class _McpSession:
     """What the calls of one conversation share."""
 
     def __init__(self, tools: Tools) -> None:
@@ -50,13 +50,13 @@ class _Session:
         self.turns = anyio.CapacityLimiter(AT_ONCE)
 
 
-def server(grant: Grant, *, version: str = "") -> Server[_Session]:
+def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
     """A server of the tools, for any transport of the SDK. Each conversation has connections of its own."""
 
     @asynccontextmanager
-    async def lifespan(_: Server[_Session]) -> AsyncIterator[_Session]:
+    async def lifespan(_: Server[_McpSession]) -> AsyncIterator[_McpSession]:
         async with grant.session() as session:
-            yield _Session(Tools(grant, session))
+            yield _McpSession(Tools(grant, session))
 
     return Server(
         "resolve",
@@ -69,13 +69,13 @@ def server(grant: Grant, *, version: str = "") -> Server[_Session]:
 
 
 async def _list_tools(
-    context: ServerRequestContext[_Session], params: PaginatedRequestParams | None
+    context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
 ) -> ListToolsResult:
     return ListToolsResult(tools=list(TOOLS))
 
 
 async def _call_tool(
-    context: ServerRequestContext[_Session], params: CallToolRequestParams
+    context: ServerRequestContext[_McpSession], params: CallToolRequestParams
 ) -> CallToolResult:
     session = context.lifespan_context
     if params.name not in {tool.name for tool in TOOLS}:
@@ -89,12 +89,12 @@ async def _call_tool(
     )
 
 
-def _words(answer: Answer) -> ContentBlock:
+def _words(answer: ToolAnswer) -> ContentBlock:
     """The record as text: many clients show their model nothing else."""
     return TextContent(text=json.dumps(answer.record, ensure_ascii=False))
 
 
-def _content(answer: Answer) -> list[ContentBlock]:
+def _content(answer: ToolAnswer) -> list[ContentBlock]:
     content = answer.content
     if content is None:
         return []
@@ -109,7 +109,7 @@ def _content(answer: Answer) -> list[ContentBlock]:
 
 
 async def serve(
-    grant: Grant,
+    grant: ToolGrant,
     lines: AsyncIterator[bytes | None],
     put: Callable[[bytes], Awaitable[None]],
     *,

@@ -25,7 +25,7 @@ class NoSuchPage(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredResult:
     """`record` is said on every page. `weight` is about how many octets it takes."""
 
     record: Record
@@ -33,10 +33,10 @@ class Held:
     weight: int
 
 
-class Page(NamedTuple):
+class ResultPage(NamedTuple):
     """One page, from `position` on; `cursor` names the next one, None behind the last."""
 
-    held: Held
+    held: StoredResult
     content: Content
     position: int
     cursor: str | None
@@ -47,15 +47,15 @@ class Page(NamedTuple):
         return {"position": self.position, "total": len(self.held.content), "next_cursor": self.cursor}
 
 
-class Shelf:
+class ResultStore:
     """What is held, the newest last."""
 
     def __init__(self, most: int = HELD) -> None:
         self._most = most
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, StoredResult] = {}
         self._count = 0
 
-    def first(self, held: Held, length: int, width: int) -> Page:
+    def first(self, held: StoredResult, length: int, width: int) -> ResultPage:
         """The first page of something new, which is held if that is not all of it."""
         page = self._page(self._count + 1, held, 0, length, width)
         if page.cursor is not None:
@@ -64,7 +64,7 @@ class Shelf:
             self._make_room()
         return page
 
-    def at(self, cursor: str, length: int, width: int) -> Page:
+    def at(self, cursor: str, length: int, width: int) -> ResultPage:
         """The page of that name. Raises `NoSuchPage`."""
         match = re.fullmatch(r"([0-9]{1,18})-([0-9]{1,18})", cursor, re.ASCII)
         number, position = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -73,10 +73,10 @@ class Shelf:
             raise NoSuchPage("there is no such page, or it is held no more: ask for the URL again")
         return self._page(number, held, position, length, width)
 
-    def _page(self, number: int, held: Held, position: int, length: int, width: int) -> Page:
+    def _page(self, number: int, held: StoredResult, position: int, length: int, width: int) -> ResultPage:
         end = _end(held.content, position, length, width)
         cursor = f"{number}-{end}" if end < len(held.content) else None
-        return Page(held, held.content[position:end], position, cursor)
+        return ResultPage(held, held.content[position:end], position, cursor)
 
     def _make_room(self) -> None:
         """The newest stays, however large: the limits of a retrieval bound it."""

@@ -1,7 +1,7 @@
 """What each tool does, without a word of the protocol that it is asked by.
 
-A tool gets its arguments as JSON has them, and gives an `Answer`. Whoever may call it has no say in the
-policy: it is that of the `Grant`, and every URL counts as one of a stranger's.
+A tool gets its arguments as JSON has them, and gives an `ToolAnswer`. Whoever may call it has no say in the
+policy: it is that of the `ToolGrant`, and every URL counts as one of a stranger's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import resolver
-from resolver.adapters.mcp.pages import Held, NoSuchPage, Page, Shelf
+from resolver.adapters.mcp.pages import NoSuchPage, ResultPage, ResultStore, StoredResult
 from resolver.adapters.mcp.safe import Record, cut, safe_text
 
 #: Characters on a page of text, unless the agent asks for others; and at most.
@@ -40,7 +40,7 @@ def _environment() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class ToolGrant:
     """What the operator lets agents do: the `untrusted` policy with its overrides, and the way out.
 
     Raises `ValueError` for a milder policy.
@@ -80,11 +80,11 @@ class Grant:
         )
 
 
-class BadArguments(Exception):
+class BadToolArguments(Exception):
     """A tool cannot be called like that."""
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """`record` says what it is; `content` is one page of the thing itself, None where the record is all."""
 
     record: Record
@@ -92,23 +92,23 @@ class Answer(NamedTuple):
     failed: bool = False
 
 
-Tool: TypeAlias = "Callable[[Arguments], Awaitable[Answer]]"
+Tool: TypeAlias = "Callable[[Arguments], Awaitable[ToolAnswer]]"
 
 
 class Arguments:
-    """What a tool was called with. Each method raises `BadArguments`."""
+    """What a tool was called with. Each method raises `BadToolArguments`."""
 
     def __init__(self, values: Mapping[str, object], known: frozenset[str]) -> None:
         self._values = values
         unknown = sorted(set(values) - known)
         if unknown:
-            raise BadArguments(f"there is no argument {unknown[0][:100]!r}")
+            raise BadToolArguments(f"there is no argument {unknown[0][:100]!r}")
 
     def text(self, name: str) -> str | None:
         value = self._values.get(name)
         if value is None or isinstance(value, str):
             return value
-        raise BadArguments(f"{name} is a text")
+        raise BadToolArguments(f"{name} is a text")
 
     def count(self, name: str, default: int, most: int) -> int:
         value = self._values.get(name)
@@ -116,13 +116,13 @@ class Arguments:
             return default
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
             return value
-        raise BadArguments(f"{name} is a number from 1 to {most}")
+        raise BadToolArguments(f"{name} is a number from 1 to {most}")
 
     @property
     def url(self) -> str:
         url = self.text("url")
         if url is None:
-            raise BadArguments("a url is needed")
+            raise BadToolArguments("a url is needed")
         return url
 
     @property
@@ -130,7 +130,7 @@ class Arguments:
         """Where a further page is asked for. Exactly one of `url` and `cursor` is needed."""
         cursor = self.text("cursor")
         if (cursor is None) == (self.text("url") is None):
-            raise BadArguments("either a url or a cursor is needed, and not both")
+            raise BadToolArguments("either a url or a cursor is needed, and not both")
         return cursor
 
     @property
@@ -145,10 +145,10 @@ class Arguments:
 class Tools:
     """The tools of one conversation, over one session."""
 
-    def __init__(self, grant: Grant, session: resolver.Resolver) -> None:
+    def __init__(self, grant: ToolGrant, session: resolver.Resolver) -> None:
         self._grant = grant
         self._session = session
-        self._shelf = Shelf()
+        self._shelf = ResultStore()
         self._tools: Mapping[str, tuple[Tool, str]] = {
             "fetch": (self._fetch, "url cursor characters entries"),
             "list": (self._list, "url cursor characters entries"),
@@ -157,17 +157,17 @@ class Tools:
             "check": (self._check, "url"),
         }
 
-    async def call(self, name: str, values: Mapping[str, object]) -> Answer:
+    async def call(self, name: str, values: Mapping[str, object]) -> ToolAnswer:
         """What the tool gives, also where it fails. Raises `KeyError` for a tool that there is not."""
         tool, known = self._tools[name]
         try:
             return await tool(Arguments(values, frozenset(known.split())))
-        except (BadArguments, NoSuchPage) as error:
+        except (BadToolArguments, NoSuchPage) as error:
             return _misused(str(error))
         except resolver.ResolveError as error:
             return _failed(error)
 
-    async def _fetch(self, arguments: Arguments) -> Answer:
+    async def _fetch(self, arguments: Arguments) -> ToolAnswer:
         cursor = arguments.cursor
         if cursor is not None:
             return _given(self._shelf.at(cursor, arguments.length, arguments.width))
@@ -175,14 +175,14 @@ class Tools:
         response = await self._session.fetch(arguments.url)
         return _given(self._shelf.first(_held(response), length, width))
 
-    async def _list(self, arguments: Arguments) -> Answer:
+    async def _list(self, arguments: Arguments) -> ToolAnswer:
         cursor = arguments.cursor
         if cursor is not None:
             return _given(self._shelf.at(cursor, arguments.length, arguments.width))
         length, width = arguments.length, arguments.width
         return _given(self._shelf.first(await self._listing(arguments.url), length, width))
 
-    async def _listing(self, url: str) -> Held:
+    async def _listing(self, url: str) -> StoredResult:
         found: list[dict[str, object]] = []
         characters = 0
         whole = True
@@ -194,12 +194,12 @@ class Tools:
                 found.append(_entry(entry))
                 characters += len(str(found[-1]))
         record = Record({"url": resolver.parse(url).shown, "complete": whole})
-        return Held(record, tuple(found), characters)
+        return StoredResult(record, tuple(found), characters)
 
-    async def _info(self, arguments: Arguments) -> Answer:
-        return Answer(_entry(await self._session.info(arguments.url)))
+    async def _info(self, arguments: Arguments) -> ToolAnswer:
+        return ToolAnswer(_entry(await self._session.info(arguments.url)))
 
-    async def _explain(self, arguments: Arguments) -> Answer:
+    async def _explain(self, arguments: Arguments) -> ToolAnswer:
         grant = self._grant
         plan = resolver.explain(
             arguments.url,
@@ -212,9 +212,9 @@ class Tools:
             proxy=grant.proxy,
         )
         steps = [_with_line_ends(step) for step in plan.steps]
-        return Answer(Record({**plan.as_json(), "steps": steps}))
+        return ToolAnswer(Record({**plan.as_json(), "steps": steps}))
 
-    async def _check(self, arguments: Arguments) -> Answer:
+    async def _check(self, arguments: Arguments) -> ToolAnswer:
         grant = self._grant
         verdict = resolver.check(
             arguments.url,
@@ -224,7 +224,7 @@ class Tools:
             proxy=grant.proxy,
         )
         findings = [finding.as_json() for finding in verdict.findings]
-        return Answer(Record({"action": verdict.action, "findings": findings}))
+        return ToolAnswer(Record({"action": verdict.action, "findings": findings}))
 
 
 def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
@@ -233,14 +233,14 @@ def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
     return {**step, "octets": octets.replace("\r", "\\x0d")} if isinstance(octets, str) else dict(step)
 
 
-def _given(page: Page) -> Answer:
+def _given(page: ResultPage) -> ToolAnswer:
     """A page as an answer: entries are data, and stand in the record."""
     if isinstance(page.content, tuple):
-        return Answer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
-    return Answer(page.held.record.with_page(page.facts), page.content)
+        return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
+    return ToolAnswer(page.held.record.with_page(page.facts), page.content)
 
 
-def _held(response: resolver.Response) -> Held:
+def _held(response: resolver.Response) -> StoredResult:
     record = Record(
         {
             "url": response.url,
@@ -259,11 +259,13 @@ def _held(response: resolver.Response) -> Held:
     )
     if response.entries is not None:
         entries = tuple(_entry(entry) for entry in response.entries)
-        return Held(record.with_page({"form": "entries"}), entries, sum(len(str(each)) for each in entries))
+        return StoredResult(
+            record.with_page({"form": "entries"}), entries, sum(len(str(each)) for each in entries)
+        )
     text = _text(response)
     if text is None:
-        return Held(record.with_page({"form": "binary"}), response.content, len(response.content))
-    return Held(record.with_page({"form": "text"}), text, 4 * len(text))
+        return StoredResult(record.with_page({"form": "binary"}), response.content, len(response.content))
+    return StoredResult(record.with_page({"form": "text"}), text, 4 * len(text))
 
 
 def _text(response: resolver.Response) -> str | None:
@@ -293,12 +295,12 @@ def _entry(entry: resolver.Entry) -> Record:
     return Record(record)
 
 
-def _misused(message: str) -> Answer:
+def _misused(message: str) -> ToolAnswer:
     error = {"code": "BadArguments", "message": message}
-    return Answer(Record({"url": None, "error": error, "exit": 2}), failed=True)
+    return ToolAnswer(Record({"url": None, "error": error, "exit": 2}), failed=True)
 
 
-def _failed(error: resolver.ResolveError) -> Answer:
+def _failed(error: resolver.ResolveError) -> ToolAnswer:
     """As the command has it with --json: the class, the words, the rule, and the exit status."""
     code = next(each.__name__ for each in type(error).__mro__ if each.__name__ in resolver.__all__)
     reason: dict[str, object] = {"code": code, "message": error.message}
@@ -306,4 +308,4 @@ def _failed(error: resolver.ResolveError) -> Answer:
     if rule is not None:
         reason["rule"] = rule
     record = {"url": error.url, "error": reason, "exit": error.exit_code, "retryable": error.retryable}
-    return Answer(Record(record), failed=True)
+    return ToolAnswer(Record(record), failed=True)

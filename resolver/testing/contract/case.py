@@ -20,7 +20,7 @@ from protocols.errors import Declined, NotFound
 SECRET = "xyzzy"
 
 
-class Server(Protocol):
+class MockServer(Protocol):
     """A mock server that is running. `heard` are the octets of each connection."""
 
     port: int
@@ -29,7 +29,7 @@ class Server(Protocol):
     def heard(self) -> Sequence[bytes | bytearray]: ...
 
 
-Start: TypeAlias = Callable[[trio.Nursery, ssl.SSLContext], Awaitable[Server]]
+Start: TypeAlias = Callable[[trio.Nursery, ssl.SSLContext], Awaitable[MockServer]]
 
 
 @dataclass(frozen=True, kw_only=True)

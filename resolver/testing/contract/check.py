@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from protocols.contract import Kind
 from resolver.testing.contract.case import Case
-from resolver.testing.contract.setting import Setting
+from resolver.testing.contract.setting import CaseSetting
 
 #: What is done with a row; the folder is an empty one, for files.
-Function: TypeAlias = Callable[[Setting, Path], Coroutine[Any, Any, None]]
+Function: TypeAlias = Callable[[CaseSetting, Path], Coroutine[Any, Any, None]]
 
 
-class Check(NamedTuple):
+class ContractCheck(NamedTuple):
     """`cancels` says that it cancels tasks of trio's."""
 
     name: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from resolver.testing.contract import endings, given, octets, plans, refusals
-from resolver.testing.contract.check import Check
+from resolver.testing.contract.check import ContractCheck
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[ContractCheck, ...] = (
     *given.CHECKS,
     *plans.CHECKS,
     *refusals.CHECKS,

@@ -14,9 +14,9 @@ from protocols.errors import Declined, Refused
 from resolver.events import Event
 from resolver.policy import Policy
 from resolver.retrieval.session import Resolver
-from resolver.testing.contract.check import Check, anything, kept, listing
+from resolver.testing.contract.check import ContractCheck, anything, kept, listing
 from resolver.testing.contract.checkpoints import cancelled_at, spread
-from resolver.testing.contract.setting import FULL, WAYS, Setting, check_nothing_left, settled
+from resolver.testing.contract.setting import FULL, WAYS, CaseSetting, check_nothing_left, settled
 
 
 async def stream_unread(session: Resolver, url: str, path: Path) -> None:
@@ -30,15 +30,15 @@ async def stream_left(session: Resolver, url: str, path: Path) -> None:
             break
 
 
-class Own(Exception):
+class ListenerError(Exception):
     """A mistake of the caller's."""
 
 
 async def stream_failed(session: Resolver, url: str, path: Path) -> None:
-    with suppress(Own):
+    with suppress(ListenerError):
         async with session.stream(url) as reply:
             await anext(reply.body, b"")
-            raise Own
+            raise ListenerError
 
 
 async def entries_left(session: Resolver, url: str, path: Path) -> None:
@@ -61,7 +61,7 @@ LEFT = {
 }
 
 
-async def check_what_was_opened_is_closed(setting: Setting, folder: Path) -> None:
+async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) -> None:
     """Of a document, of a listing, and of what is missing."""
     case = setting.case
     for number, template in enumerate((case.document, case.listing, case.missing)):
@@ -81,7 +81,7 @@ MOST = 1_000_000 if FULL else 6
 ASKED = {"fetch": "document", "save": "document", "entries": "listing"}
 
 
-class Listener:
+class FailingListener:
     """Raises at the event of that number; the first is 1."""
 
     def __init__(self, number: int = 0) -> None:
@@ -91,18 +91,18 @@ class Listener:
     def __call__(self, event: Event) -> None:
         self.events += 1
         if self.events == self._number:
-            raise Own
+            raise ListenerError
 
 
-async def check_a_listener_that_fails(name: str, setting: Setting, folder: Path) -> None:
+async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: Path) -> None:
     """What `on_event` raises passes as it is, and what was open is closed; also where a warning is told."""
     url, policy = setting.url(getattr(setting.case, ASKED[name])), Policy(allow_password=True)
-    listener = Listener()
+    listener = FailingListener()
     async with setting.resolver(policy=policy, on_event=listener) as session:
         await LEFT[name](session, url, folder / "whole")
     before = await settled()
     for number in spread(listener.events, MOST):
-        listener = Listener(number)
+        listener = FailingListener(number)
         told = partial(setting.resolver, policy=policy, on_event=listener)
         path = folder / f"{number}"  # a thread that hears it late may have saved the file by then
         raised = await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
@@ -113,16 +113,16 @@ async def check_a_listener_that_fails(name: str, setting: Setting, folder: Path)
 async def raises_own(
     told: Callable[[], Resolver], operation: Callable[[Resolver], Awaitable[object]]
 ) -> bool:
-    """Does `Own`, and nothing else, leave the operation or the end of its session?"""
+    """Does `ListenerError`, and nothing else, leave the operation or the end of its session?"""
     try:
         async with told() as session:
             await operation(session)
-    except Own:
+    except ListenerError:
         return True
     return False
 
 
-async def check_a_cancel_at_every_checkpoint(name: str, setting: Setting, folder: Path) -> None:
+async def check_a_cancel_at_every_checkpoint(name: str, setting: CaseSetting, folder: Path) -> None:
     """Nothing but the cancel leaves, the same session goes on, and in the end nothing is left open."""
     url = setting.url(getattr(setting.case, ASKED[name]))
     before = await settled()
@@ -151,14 +151,14 @@ def is_whole(path: Path, content: bytes) -> bool:
 #: Which rows can be asked so.
 _FOR = {"fetch": anything, "save": kept, "entries": listing}
 
-CHECKS: tuple[Check, ...] = (
-    Check("what was opened is closed", check_what_was_opened_is_closed, anything),
+CHECKS: tuple[ContractCheck, ...] = (
+    ContractCheck("what was opened is closed", check_what_was_opened_is_closed, anything),
     *(
-        Check(f"a listener that fails, {name}", partial(check_a_listener_that_fails, name), is_for)
+        ContractCheck(f"a listener that fails, {name}", partial(check_a_listener_that_fails, name), is_for)
         for name, is_for in _FOR.items()
     ),
     *(
-        Check(
+        ContractCheck(
             f"a cancel at every checkpoint, {name}",
             partial(check_a_cancel_at_every_checkpoint, name),
             is_for,

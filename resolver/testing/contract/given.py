@@ -17,12 +17,12 @@ from resolver.loops import running
 from resolver.plan import Plan
 from resolver.policy import Policy
 from resolver.retrieval.response import Response, Saved
-from resolver.testing.contract.check import Check, anything, listing
-from resolver.testing.contract.setting import WAYS, Setting, entries, save
+from resolver.testing.contract.check import ContractCheck, anything, listing
+from resolver.testing.contract.setting import WAYS, CaseSetting, entries, save
 from resolver.testing.contract.values import check_value, members_of
 
 
-async def check_fetch(setting: Setting, folder: Path) -> None:
+async def check_fetch(setting: CaseSetting, folder: Path) -> None:
     case, url = setting.case, setting.url(setting.case.document)
     async with setting.resolver() as session:
         response = await session.fetch(url)
@@ -41,7 +41,7 @@ async def check_fetch(setting: Setting, folder: Path) -> None:
 RESPONSE = members_of(Response) - {"raw"} | {"text"}
 
 
-async def check_stream(setting: Setting, folder: Path) -> None:
+async def check_stream(setting: CaseSetting, folder: Path) -> None:
     """Two at once; what has ended stays ended, and gives nothing more once the reply was left."""
     case, url = setting.case, setting.url(setting.case.document)
     async with setting.resolver() as session:
@@ -54,7 +54,7 @@ async def check_stream(setting: Setting, folder: Path) -> None:
                 await anext(left.body)
 
 
-async def check_save(setting: Setting, folder: Path) -> None:
+async def check_save(setting: CaseSetting, folder: Path) -> None:
     """A service has no octets to keep: it only leads elsewhere (S10)."""
     case, url, path = setting.case, setting.url(setting.case.document), folder / "saved"
     async with setting.resolver() as session:
@@ -73,7 +73,7 @@ async def check_save(setting: Setting, folder: Path) -> None:
     check_value(saved, members_of(Saved))
 
 
-async def check_explain_and_check(setting: Setting, folder: Path) -> None:
+async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
     """Neither sends anything, and they agree with one another and with a retrieval."""
     url = setting.url(setting.case.document)
     before = setting.connections
@@ -87,7 +87,7 @@ async def check_explain_and_check(setting: Setting, folder: Path) -> None:
     check_value(plan, members_of(Plan) - {"error"})
 
 
-async def check_parse(setting: Setting, folder: Path) -> None:
+async def check_parse(setting: CaseSetting, folder: Path) -> None:
     """What is read is written the same, and its components say it all."""
     for template in (setting.case.document, setting.case.listing, setting.case.missing):
         if template is not None:
@@ -96,7 +96,7 @@ async def check_parse(setting: Setting, folder: Path) -> None:
             assert parsed.components()["scheme"] == parsed.scheme == setting.case.scheme
 
 
-async def check_entries(setting: Setting, folder: Path) -> None:
+async def check_entries(setting: CaseSetting, folder: Path) -> None:
     case, url = setting.case, setting.url(setting.case.listing)
     async with setting.resolver() as session:
         async with session.entries(url) as stream:
@@ -111,7 +111,7 @@ async def check_entries(setting: Setting, folder: Path) -> None:
     check_value(response, RESPONSE)
 
 
-def is_child(entry: Entry, setting: Setting) -> bool:
+def is_child(entry: Entry, setting: CaseSetting) -> bool:
     """Can this be had from the row's own server?"""
     places = [f"//{setting.at}/"] if setting.at else [str(setting.folder)]
     if setting.case.by_setting:
@@ -119,7 +119,7 @@ def is_child(entry: Entry, setting: Setting) -> bool:
     return entry.url is not None and any(place in entry.url for place in places)
 
 
-async def check_children_of_a_listing(setting: Setting, folder: Path) -> None:
+async def check_children_of_a_listing(setting: CaseSetting, folder: Path) -> None:
     """What a listing names is parsed, judged as what was found there, and can be fetched."""
     case = setting.case
     async with setting.resolver() as session:
@@ -140,7 +140,7 @@ async def check_children_of_a_listing(setting: Setting, folder: Path) -> None:
                 assert child.kind in (response.kind, Kind.UNKNOWN) or child.name in case.asking
 
 
-async def check_what_lists_nothing_says_so(setting: Setting, folder: Path) -> None:
+async def check_what_lists_nothing_says_so(setting: CaseSetting, folder: Path) -> None:
     async with setting.resolver() as session:
         with pytest.raises(Declined) as caught:
             async with session.entries(setting.url(setting.case.document)):
@@ -148,7 +148,7 @@ async def check_what_lists_nothing_says_so(setting: Setting, folder: Path) -> No
     assert (caught.value.exit_code, caught.value.code) == (8, None)
 
 
-async def check_what_is_missing(setting: Setting, folder: Path) -> None:
+async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
     """However it is asked for, the same is raised; it says of which URL and how a command ends."""
     url = setting.url(setting.case.missing)
     async with setting.resolver() as session:
@@ -159,7 +159,7 @@ async def check_what_is_missing(setting: Setting, folder: Path) -> None:
     assert os.listdir(folder) == []
 
 
-async def check_no_password_is_shown(setting: Setting, folder: Path) -> None:
+async def check_no_password_is_shown(setting: CaseSetting, folder: Path) -> None:
     """Not by a value, an event, an error or a plan; only the server has it."""
     case, url = setting.case, setting.url(setting.case.login)
     events: list[Event] = []
@@ -180,15 +180,17 @@ async def check_no_password_is_shown(setting: Setting, folder: Path) -> None:
 
 
 #: The checks, and which rows each is for.
-CHECKS: tuple[Check, ...] = (
-    Check("fetch", check_fetch, anything),
-    Check("stream", check_stream, anything),
-    Check("save", check_save, anything),
-    Check("explain and check", check_explain_and_check, anything),
-    Check("parse", check_parse, anything),
-    Check("entries", check_entries, listing),
-    Check("children of a listing", check_children_of_a_listing, listing),
-    Check("what lists nothing says so", check_what_lists_nothing_says_so, lambda case: case.listing is None),
-    Check("what is missing", check_what_is_missing, lambda case: case.missing is not None),
-    Check("no password is shown", check_no_password_is_shown, lambda case: case.login is not None),
+CHECKS: tuple[ContractCheck, ...] = (
+    ContractCheck("fetch", check_fetch, anything),
+    ContractCheck("stream", check_stream, anything),
+    ContractCheck("save", check_save, anything),
+    ContractCheck("explain and check", check_explain_and_check, anything),
+    ContractCheck("parse", check_parse, anything),
+    ContractCheck("entries", check_entries, listing),
+    ContractCheck("children of a listing", check_children_of_a_listing, listing),
+    ContractCheck(
+        "what lists nothing says so", check_what_lists_nothing_says_so, lambda case: case.listing is None
+    ),
+    ContractCheck("what is missing", check_what_is_missing, lambda case: case.missing is not None),
+    ContractCheck("no password is shown", check_no_password_is_shown, lambda case: case.login is not None),
 )

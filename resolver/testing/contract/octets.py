@@ -27,13 +27,13 @@ from resolver.retrieval.naming import local_file_name
 from resolver.retrieval.retry import RetryPolicy
 from resolver.testing.contract import peers
 from resolver.testing.contract.case import Case
-from resolver.testing.contract.check import Check, served
+from resolver.testing.contract.check import ContractCheck, served
 from resolver.testing.contract.setting import (
     FULL,
     PATIENT,
     WAYS,
-    Setting,
-    Somebody,
+    CaseSetting,
+    IdleServer,
     check_nothing_left,
     settled,
 )
@@ -52,10 +52,10 @@ SEEDS = range(100 if FULL else 3)
 MEANINGLESS = (Declined, Disconnected, IntegrityError, ProtocolError, TimedOut, TlsError)
 
 
-async def meet(setting: Setting, port: int, folder: Path, limits: Limits) -> None:
+async def meet(setting: CaseSetting, port: int, folder: Path, limits: Limits) -> None:
     """Ask the peer at that port for the document, and for the entries of a listing."""
     case = setting.case
-    there = Setting(case, Somebody(port), folder)
+    there = CaseSetting(case, IdleServer(port), folder)
     for name in ("fetch", "save") if case.listing is None else ("fetch", "save", "entries"):
         url = there.url(case.listing if name == "entries" else case.login or case.document)
         path = folder / f"{name} {port}"
@@ -74,7 +74,7 @@ def check_error(error: ResolveError, url: str, secret: str) -> None:
     assert not isinstance(error, LimitExceeded) or hasattr(CALM, error.limit)
 
 
-async def check_peer(attend: peers.Attend, setting: Setting, folder: Path) -> None:
+async def check_peer(attend: peers.Attend, setting: CaseSetting, folder: Path) -> None:
     """One that says it to everybody, inside TLS where the scheme is, and in the clear where it is not."""
     before = await settled()
     async with trio.open_nursery() as nursery:
@@ -86,12 +86,12 @@ async def check_peer(attend: peers.Attend, setting: Setting, folder: Path) -> No
     await check_nothing_left(before)
 
 
-async def check_babble(setting: Setting, folder: Path) -> None:
+async def check_babble(setting: CaseSetting, folder: Path) -> None:
     for seed in SEEDS:
         await check_peer(partial(peers.babble, seed=seed), setting, folder)
 
 
-async def check_garbled(setting: Setting, folder: Path) -> None:
+async def check_garbled(setting: CaseSetting, folder: Path) -> None:
     """What its own server says, with octets changed, lost and doubled on the way."""
     for seed in SEEDS:
         async with trio.open_nursery() as nursery:
@@ -100,7 +100,7 @@ async def check_garbled(setting: Setting, folder: Path) -> None:
             nursery.cancel_scope.cancel()
 
 
-async def check_limits(setting: Setting, folder: Path) -> None:
+async def check_limits(setting: CaseSetting, folder: Path) -> None:
     """A body of one octet too many is not taken, and what was saved of it is not under its name."""
     url, most = setting.url(setting.case.document), len(setting.case.content) - 1
     async with setting.resolver(limits=replace(CALM, body=most), patience=ONCE) as session:
@@ -111,7 +111,7 @@ async def check_limits(setting: Setting, folder: Path) -> None:
             assert not (folder / "saved").exists()
 
 
-async def check_name(setting: Setting, folder: Path) -> None:
+async def check_name(setting: CaseSetting, folder: Path) -> None:
     """What a URL is saved as, where nobody says otherwise, is one name made of it."""
     assert local_file_name(resolver.parse(setting.url(setting.case.document))) == setting.case.saved
 
@@ -126,15 +126,15 @@ def _speaks_in_clear(case: Case) -> bool:
 
 
 #: Of peers that say something else.
-PEERS: tuple[Check, ...] = (
-    Check("a peer that leaves", partial(check_peer, peers.leave), _speaks_tcp),
-    Check("a peer that breaks off", partial(check_peer, peers.break_off), _speaks_tcp),
-    Check("a peer that has no end", partial(check_peer, peers.say_endlessly), _speaks_tcp),
-    Check("octets that mean nothing", check_babble, _speaks_tcp),
-    Check("octets that are garbled", check_garbled, _speaks_in_clear),
+PEERS: tuple[ContractCheck, ...] = (
+    ContractCheck("a peer that leaves", partial(check_peer, peers.leave), _speaks_tcp),
+    ContractCheck("a peer that breaks off", partial(check_peer, peers.break_off), _speaks_tcp),
+    ContractCheck("a peer that has no end", partial(check_peer, peers.say_endlessly), _speaks_tcp),
+    ContractCheck("octets that mean nothing", check_babble, _speaks_tcp),
+    ContractCheck("octets that are garbled", check_garbled, _speaks_in_clear),
 )
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[ContractCheck, ...] = (
     *PEERS,
-    Check("limits", check_limits, lambda case: len(case.content) > 1),
-    Check("names of files", check_name, lambda case: case.saved is not None),
+    ContractCheck("limits", check_limits, lambda case: len(case.content) > 1),
+    ContractCheck("names of files", check_name, lambda case: case.saved is not None),
 )

@@ -7,19 +7,19 @@ from pathlib import Path
 import resolver
 from protocols.contract import Options
 from resolver.events import Connected, Event, Sent
-from resolver.testing.contract.check import Check, anything, served
-from resolver.testing.contract.setting import Setting, settled
+from resolver.testing.contract.check import ContractCheck, anything, served
+from resolver.testing.contract.setting import CaseSetting, settled
 from resolver.testing.contract.values import check_connects, planned_octets
 
 
-async def check_a_plan_is_what_is_sent(setting: Setting, folder: Path) -> None:
+async def check_a_plan_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:
     """The octets that the server hears, and the connections that are made, are those of the plan."""
     for template in (setting.case.document, setting.case.listing, setting.case.login):
         if template is not None and template not in setting.case.otherwise:
             await compare(setting, setting.url(template))
 
 
-async def compare(setting: Setting, url: str) -> None:
+async def compare(setting: CaseSetting, url: str) -> None:
     case, options, before = setting.case, setting.case.options, setting.connections
     events: list[Event] = []
     plan = resolver.explain(url, policy=setting.policy, news_server=setting.news_server, options=options)
@@ -40,7 +40,7 @@ async def compare(setting: Setting, url: str) -> None:
     check_connects(plan, setting, made, setting.connections - before)
 
 
-async def check_a_plan_for_facts_is_what_is_sent(setting: Setting, folder: Path) -> None:
+async def check_a_plan_for_facts_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:
     url, facts = setting.url(setting.case.document), Options(want="facts")
     if setting.case.document in setting.case.otherwise:
         return
@@ -52,7 +52,7 @@ async def check_a_plan_for_facts_is_what_is_sent(setting: Setting, folder: Path)
         assert setting.heard(before) == planned_octets(plan)
 
 
-CHECKS: tuple[Check, ...] = (
-    Check("a plan is what is sent", check_a_plan_is_what_is_sent, anything),
-    Check("a plan for facts is what is sent", check_a_plan_for_facts_is_what_is_sent, served),
+CHECKS: tuple[ContractCheck, ...] = (
+    ContractCheck("a plan is what is sent", check_a_plan_is_what_is_sent, anything),
+    ContractCheck("a plan for facts is what is sent", check_a_plan_for_facts_is_what_is_sent, served),
 )

@@ -13,8 +13,8 @@ from protocols.contract import Origin
 from protocols.errors import Refused
 from resolver.policy import Policy
 from resolver.testing.contract.case import Case
-from resolver.testing.contract.check import Check, served
-from resolver.testing.contract.setting import Listening, Setting
+from resolver.testing.contract.check import ContractCheck, served
+from resolver.testing.contract.setting import CaseSetting, ListeningSockets
 
 #: Policies that refuse what leads to a server of this machine at an unusual port, and who chose the URL.
 REFUSING: dict[str, tuple[Policy, Origin, str | None]] = {
@@ -29,12 +29,12 @@ def is_refused(case: Case, why: str) -> bool:
     return not case.by_setting or why == "untrusted"
 
 
-async def check_refusal(why: str, running: Setting, folder: Path) -> None:
+async def check_refusal(why: str, running: CaseSetting, folder: Path) -> None:
     """A listening socket sees nothing at all, not even a connection; and the plan is empty."""
     case, (policy, origin, address) = running.case, REFUSING[why]
     referrer = None if address is None else (f"{case.scheme}://h.example/a", address)
-    with Listening() as watch:
-        setting = Setting(case, watch, folder)
+    with ListeningSockets() as watch:
+        setting = CaseSetting(case, watch, folder)
         url = setting.url(case.document)
         plan = resolver.explain(
             url, policy=policy, origin=origin, referrer=referrer, news_server=setting.news_server
@@ -57,11 +57,11 @@ async def check_refusal(why: str, running: Setting, folder: Path) -> None:
     assert os.listdir(folder) == []
 
 
-def _for(why: str) -> Check:
+def _for(why: str) -> ContractCheck:
     def is_for(case: Case) -> bool:
         return served(case) and is_refused(case, why) and not (case.any_port and why == "cautious")
 
-    return Check(f"a refusal connects to nothing, {why}", partial(check_refusal, why), is_for)
+    return ContractCheck(f"a refusal connects to nothing, {why}", partial(check_refusal, why), is_for)
 
 
-CHECKS: tuple[Check, ...] = tuple(map(_for, REFUSING))
+CHECKS: tuple[ContractCheck, ...] = tuple(map(_for, REFUSING))

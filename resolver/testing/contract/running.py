@@ -12,7 +12,7 @@ import trio
 
 from resolver.gate.race import bare
 from resolver.testing.contract.case import Case
-from resolver.testing.contract.check import Check
+from resolver.testing.contract.check import ContractCheck
 from resolver.testing.contract.checks import CHECKS
 from resolver.testing.contract.setting import start
 
@@ -22,22 +22,22 @@ class Contract:
     function that is awaited to its end."""
 
     cases: ClassVar[tuple[Case, ...]] = ()
-    checks: ClassVar[tuple[Check, ...]] = CHECKS
+    checks: ClassVar[tuple[ContractCheck, ...]] = CHECKS
     run: Callable[[Callable[[], Awaitable[None]]], None] = staticmethod(trio.run)
 
     @classmethod
-    def rows(cls) -> list[tuple[Check, Case]]:
+    def rows(cls) -> list[tuple[ContractCheck, Case]]:
         """Each check with the rows that it is for."""
         return [(check, case) for check in cls.checks for case in cls.cases if check.is_for(case)]
 
     def test_contract(
-        self, contract_row: tuple[Check, Case], contract_tls: ssl.SSLContext, tmp_path: Path
+        self, contract_row: tuple[ContractCheck, Case], contract_tls: ssl.SSLContext, tmp_path: Path
     ) -> None:
         check, case = contract_row
         self.run(partial(perform, check, case, contract_tls, tmp_path))
 
 
-async def perform(check: Check, case: Case, tls: ssl.SSLContext, folder: Path) -> None:
+async def perform(check: ContractCheck, case: Case, tls: ssl.SSLContext, folder: Path) -> None:
     """One check with one row, whose server is there as long."""
     files, saved = folder / "tree", folder / "saved"
     saved.mkdir()

@@ -9,12 +9,12 @@ from functools import partial
 
 import trio
 
-from resolver.testing.contract.case import Server
+from resolver.testing.contract.case import MockServer
 from resolver.testing.replay import Peer, end_of
-from resolver.testing.transcript import Connection, Transcript, Turn
+from resolver.testing.transcript import Connection, DialogueTranscript, TranscriptTurn
 
 
-def answering(*transcripts: Transcript, tls: bool = False) -> Callable[..., Awaitable[Server]]:
+def answering(*transcripts: DialogueTranscript, tls: bool = False) -> Callable[..., Awaitable[MockServer]]:
     """What starts such a server, for the row of a scheme.
 
     Args:
@@ -23,8 +23,8 @@ def answering(*transcripts: Transcript, tls: bool = False) -> Callable[..., Awai
     """
     connections = tuple(each for transcript in transcripts for each in transcript.connections)
 
-    async def start(nursery: trio.Nursery, context: ssl.SSLContext) -> Server:
-        server = Answering(connections, context if tls else None)
+    async def start(nursery: trio.Nursery, context: ssl.SSLContext) -> MockServer:
+        server = TranscriptServer(connections, context if tls else None)
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         server.port = listeners[0].socket.getsockname()[1]
         nursery.start_soon(partial(trio.serve_listeners, server.attend, listeners))
@@ -33,7 +33,7 @@ def answering(*transcripts: Transcript, tls: bool = False) -> Callable[..., Awai
     return start
 
 
-class Answering:
+class TranscriptServer:
     """`heard` are the octets of each connection, `strange` what no transcript has."""
 
     def __init__(self, connections: tuple[Connection, ...], tls: ssl.SSLContext | None) -> None:
@@ -73,7 +73,7 @@ class Answering:
             alike, at = [each for each in going if each.turns[at] == turn], at + 1
         return alike[0]
 
-    async def _hear(self, peer: Peer, heard: bytearray, turns: list[Turn]) -> Turn | None:
+    async def _hear(self, peer: Peer, heard: bytearray, turns: list[TranscriptTurn]) -> TranscriptTurn | None:
         """Which of these the client says; None where it leaves, or says something else."""
         octets = b""
         while turns:

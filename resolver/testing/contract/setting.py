@@ -24,7 +24,7 @@ from resolver.loops import running
 from resolver.policy import Policy
 from resolver.retrieval.retry import RetryPolicy
 from resolver.retrieval.session import Resolver
-from resolver.testing.contract.case import Case, Server
+from resolver.testing.contract.case import Case, MockServer
 
 #: Seconds after which a test gives up. Nothing here comes near it, however busy the machine.
 PATIENT = 30.0
@@ -34,7 +34,7 @@ FULL = os.environ.get("RESOLVE_TESTS") == "full"
 
 
 @dataclass
-class Somebody:
+class IdleServer:
     """A server that is asked nothing afterwards."""
 
     port: int
@@ -42,12 +42,12 @@ class Somebody:
 
 
 @dataclass(frozen=True)
-class Setting:
+class CaseSetting:
     """`server` is None for what connects to nothing; `folder` is what file URLs name things in, `tls` what
     its server is given."""
 
     case: Case
-    server: Server | None
+    server: MockServer | None
     folder: Path
     tls: ssl.SSLContext | None = None
 
@@ -104,10 +104,10 @@ class Setting:
         )
 
 
-async def start(case: Case, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path) -> Setting:
+async def start(case: Case, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path) -> CaseSetting:
     """The row with its server, which runs until the nursery is cancelled."""
     server = None if case.start is None else await case.start(nursery, tls)
-    return Setting(case, server, folder, tls)
+    return CaseSetting(case, server, folder, tls)
 
 
 #: One way of asking for a URL; the path is for those that write a file.
@@ -135,13 +135,13 @@ async def entries(session: Resolver, url: str, path: Path) -> object:
 WAYS: dict[str, Way] = {"fetch": fetch, "stream": stream, "save": save, "entries": entries}
 
 
-class Open(NamedTuple):
+class OpenConnections(NamedTuple):
     """What this process holds: the number of its descriptors, and the names of threads that work."""
 
     descriptors: int
     threads: frozenset[str]
 
-    def exceeds(self, before: Open) -> bool:
+    def exceeds(self, before: OpenConnections) -> bool:
         """Is there anything that was not there before?"""
         return self.descriptors > before.descriptors or not self.threads <= before.threads
 
@@ -152,14 +152,14 @@ settle: ContextVar[Callable[[], Awaitable[object]]] = ContextVar(
 )
 
 
-async def settled() -> Open:
+async def settled() -> OpenConnections:
     """What is open once everybody, servers included, waits for something to happen."""
     await settle.get()()
     working = frozenset(thread.name for thread in threading.enumerate() if not _waits(thread))
-    return Open(len(os.listdir("/proc/self/fd")), working)
+    return OpenConnections(len(os.listdir("/proc/self/fd")), working)
 
 
-async def check_nothing_left(before: Open) -> None:
+async def check_nothing_left(before: OpenConnections) -> None:
     """No more descriptors than before, and no other thread but those that wait for work. Fewer there may
     be: a server may have closed its end of something earlier only now."""
     with running().move_on_after(PATIENT):
@@ -173,7 +173,7 @@ def _waits(thread: threading.Thread) -> bool:
     return thread is threading.main_thread() or thread.name.startswith("Trio thread ")
 
 
-class Listening(AbstractContextManager["Listening"]):
+class ListeningSockets(AbstractContextManager["ListeningSockets"]):
     """Sockets of one port, for TCP and for UDP, with nobody behind them: nothing is ever heard."""
 
     heard: tuple[bytes, ...] = ()

@@ -12,7 +12,7 @@ from protocols.location import JsonValue
 from resolver import registry
 from resolver.events import Connected
 from resolver.plan import Plan
-from resolver.testing.contract.setting import Setting
+from resolver.testing.contract.setting import CaseSetting
 
 
 class Value(Protocol):
@@ -41,7 +41,7 @@ def planned_octets(plan: Plan) -> bytes:
     return "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send").encode("latin-1")
 
 
-def check_connects(plan: Plan, setting: Setting, made: list[Connected], accepted: int) -> None:
+def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], accepted: int) -> None:
     """The connections of the plan are those that were made. Port 0 is a port of the server's choice; TLS
     begins there when the server has been told what to send, behind the event."""
     planned = [step for step in plan.steps if step["action"] == "connect"]

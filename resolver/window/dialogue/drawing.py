@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from protocols.values import NamedTuple
-from resolver.window.dialogue.exchange import Exchange, Lane, Message, Place
+from resolver.window.dialogue.exchange import DiagramLane, DiagramMessage, Place, RecordedExchange
 from resolver.window.dialogue.words import breadth, counted, cut, wrapped
 
 #: Units of the diagram, which are pixels where it is not scaled: of a line, and between lanes, where the
@@ -26,7 +26,7 @@ _CELLS_OF_NOTE = 56
 Point: TypeAlias = tuple[float, float]
 
 
-class Shape(NamedTuple):
+class SvgShape(NamedTuple):
     """One element: a name of SVG's, its attributes, and what it says if it is text."""
 
     tag: str
@@ -41,19 +41,19 @@ class Drawing(NamedTuple):
     height: int
     title: str
     summary: str
-    shapes: tuple[Shape, ...]
+    shapes: tuple[SvgShape, ...]
 
 
-def draw(exchange: Exchange) -> Drawing:
+def draw(exchange: RecordedExchange) -> Drawing:
     """Everything in its place."""
-    return _Pen(exchange).drawing()
+    return _DiagramCanvas(exchange).drawing()
 
 
-def title_of(exchange: Exchange) -> str:
+def title_of(exchange: RecordedExchange) -> str:
     return f"{exchange.title}: {exchange.url}"
 
 
-def summary_of(exchange: Exchange) -> str:
+def summary_of(exchange: RecordedExchange) -> str:
     """What a person who does not see it hears first."""
     sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
     words = f"Sequence diagram of {', '.join(sides)}: {counted(len(exchange.messages), 'message')}"
@@ -71,19 +71,19 @@ def milliseconds(at: float) -> str:
     return f"{at:,.0f}" if at >= 100 else f"{at:.1f}"
 
 
-class _Pen:
+class _DiagramCanvas:
     """Puts shapes below one another; `_y` is where the next one begins."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange
         self._x: dict[Place, float] = {}
         for number, lane in enumerate(exchange.lanes):
             self._x[lane.place] = _FIRST if number == 0 else _FIRST + _GAP + (number - 1) * _NEXT
         self._width = int(max(*self._x.values(), _FIRST + _GAP) + 66)
         self._y = float(_TOP + 22)
-        self._shapes: list[Shape] = []
+        self._shapes: list[SvgShape] = []
         self._alive: dict[Place, float] = {}
-        self._bars: list[Shape] = []
+        self._bars: list[SvgShape] = []
         self._veiled: dict[Place, float] = {}
 
     def drawing(self) -> Drawing:
@@ -99,7 +99,7 @@ class _Pen:
         shapes = (*lanes, *self._bars, *self._shapes)
         return Drawing(self._width, height, title, summary, shapes)
 
-    def _lane(self, lane: Lane, height: int) -> list[Shape]:
+    def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
         """Its head, and its line down; of what is no peer of its own it is broken."""
         x = self._x[lane.place]
         broken = lane.place in ("data", "names")
@@ -113,13 +113,13 @@ class _Pen:
             found.append(_text(cut(text, 15 if name == "who" else 17), name, x, y, anchor="middle"))
         return found
 
-    def _put(self, message: Message) -> None:
+    def _put(self, message: DiagramMessage) -> None:
         if message.source is None or message.target is None or message.source == message.target:
             self._note(message)
         else:
             self._arrow(message)
 
-    def _note(self, message: Message) -> None:
+    def _note(self, message: DiagramMessage) -> None:
         """A band across, for what neither side says."""
         left, right = _FIRST + 16, _FIRST + _GAP - 16
         told = [] if message.size is None else [counted(message.size)]
@@ -134,7 +134,7 @@ class _Pen:
             self._time(message.at, self._y + 18)
         self._y += height + 12
 
-    def _arrow(self, message: Message) -> None:
+    def _arrow(self, message: DiagramMessage) -> None:
         assert message.source is not None
         assert message.target is not None
         ours = message.kind in ("open", "close", "tls") or (
@@ -156,7 +156,7 @@ class _Pen:
             self._thin(message, start, end)
         self._y += 15
 
-    def _labels(self, message: Message, *, ours: bool) -> list[tuple[str, str]]:
+    def _labels(self, message: DiagramMessage, *, ours: bool) -> list[tuple[str, str]]:
         if message.size is None and ours:
             return [(cut(line, _CELLS_OF_NOTE, breadth), "ours") for line in message.lines]
         if message.size is None:
@@ -164,7 +164,7 @@ class _Pen:
         count = (counted(message.size), "count")
         return [count, *((line, "preview") for line in message.lines)]
 
-    def _thin(self, message: Message, start: float, end: float) -> None:
+    def _thin(self, message: DiagramMessage, start: float, end: float) -> None:
         side = 1 if end > start else -1
         dashes = "6 4" if message.kind in ("open", "close", "tls") else ""
         tip, y = end - side * 5, self._y
@@ -189,7 +189,7 @@ class _Pen:
         )
         self._shapes.append(_area("head body", points))
 
-    def _connection(self, message: Message) -> None:
+    def _connection(self, message: DiagramMessage) -> None:
         """A connection is a bar upon its lane as long as it stands, and a bracket beside it inside TLS."""
         place = message.target if message.source == "client" else message.source
         assert place is not None
@@ -221,32 +221,32 @@ class _Pen:
         self._shapes.append(_text(milliseconds(at), "time", _TIME, y, anchor="end"))
 
 
-def _text(text: str, name: str, x: float, y: float, anchor: str = "start") -> Shape:
+def _text(text: str, name: str, x: float, y: float, anchor: str = "start") -> SvgShape:
     place = (("class", name), ("x", f"{x:g}"), ("y", f"{y:g}"), ("fill", "currentColor"))
-    return Shape("text", place if anchor == "start" else (*place, ("text-anchor", anchor)), text)
+    return SvgShape("text", place if anchor == "start" else (*place, ("text-anchor", anchor)), text)
 
 
-def _line(name: str, start: Point, end: Point, *, dashes: str = "") -> Shape:
+def _line(name: str, start: Point, end: Point, *, dashes: str = "") -> SvgShape:
     ends = (("x1", start[0]), ("y1", start[1]), ("x2", end[0]), ("y2", end[1]))
     return _drawn("line", name, tuple((key, f"{value:g}") for key, value in ends), dashes)
 
 
-def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str = "none") -> Shape:
+def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str = "none") -> SvgShape:
     sides = (("x", corner[0]), ("y", corner[1]), ("width", size[0]), ("height", size[1]), ("rx", 4))
     placed = tuple((key, f"{value:g}") for key, value in sides)
     return _drawn("rect", name, (*placed, ("fill", fill)), dashes)
 
 
-def _bracket(name: str, corner: Point, end: float) -> Shape:
+def _bracket(name: str, corner: Point, end: float) -> SvgShape:
     """Open to the left, as wide as it has to be to be seen."""
     x, y = corner
     return _drawn("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
 
 
-def _area(name: str, points: str) -> Shape:
-    return Shape("polygon", (("class", name), ("points", points), ("fill", "currentColor")))
+def _area(name: str, points: str) -> SvgShape:
+    return SvgShape("polygon", (("class", name), ("points", points), ("fill", "currentColor")))
 
 
-def _drawn(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes: str) -> Shape:
+def _drawn(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes: str) -> SvgShape:
     more = (("stroke-dasharray", dashes),) if dashes else ()
-    return Shape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))
+    return SvgShape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))

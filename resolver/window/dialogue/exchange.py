@@ -39,7 +39,7 @@ _WHO: dict[Place, str] = {
 }
 
 
-class Lane(NamedTuple):
+class DiagramLane(NamedTuple):
     """One side: `who` is its address where it is known."""
 
     place: Place
@@ -47,7 +47,7 @@ class Lane(NamedTuple):
     who: str = ""
 
 
-class Message(NamedTuple):
+class DiagramMessage(NamedTuple):
     """One thing said or done; see the head of this module."""
 
     kind: Kind
@@ -71,14 +71,14 @@ class Message(NamedTuple):
         }
 
 
-class Exchange(NamedTuple):
+class RecordedExchange(NamedTuple):
     """A dialogue as it was, or a plan of one."""
 
     url: str
     kind: Literal["dialogue", "plan"]
     title: str
-    lanes: tuple[Lane, ...]
-    messages: tuple[Message, ...]
+    lanes: tuple[DiagramLane, ...]
+    messages: tuple[DiagramMessage, ...]
     left_out: int = 0
     outcome: str | None = None
     elapsed: float | None = None
@@ -99,12 +99,14 @@ class Exchange(NamedTuple):
         }
 
 
-def lanes_of(messages: tuple[Message, ...], who: dict[Place, str], host: str) -> tuple[Lane, ...]:
+def lanes_of(
+    messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
+) -> tuple[DiagramLane, ...]:
     """Client and server, and what else takes part."""
     there = {place for message in messages for place in (message.source, message.target)}
     titles = {**_WHO, "server": host or _WHO["server"]}
     return tuple(
-        Lane(place, titles[place], who.get(place, "").removeprefix(f"{host} "))
+        DiagramLane(place, titles[place], who.get(place, "").removeprefix(f"{host} "))
         for place in PLACES
         if place == "client" or place in there or (place == "server" and host)
     )

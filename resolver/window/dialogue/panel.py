@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from protocols.values import NamedTuple
 from resolver.window.dialogue.drawing import Drawing, draw, milliseconds
-from resolver.window.dialogue.exchange import Exchange, Kind, Lane, Message, Place
+from resolver.window.dialogue.exchange import DiagramLane, DiagramMessage, Kind, Place, RecordedExchange
 from resolver.window.dialogue.words import counted
 from resolver.window.pages.render import environment
 
@@ -19,7 +19,7 @@ _ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer
 _PLANNED: frozenset[Kind] = frozenset({"say"})
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     """A message in the table: `way` says from whom to whom."""
 
     at: str
@@ -29,44 +29,44 @@ class Row(NamedTuple):
     tag: str
 
 
-class Shown(NamedTuple):
+class ExchangePanel(NamedTuple):
     """An exchange with all that is made of it; `name` is told to nobody and stands once on a page."""
 
-    exchange: Exchange
+    exchange: RecordedExchange
     drawing: Drawing
-    rows: tuple[Row, ...]
+    rows: tuple[MessageRow, ...]
     ended: str
     name: str
 
 
-class _Section(NamedTuple):
+class _PanelSection(NamedTuple):
     name: str
     url: str
-    shown: tuple[Shown, ...]
+    shown: tuple[ExchangePanel, ...]
 
 
-def panel(*exchanges: Exchange, away: str = "") -> str:
+def panel(*exchanges: RecordedExchange, away: str = "") -> str:
     """What stands on a page: the dialogue, and the plan beside it. `away` is the address at which the first
     is to be had as a file, without how its name ends."""
     return _render("exchange.html", {"shown": _shown(exchanges, "dialogue"), "away": away})
 
 
-def svg(exchange: Exchange) -> str:
+def svg(exchange: RecordedExchange) -> str:
     """A file that shows the diagram wherever it is opened."""
     return _render("exchange.svg", {"drawing": draw(exchange)}).lstrip()
 
 
-def as_text(exchange: Exchange) -> str:
+def as_text(exchange: RecordedExchange) -> str:
     """JSON; its members are those of `resolver.window.dialogue.exchange`."""
     return json.dumps(exchange.as_json(), ensure_ascii=False, indent=1) + "\n"
 
 
-def page(sections: Sequence[tuple[Exchange, ...]], heading: str, *, left_out: int = 0) -> str:
+def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left_out: int = 0) -> str:
     """A page that needs nothing else, with a section for each URL: its own stylesheet, no script, and a
     policy that allows neither another sheet nor anything from elsewhere."""
     sheet = _render("exchange_page.css", {})
     made = tuple(
-        _Section(f"url-{number}", each[0].url, _shown(each, f"d{number}"))
+        _PanelSection(f"url-{number}", each[0].url, _shown(each, f"d{number}"))
         for number, each in enumerate(sections, 1)
         if each
     )
@@ -84,21 +84,21 @@ def page(sections: Sequence[tuple[Exchange, ...]], heading: str, *, left_out: in
     return _render("exchange_page.html", values).lstrip()
 
 
-def rows(exchange: Exchange) -> tuple[Row, ...]:
+def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
     """The table that says what the diagram shows, in the same order."""
     names = {lane.place: lane for lane in exchange.lanes}
     told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
     return tuple(_row(message, names, told) for message in exchange.messages)
 
 
-def _row(message: Message, lanes: dict[Place, Lane], wire: frozenset[Kind]) -> Row:
+def _row(message: DiagramMessage, lanes: dict[Place, DiagramLane], wire: frozenset[Kind]) -> MessageRow:
     lines = message.lines if message.size is None else (counted(message.size), *message.lines)
     at = _NONE if message.at is None else milliseconds(message.at)
     tag = "code" if message.kind in wire else "span"
-    return Row(at, _way(message, lanes), lines, message.kind, tag)
+    return MessageRow(at, _way(message, lanes), lines, message.kind, tag)
 
 
-def _way(message: Message, lanes: dict[Place, Lane]) -> str:
+def _way(message: DiagramMessage, lanes: dict[Place, DiagramLane]) -> str:
     if message.source is None or message.target is None:
         return _NONE
     words = {"client": "client", "server": "server", "data": "data", "names": "names"}
@@ -108,14 +108,14 @@ def _way(message: Message, lanes: dict[Place, Lane]) -> str:
     return f"{between}, in TLS" if message.secured else between
 
 
-def _shown(exchanges: Iterable[Exchange], name: str) -> tuple[Shown, ...]:
+def _shown(exchanges: Iterable[RecordedExchange], name: str) -> tuple[ExchangePanel, ...]:
     return tuple(
-        Shown(each, draw(each), rows(each), _ended(each), f"{name}-{number}")
+        ExchangePanel(each, draw(each), rows(each), _ended(each), f"{name}-{number}")
         for number, each in enumerate(exchanges, 1)
     )
 
 
-def _ended(exchange: Exchange) -> str:
+def _ended(exchange: RecordedExchange) -> str:
     if exchange.outcome is None:
         return ""
     if exchange.kind == "plan":

@@ -8,11 +8,11 @@ from protocols.errors import ResolveError
 from protocols.location import HostUrl, JsonValue
 from resolver.plan import DATA_CLOSED, TLS_BEGINS, Plan
 from resolver.url import parse
-from resolver.window.dialogue.exchange import Exchange, Kind, Message, Place, lanes_of
+from resolver.window.dialogue.exchange import DiagramMessage, Kind, Place, RecordedExchange, lanes_of
 from resolver.window.dialogue.words import lines_of, note, preview, readable, shown
 
 
-def planned(plan: Plan) -> Exchange:
+def planned(plan: Plan) -> RecordedExchange:
     """The steps of a plan as messages, and what the policy says before them."""
     steps = _Steps()
     for finding in plan.findings:
@@ -22,7 +22,7 @@ def planned(plan: Plan) -> Exchange:
     if plan.error is not None and not any(finding.action == "refuse" for finding in plan.findings):
         steps.note(f"{type(plan.error).__name__}: {plan.error.message}", bad=True)
     messages = tuple(steps.messages)
-    return Exchange(
+    return RecordedExchange(
         url=note(plan.url),
         kind="plan",
         title="What would be said",
@@ -46,7 +46,7 @@ class _Steps:
     """Messages of steps. A second connection in TCP to the same host is one for data."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[DiagramMessage] = []
         self.who: dict[Place, str] = {}
         self._host: str | None = None
         self._heard_from: Place = "server"
@@ -67,7 +67,7 @@ class _Steps:
                 self._tell(str(step["text"]))
 
     def note(self, text: str, *, bad: bool = False) -> None:
-        self.messages.append(Message("note", (note(text),), tone="bad" if bad else "plain"))
+        self.messages.append(DiagramMessage("note", (note(text),), tone="bad" if bad else "plain"))
 
     def _tell(self, text: str) -> None:
         if text == TLS_BEGINS:
@@ -117,7 +117,7 @@ class _Steps:
     ) -> None:
         beside = source if target == "client" else target
         secured = self._secured.get(beside, False)
-        self.messages.append(Message(kind, lines, source, target, None, size, secured))
+        self.messages.append(DiagramMessage(kind, lines, source, target, None, size, secured))
 
 
 def _word(value: JsonValue) -> str:

@@ -22,9 +22,9 @@ from resolver.events import (
     TlsBegun,
     Warned,
 )
-from resolver.trace import Words, words_of
-from resolver.window.dialogue.ends import Ends
-from resolver.window.dialogue.exchange import Exchange, Kind, Message, Place, Tone, lanes_of
+from resolver.trace import TraceFormat, words_of
+from resolver.window.dialogue.ends import BoundedMessages
+from resolver.window.dialogue.exchange import DiagramMessage, Kind, Place, RecordedExchange, Tone, lanes_of
 from resolver.window.dialogue.planned import host_of
 from resolver.window.dialogue.words import counted, lines_of, note, preview, readable, shown
 
@@ -37,11 +37,11 @@ _UNFINISHED = re.compile(rb"HTTP/1(?!.*\n\r?\n)|[0-9]{3}[ -][^\n]*\Z", re.DOTALL
 _CODED = re.compile(rb"(?im)^(?:content|transfer)-encoding:(?![ \t]*identity)")
 
 
-class Recording:
+class ExchangeRecording:
     """What is told of one URL, by `hear`; `now` gives seconds of a clock that never goes back.
 
-    Of the messages the first and the last are kept (`Ends`). What lies in the recording holds no secret, so
-    none can come out of what is made of it.
+    Of the messages the first and the last are kept (`BoundedMessages`). What lies in the recording holds no
+    secret, so none can come out of what is made of it.
     """
 
     def __init__(self, now: Callable[[], float], url: str = "") -> None:
@@ -50,19 +50,19 @@ class Recording:
         self._begun: float | None = None
         self._at = 0.0
         self._elapsed: float | None = None
-        self._messages = Ends()
-        self._words = Words()
+        self._messages = BoundedMessages()
+        self._words = TraceFormat()
         self._held: Received | None = None
         self._hop: str | None = None
         self._who: dict[Place, str] = {}
         self._secured: dict[Place, bool] = {}
         self._there = False
-        self._taken: Message | None = None
+        self._taken: DiagramMessage | None = None
         self._asked: tuple[str, ...] = ()
         self._heard = 0
         self._reported = 0
         self._coded = False
-        self._pieces: Message | None = None
+        self._pieces: DiagramMessage | None = None
         self._outcome: str | None = None
         self._failed = False
 
@@ -107,11 +107,11 @@ class Recording:
         """Has the last try ended?"""
         return self._outcome is not None
 
-    def exchange(self) -> Exchange:
+    def exchange(self) -> RecordedExchange:
         """What there is of it so far."""
         self._let_go()
         messages = self._messages.all()
-        return Exchange(
+        return RecordedExchange(
             url=note(self._url),
             kind="dialogue",
             title="What was said",
@@ -239,7 +239,7 @@ class Recording:
             kind: Kind = "body" if sure else "hear"
             self._pieces = self._add(kind, preview(octets), place, "client", size=count)
 
-    def _count(self, message: Message, count: int, *, sure: bool) -> None:
+    def _count(self, message: DiagramMessage, count: int, *, sure: bool) -> None:
         kind: Kind = "body" if sure else message.kind
         self._pieces = message._replace(size=(message.size or 0) + count, kind=kind)
         self._messages.replace(message, self._pieces)
@@ -273,13 +273,15 @@ class Recording:
         self._note(self._outcome, "bad" if self._failed else "good")
 
     def _note(self, text: str, tone: Tone = "plain") -> None:
-        self._messages.add(Message("note", (note(text),), at=self._since(), tone=tone))
+        self._messages.add(DiagramMessage("note", (note(text),), at=self._since(), tone=tone))
 
     def _add(
         self, kind: Kind, lines: tuple[str, ...], source: Place, target: Place, size: int | None = None
-    ) -> Message:
+    ) -> DiagramMessage:
         beside = source if target == "client" else target
-        message = Message(kind, lines, source, target, self._since(), size, self._secured.get(beside, False))
+        message = DiagramMessage(
+            kind, lines, source, target, self._since(), size, self._secured.get(beside, False)
+        )
         self._messages.add(message)
         return message
 

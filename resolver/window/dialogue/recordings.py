@@ -7,21 +7,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from resolver.events import Event, Finished, Kept, Progress, Retrying, Started
-from resolver.window.dialogue.recording import Recording
+from resolver.window.dialogue.recording import ExchangeRecording
 
 #: So many at the beginning of a run, and as many at its end.
 HALF = 50
 
 #: What is under way in this task. What is told of a connection says for which URL it is, and a redirect leads
 #: to one that somebody else may have asked for, too.
-_CURRENT: ContextVar[Recording | None] = ContextVar("_CURRENT", default=None)
+_CURRENT: ContextVar[ExchangeRecording | None] = ContextVar("_CURRENT", default=None)
 
 
 @contextmanager
-def recorded(now: Callable[[], float]) -> Iterator[Recording]:
+def recorded(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
     """What is asked for in this block, by this task and those that it starts; `hear_here` has to be what the
     session tells."""
-    recording = Recording(now)
+    recording = ExchangeRecording(now)
     token = _CURRENT.set(recording)
     try:
         yield recording
@@ -37,13 +37,13 @@ def hear_here(event: Event) -> None:
 
 
 class Recordings:
-    """Hears all events of a session; `now` as `Recording` has it."""
+    """Hears all events of a session; `now` as `ExchangeRecording` has it."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._kept: dict[int, Recording] = {}
-        self._by_url: dict[str, Recording] = {}
-        self._last: Recording | None = None
+        self._kept: dict[int, ExchangeRecording] = {}
+        self._by_url: dict[str, ExchangeRecording] = {}
+        self._last: ExchangeRecording | None = None
         self.left_out = 0
 
     def hear(self, event: Event) -> None:
@@ -52,21 +52,21 @@ class Recordings:
         if recording is not None:
             recording.hear(event)
 
-    def all(self) -> tuple[Recording, ...]:
+    def all(self) -> tuple[ExchangeRecording, ...]:
         """In the order in which they began."""
         return tuple(self._kept.values())
 
-    def _started(self, event: Started) -> Recording:
+    def _started(self, event: Started) -> ExchangeRecording:
         recording = self._kept.get(event.transfer)
         if recording is None:
-            recording = self._kept[event.transfer] = Recording(self._now)
+            recording = self._kept[event.transfer] = ExchangeRecording(self._now)
             self._forget()
         self._by_url[event.url] = recording
         self._last = recording
         _CURRENT.set(recording)
         return recording
 
-    def _of(self, event: Event) -> Recording | None:
+    def _of(self, event: Event) -> ExchangeRecording | None:
         if isinstance(event, Progress | Retrying | Finished | Kept) and event.transfer in self._kept:
             return self._kept[event.transfer]
         current = _CURRENT.get()

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from protocols.values import NamedTuple
 from resolver.retrieval.response import Response
-from resolver.window.pages.mime import MOST, Part, parts_of
-from resolver.window.pages.page import Page, Place, Query
-from resolver.window.pages.quotes import Split, split
+from resolver.window.pages.mime import MOST, MimePart, parts_of
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
+from resolver.window.pages.quotes import QuotedText, split
 from resolver.window.pages.signatures import media_type_of_picture
-from resolver.window.pages.text import PART, Run, runs_of
-from resolver.window.pages.words import Fact, octets, text_of
+from resolver.window.pages.text import PART, TextRun, runs_of
+from resolver.window.pages.words import FactRow, octets, text_of
 
 #: What a reader looks at first; everything else is among all headers.
 _FIRST = ("from", "to", "cc", "date", "newsgroups", "followup-to")
@@ -21,7 +21,7 @@ _MOST_FIELDS = 1_000
 _MOST_TEXTS = 20
 
 
-class Told(NamedTuple):
+class ArticleSummary(NamedTuple):
     """A part as it is listed. `show` is where it may be looked at, if it is a picture; `save` where it is."""
 
     number: int
@@ -32,21 +32,21 @@ class Told(NamedTuple):
     save: str
 
 
-class Body(NamedTuple):
+class ReadablePart(NamedTuple):
     """A part that is read on the page itself."""
 
     number: int
-    split: Split
+    split: QuotedText
 
 
 def article_page(
     response: Response,
-    query: Query,
-    place: Place,
-    contents: Callable[[Part, bool], str],
+    query: PageQuery,
+    place: PageAddressBar,
+    contents: Callable[[MimePart, bool], str],
     *,
     thread: str | None = None,
-) -> Page:
+) -> WebPage:
     """The article, or with the view `source` its octets as text. `contents` gives the address at which the
     octets of a part are had, to be looked at (True) or saved; `thread` the address of its group."""
     values: dict[str, object] = {
@@ -58,36 +58,38 @@ def article_page(
         "saved": response.url,
         "found": response.findings,
         "first": _head(response),
-        "all_fields": [Fact(name, value) for name, value in response.meta[:_MOST_FIELDS]],
+        "all_fields": [FactRow(name, value) for name, value in response.meta[:_MOST_FIELDS]],
         "id": text_of(response.extra, "message_id"),
     }
     if query.view == "source":
         values |= {"runs": _source(response, place), "bodies": [], "parts": [], "more": False, "cut": False}
     else:
         values |= _parts(response, place, contents)
-    return Page("article.html", response.title or place.url, 200, values)
+    return WebPage("article.html", response.title or place.url, 200, values)
 
 
-def _head(response: Response) -> list[Fact]:
+def _head(response: Response) -> list[FactRow]:
     said: dict[str, str] = {}
     for name, value in response.meta:
         said.setdefault(name.lower(), value)
-    return [Fact(name.title(), said[name]) for name in _FIRST if said.get(name)]
+    return [FactRow(name.title(), said[name]) for name in _FIRST if said.get(name)]
 
 
-def _source(response: Response, place: Place) -> list[Run]:
+def _source(response: Response, place: PageAddressBar) -> list[TextRun]:
     return list(runs_of(response.content[:PART].decode("latin-1"), place))
 
 
-def _parts(response: Response, place: Place, contents: Callable[[Part, bool], str]) -> dict[str, object]:
+def _parts(
+    response: Response, place: PageAddressBar, contents: Callable[[MimePart, bool], str]
+) -> dict[str, object]:
     parts = parts_of(response.content, response.charset)
-    bodies: list[Body] = []
+    bodies: list[ReadablePart] = []
     room = PART
     for part in parts:
         if part.is_body and room > 0 and len(bodies) < _MOST_TEXTS:
             text = part.text[:room]
             room -= len(text)
-            bodies.append(Body(part.number, split(text, place)))
+            bodies.append(ReadablePart(part.number, split(text, place)))
     alone = len(parts) == 1 and bool(bodies)
     return {
         "runs": [],
@@ -98,9 +100,9 @@ def _parts(response: Response, place: Place, contents: Callable[[Part, bool], st
     }
 
 
-def _told(part: Part, contents: Callable[[Part, bool], str]) -> Told:
+def _told(part: MimePart, contents: Callable[[MimePart, bool], str]) -> ArticleSummary:
     is_picture = media_type_of_picture(part.octets) is not None
     show = contents(part, True) if is_picture else None
-    return Told(
+    return ArticleSummary(
         part.number, part.media_type, part.name, octets(len(part.octets)), show, contents(part, False)
     )

@@ -8,14 +8,14 @@ from contextlib import suppress
 from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import JsonValue
 from resolver.retrieval.response import Response
-from resolver.window.pages.page import Page, Place
+from resolver.window.pages.page import PageAddressBar, WebPage
 from resolver.window.pages.refining import refined
-from resolver.window.pages.words import Fact
+from resolver.window.pages.words import FactRow
 
 _MOST_VIEWS = 100
 
 
-def attributes_page(response: Response, place: Place) -> Page:
+def attributes_page(response: Response, place: PageAddressBar) -> WebPage:
     extra = response.extra or {}
     values = {
         "heading": response.title or "What the server says of this item",
@@ -26,11 +26,11 @@ def attributes_page(response: Response, place: Place) -> Page:
         "missing": [str(name) for name in _list(extra.get("missing"))],
         "found": response.findings,
     }
-    return Page("attributes.html", place.url, 200, values)
+    return WebPage("attributes.html", place.url, 200, values)
 
 
 def views_of(
-    extra: Mapping[str, JsonValue], url: str, place: Place, most: int = _MOST_VIEWS
+    extra: Mapping[str, JsonValue], url: str, place: PageAddressBar, most: int = _MOST_VIEWS
 ) -> Iterator[tuple[str, str]]:
     """What an item comes as, in words, and where; nothing of what no URL can ask for."""
     for view in _list(extra.get("views"))[:most]:
@@ -45,10 +45,10 @@ def _view_words(view: Mapping[str, JsonValue]) -> str:
     return " ".join(words) + (f" (about {about:,} octets)" if isinstance(about, int) else "")
 
 
-def _blocks(extra: Mapping[str, JsonValue]) -> Iterator[Fact]:
+def _blocks(extra: Mapping[str, JsonValue]) -> Iterator[FactRow]:
     attributes = extra.get("attributes")
     for name, lines in attributes.items() if isinstance(attributes, dict) else ():
-        yield Fact(name, "\n".join(str(line) for line in _list(lines)))
+        yield FactRow(name, "\n".join(str(line) for line in _list(lines)))
 
 
 def _list(value: JsonValue) -> list[JsonValue]:

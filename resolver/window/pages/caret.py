@@ -17,7 +17,7 @@ _AROUND = 100
 _WHOLE = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,8}|[0-9]{1,8}|[*]{4}|.", re.DOTALL)
 
 
-class Pointed(NamedTuple):
+class CaretLine(NamedTuple):
     """`before`, `marked` and `after` are the URL, cut where it is long; `carets` stand under it."""
 
     before: str
@@ -27,7 +27,7 @@ class Pointed(NamedTuple):
     words: str
 
 
-def pointed(text: str, shown: str, position: int) -> Pointed:
+def pointed(text: str, shown: str, position: int) -> CaretLine:
     """The place `position` of `text`, in the URL as it is `shown`, without its password."""
     place = min(place_in_shown(text, shown, position), len(shown))
     found = _WHOLE.match(shown, place)
@@ -37,7 +37,7 @@ def pointed(text: str, shown: str, position: int) -> Pointed:
     marked = line_of(shown[place:end])
     after = line_of(shown[end:stop]) + ("…" if stop < len(shown) else "")
     carets = " " * _cells(before) + "^" * max(1, _cells(marked))
-    return Pointed(before, marked, after, carets, _words(place, end, len(shown)))
+    return CaretLine(before, marked, after, carets, _words(place, end, len(shown)))
 
 
 def _words(place: int, end: int, length: int) -> str:

@@ -15,12 +15,12 @@ from resolver.window.pages.group import group_page
 from resolver.window.pages.listing import Judge
 from resolver.window.pages.mail import mail_page
 from resolver.window.pages.menu import menu_page
-from resolver.window.pages.mime import Part
-from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.mime import MimePart
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
 from resolver.window.pages.results import results_page
 from resolver.window.pages.service import service_page
 from resolver.window.pages.signatures import media_type_of
-from resolver.window.pages.words import Fact, facts_of
+from resolver.window.pages.words import FactRow, facts_of
 
 #: Keeps octets for the content port: the octets, a media type of ours, a name, and whether they may be looked
 #: at there (True) or saved only; gives the address.
@@ -34,11 +34,11 @@ _OCTETS = "application/octet-stream"
 def page_of(
     response: Response,
     url: Url,
-    query: Query,
-    place: Place,
+    query: PageQuery,
+    place: PageAddressBar,
     keep: Keep,
     judge: Judge | None = None,
-) -> Page:
+) -> WebPage:
     """The page of a reply. `keep` is asked for what the page has from the content port; `judge` says of an
     entry of a menu whether it may be followed from here."""
     if response.kind is Kind.SERVICE:
@@ -55,7 +55,9 @@ def page_of(
     return document_page(response, query, place, lambda shown: _kept(response, name, shown, keep), name)
 
 
-def _listing(response: Response, url: Url, query: Query, place: Place, judge: Judge | None) -> Page:
+def _listing(
+    response: Response, url: Url, query: PageQuery, place: PageAddressBar, judge: Judge | None
+) -> WebPage:
     entries, extra = response.entries or (), response.extra or {}
     title = response.title or _heading(url)
     if response.kind is Kind.GROUP:
@@ -102,8 +104,8 @@ def _kept(response: Response, name: str, shown: bool, keep: Keep) -> str:
     return keep(octets, media_type, name, shown)
 
 
-def _parts(keep: Keep) -> Callable[[Part, bool], str]:
-    def address(part: Part, shown: bool) -> str:
+def _parts(keep: Keep) -> Callable[[MimePart, bool], str]:
+    def address(part: MimePart, shown: bool) -> str:
         media_type = media_type_of(part.octets[:64]) if shown else None
         name = part.name or f"part-{part.number}"
         return keep(part.octets, media_type or _OCTETS, name, shown and media_type is not None)
@@ -111,13 +113,13 @@ def _parts(keep: Keep) -> Callable[[Part, bool], str]:
     return address
 
 
-def _thread(url: Url, place: Place) -> str | None:
+def _thread(url: Url, place: PageAddressBar) -> str | None:
     """The group of an article that was asked for in one."""
     group = None if url.components().get("group") is None else parent_of(url)
     return None if group is None else place.href(group)
 
 
-def _of_listing(response: Response) -> list[Fact]:
+def _of_listing(response: Response) -> list[FactRow]:
     """Nobody asks how a listing is written."""
     return [fact for fact in facts_of(response) if fact.name in ("modified",)]
 

@@ -13,7 +13,7 @@ from protocols.syntax import decode
 from protocols.values import replace
 from resolver import registry
 from resolver.url import build, parse
-from resolver.window.pages.page import Crumb, shortened
+from resolver.window.pages.page import Breadcrumb, shortened
 from resolver.window.pages.words import line_of
 
 #: Segments that are shown; what lies between the first and the last of more is left out.
@@ -22,22 +22,22 @@ _MOST = 12
 _LONGEST = 60
 
 
-def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Crumb, ...]:
+def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     """From the server to the thing itself, without a password; nothing for what lies on no server."""
     row = registry.find(url.scheme)
     if not isinstance(url, HostUrl) or row is None:
         return ()
     if row.tree is None:
-        return (Crumb(shortened(url.shown, _LONGEST)),)
+        return (Breadcrumb(shortened(url.shown, _LONGEST)),)
     try:
         bare: Any = replace(url, password=None, fragment=None, text="", places=(), findings=())
         found = list(_steps(build(bare), row.tree, href))
     except InvalidUrl:  # built, and of components that no text has
-        return (Crumb(shortened(url.shown, _LONGEST)),)
+        return (Breadcrumb(shortened(url.shown, _LONGEST)),)
     if found and found[-1].text:
         found[-1] = found[-1]._replace(href=None)
     if len(found) > _MOST:
-        found = [*found[: _MOST // 2], Crumb("…"), *found[-_MOST // 2 :]]
+        found = [*found[: _MOST // 2], Breadcrumb("…"), *found[-_MOST // 2 :]]
     return tuple(found)
 
 
@@ -47,10 +47,10 @@ def parent_of(url: Url) -> str | None:
     return steps[-1] if steps else None
 
 
-def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Crumb]:
+def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Breadcrumb]:
     start = text.index("/", text.index("://") + 3) if text.count("/") > 2 else len(text)
     end = min((at for mark in "?;" if (at := text.find(mark, start)) >= 0), default=len(text))
-    yield Crumb(text[:start], _step(text[: start + 1], tree, href))
+    yield Breadcrumb(text[:start], _step(text[: start + 1], tree, href))
     at = start + 1
     if "gophertype" in parse(text).components():
         at += 1  # the type is none of the names, nor is what is asked of the item
@@ -60,7 +60,7 @@ def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Crumb]
         stop = end if slash < 0 else slash
         if stop > at:
             name = line_of(decode(text[at:stop]).decode("utf-8", "replace"))
-            yield Crumb(name, _step(text[:stop], tree, href))
+            yield Breadcrumb(name, _step(text[:stop], tree, href))
         at = stop + 1
 
 

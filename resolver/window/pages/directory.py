@@ -8,12 +8,12 @@ from functools import partial
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue, Kind
 from protocols.values import NamedTuple
-from resolver.window.pages.listing import Groups, Judge, Numbered, Shown, arranged, fields_of, forbidden
-from resolver.window.pages.page import Page, Place, Query
-from resolver.window.pages.words import KINDS, Fact, counted, date_of, size_of, text_of
+from resolver.window.pages.listing import Groups, Judge, ListingPage, Numbered, arranged, fields_of, forbidden
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
+from resolver.window.pages.words import KINDS, FactRow, counted, date_of, size_of, text_of
 
 
-class Row(NamedTuple):
+class DirectoryRow(NamedTuple):
     """One entry. `saved` is the URL that its button saves, empty where there is nothing to save."""
 
     number: int
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     saved: str
 
 
-class Head(NamedTuple):
+class SortColumn(NamedTuple):
     """A column that a person may sort by."""
 
     name: str
@@ -40,14 +40,14 @@ class Head(NamedTuple):
 
 def directory_page(
     entries: Sequence[Entry],
-    query: Query,
-    place: Place,
+    query: PageQuery,
+    place: PageAddressBar,
     *,
     title: str | None = None,
     findings: Iterable[Finding] = (),
-    known: Iterable[Fact] = (),
+    known: Iterable[FactRow] = (),
     judge: Judge | None = None,
-) -> Page:
+) -> WebPage:
     """The part of a listing that `query` asks for. `judge` says of an entry whether it may be followed from
     here."""
     shown = arranged(entries, query, place)
@@ -65,10 +65,10 @@ def directory_page(
         "empty": "No name has that." if query.filter else "Nothing is in it.",
         "paging": shown.paging,
     }
-    return Page("directory.html", place.url, 200, values)
+    return WebPage("directory.html", place.url, 200, values)
 
 
-def count_of(shown: Shown, query: Query) -> str:
+def count_of(shown: ListingPage, query: PageQuery) -> str:
     """Which of how many."""
     if not shown.matched:
         return f"None of {shown.total:,} match." if query.filter else "Empty."
@@ -79,16 +79,16 @@ def count_of(shown: Shown, query: Query) -> str:
     return f"{first:,} to {last:,} of {shown.matched:,}{among}"
 
 
-def _rows(entries: Iterable[Numbered], place: Place, judge: Judge | None) -> Iterator[Row]:
+def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[DirectoryRow]:
     return (row_of(number, entry, place, judge) for number, entry in entries)
 
 
-def row_of(number: int, entry: Entry, place: Place, judge: Judge | None = None) -> Row:
+def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
     """An entry that leads nowhere says why, where that is known."""
     cannot = forbidden(entry, judge)
     url = None if cannot else entry.url
     is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)
-    return Row(
+    return DirectoryRow(
         number=number,
         kind=KINDS[entry.kind],
         icon=entry.kind.value,
@@ -108,8 +108,8 @@ def _note(extra: Mapping[str, JsonValue] | None) -> str:
     return f"leads nowhere: {unusable}" if unusable else ""
 
 
-def _heads(place: Place, query: Query) -> list[Head]:
+def _heads(place: PageAddressBar, query: PageQuery) -> list[SortColumn]:
     return [
-        Head(name, name, place.again(query._replace(sort=name, page=1)), query.sort == name)
+        SortColumn(name, name, place.again(query._replace(sort=name, page=1)), query.sort == name)
         for name in ("name", "size", "date")
     ]

@@ -11,10 +11,10 @@ from resolver.retrieval.response import Response, decode_text, is_textual, looks
 from resolver.window import headers
 from resolver.window.pages.allowed import allowed_markup
 from resolver.window.pages.markup import text_of_markup
-from resolver.window.pages.page import Page, Place, Query, shortened
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage, shortened
 from resolver.window.pages.signatures import media_type_of
 from resolver.window.pages.text import part_values
-from resolver.window.pages.words import Fact, facts_of, octets
+from resolver.window.pages.words import FactRow, facts_of, octets
 
 #: Types that are markup: shown as text, as a page from the other port, or as they came.
 _MARKUP = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
@@ -58,8 +58,12 @@ def content_of(response: Response) -> tuple[bytes, str]:
 
 
 def document_page(
-    response: Response, query: Query, place: Place, content: Callable[[bool], str], name: str = ""
-) -> Page:
+    response: Response,
+    query: PageQuery,
+    place: PageAddressBar,
+    content: Callable[[bool], str],
+    name: str = "",
+) -> WebPage:
     """`content` gives the address of the octets on the other port, to be looked at (True) or saved; `name` is
     the one that a file of it would get."""
     shape = shape_of(response)
@@ -85,10 +89,10 @@ def document_page(
         if shape == "markup" and not view:
             text = text_of_markup(text)
         values |= part_values(text, query, place)
-    return Page("document.html", place.url, 200, values)
+    return WebPage("document.html", place.url, 200, values)
 
 
-def _views(query: Query, place: Place) -> list[tuple[str, str, bool]]:
+def _views(query: PageQuery, place: PageAddressBar) -> list[tuple[str, str, bool]]:
     chosen = query.view if query.view in _VIEWS else ""
     return [
         (words, place.again(query._replace(view=view, page=1)), view == chosen)
@@ -96,12 +100,12 @@ def _views(query: Query, place: Place) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _proofs(response: Response) -> list[Fact]:
+def _proofs(response: Response) -> list[FactRow]:
     """What is known of the octets themselves."""
-    found = [] if response.size is not None else [Fact("size", octets(len(response.content)))]
-    found.append(Fact("sha256", sha256(response.content).hexdigest()))
+    found = [] if response.size is not None else [FactRow("size", octets(len(response.content)))]
+    found.append(FactRow("sha256", sha256(response.content).hexdigest()))
     if response.verified:
-        found.append(Fact("verified by", ", ".join(response.verified)))
+        found.append(FactRow("verified by", ", ".join(response.verified)))
     if response.peer is not None:
-        found.append(Fact("from", response.peer))
+        found.append(FactRow("from", response.peer))
     return found

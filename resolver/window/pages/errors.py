@@ -25,18 +25,18 @@ from protocols.errors import (
 )
 from protocols.values import NamedTuple
 from resolver.window.pages.caret import pointed
-from resolver.window.pages.page import Page, Place
-from resolver.window.pages.words import Fact, counted
+from resolver.window.pages.page import PageAddressBar, WebPage
+from resolver.window.pages.words import FactRow, counted
 
 
-class Row(NamedTuple):
+class ErrorKind(NamedTuple):
     """One kind of error: the status of its page, and its heading."""
 
     status: int
     heading: str
 
 
-class AskedLogin(NamedTuple):
+class LoginQuestion(NamedTuple):
     """A form for a login: its ID, the place that gets it, the URL's own user, whether it goes without TLS,
     and whether one was given before."""
 
@@ -48,26 +48,26 @@ class AskedLogin(NamedTuple):
 
 
 #: The nearest class counts.
-ROWS: Mapping[type[ResolveError], Row] = {
-    InvalidUrl: Row(400, "This is no URL"),
-    UnsupportedScheme: Row(501, "Nobody here resolves such URLs"),
-    Refused: Row(403, "Not opened"),
-    TimedOut: Row(504, "Nothing was heard in time"),
-    TlsError: Row(502, "No connection that can be trusted"),
-    NetworkError: Row(502, "The network did not get there"),
-    LimitExceeded: Row(413, "More came than is taken"),
-    ProtocolError: Row(502, "The server broke its protocol"),
-    NotFound: Row(404, "There is no such thing"),
-    LoginRequired: Row(403, "A login is needed"),
-    TryLater: Row(503, "Not now"),
-    Declined: Row(403, "The server said no"),
-    IntegrityError: Row(502, "What came is not what was announced"),
-    LocalError: Row(500, "This machine is in the way"),
-    ResolveError: Row(500, "It could not be resolved"),
+ROWS: Mapping[type[ResolveError], ErrorKind] = {
+    InvalidUrl: ErrorKind(400, "This is no URL"),
+    UnsupportedScheme: ErrorKind(501, "Nobody here resolves such URLs"),
+    Refused: ErrorKind(403, "Not opened"),
+    TimedOut: ErrorKind(504, "Nothing was heard in time"),
+    TlsError: ErrorKind(502, "No connection that can be trusted"),
+    NetworkError: ErrorKind(502, "The network did not get there"),
+    LimitExceeded: ErrorKind(413, "More came than is taken"),
+    ProtocolError: ErrorKind(502, "The server broke its protocol"),
+    NotFound: ErrorKind(404, "There is no such thing"),
+    LoginRequired: ErrorKind(403, "A login is needed"),
+    TryLater: ErrorKind(503, "Not now"),
+    Declined: ErrorKind(403, "The server said no"),
+    IntegrityError: ErrorKind(502, "What came is not what was announced"),
+    LocalError: ErrorKind(500, "This machine is in the way"),
+    ResolveError: ErrorKind(500, "It could not be resolved"),
 }
 
 
-def row_of(error: ResolveError) -> Row:
+def row_of(error: ResolveError) -> ErrorKind:
     return next(ROWS[kind] for kind in type(error).__mro__ if kind in ROWS)
 
 
@@ -75,12 +75,12 @@ def error_page(
     error: ResolveError,
     text: str,
     shown: str,
-    place: Place,
+    place: PageAddressBar,
     *,
     parent: str | None = None,
     meant: str | None = None,
-    login: AskedLogin | None = None,
-) -> Page:
+    login: LoginQuestion | None = None,
+) -> WebPage:
     """`text` is the URL as it was asked for and `shown` the same without its password; `parent` is the URL
     above it, `meant` one that may have been meant. With `login` one may be given on the page."""
     row = row_of(error)
@@ -112,18 +112,18 @@ def error_page(
         "meant_url": meant,
         "login": login,
     }
-    return Page("error.html", f"{row.heading}: {shown}", row.status, values)
+    return WebPage("error.html", f"{row.heading}: {shown}", row.status, values)
 
 
-def _known(error: ResolveError) -> list[Fact]:
-    found = [Fact("error", type(error).__name__), Fact("exit status of resolve", str(error.exit_code))]
+def _known(error: ResolveError) -> list[FactRow]:
+    found = [FactRow("error", type(error).__name__), FactRow("exit status of resolve", str(error.exit_code))]
     if isinstance(error, Declined) and error.code is not None:
-        found.append(Fact("the server's code", error.code))
+        found.append(FactRow("the server's code", error.code))
     if isinstance(error, Truncated):
         of = "" if error.expected is None else f" of {error.expected:,}"
-        found.append(Fact("arrived", f"{error.received:,}{of} octets"))
+        found.append(FactRow("arrived", f"{error.received:,}{of} octets"))
     if isinstance(error, TryLater) and error.after is not None:
-        found.append(Fact("asked to wait", counted(round(error.after), "second", "seconds")))
+        found.append(FactRow("asked to wait", counted(round(error.after), "second", "seconds")))
     if error.attempts > 1:
-        found.append(Fact("tries", str(error.attempts)))
+        found.append(FactRow("tries", str(error.attempts)))
     return found

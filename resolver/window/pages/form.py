@@ -8,26 +8,26 @@ from collections.abc import Iterable
 from protocols.contract import Finding
 from protocols.location import HostUrl
 from protocols.values import NamedTuple
-from resolver.retrieval.form import Answer, Form, FormLine, Question
-from resolver.window.pages.page import Page
+from resolver.retrieval.form import Answer, AskForm, AskLine, AskQuestion
+from resolver.window.pages.page import WebPage
 from resolver.window.pages.words import line_of
 
 _FIELDS = {
-    Question.ASK: "line",
-    Question.ASK_FILE: "line",
-    Question.ASK_HIDDEN: "hidden",
-    Question.ASK_LINES: "lines",
-    Question.CHOOSE: "choice",
-    Question.SELECT: "yes",
-    Question.CHOOSE_FILE: "upload",
-    Question.NOTE: "note",
-    Question.UNKNOWN: "unknown",
+    AskQuestion.ASK: "line",
+    AskQuestion.ASK_FILE: "line",
+    AskQuestion.ASK_HIDDEN: "hidden",
+    AskQuestion.ASK_LINES: "lines",
+    AskQuestion.CHOOSE: "choice",
+    AskQuestion.SELECT: "yes",
+    AskQuestion.CHOOSE_FILE: "upload",
+    AskQuestion.NOTE: "note",
+    AskQuestion.UNKNOWN: "unknown",
 }
 #: More questions than anybody answers.
 MOST_LINES = 500
 
 
-class Asked(NamedTuple):
+class FormField(NamedTuple):
     """One line of a form: its `kind` is the field that takes the answer, `name` that of the field."""
 
     name: str
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     choices: tuple[str, ...]
 
 
-class FormSeen(NamedTuple):
+class FormPreview(NamedTuple):
     """What a form was answered with, as a person looks at it before it is sent."""
 
     prompt: str
@@ -45,8 +45,8 @@ class FormSeen(NamedTuple):
 
 
 def form_page(
-    form: Form, url: HostUrl, kept: str, findings: Iterable[Finding] = (), complaint: str = ""
-) -> Page:
+    form: AskForm, url: HostUrl, kept: str, findings: Iterable[Finding] = (), complaint: str = ""
+) -> WebPage:
     """The questions; `kept` names the form when it is answered. `complaint` says why answers that were
     given cannot be sent."""
     values = {
@@ -59,18 +59,18 @@ def form_page(
         "found": tuple(findings),
         "complaint": complaint,
     }
-    return Page("form.html", url.shown, 200, values)
+    return WebPage("form.html", url.shown, 200, values)
 
 
-def _asked(number: int, line: FormLine) -> Asked:
+def _asked(number: int, line: AskLine) -> FormField:
     choices = tuple(choice.decode("utf-8", "replace") for choice in line.choices)
     kind = _FIELDS[line.question]
     if kind == "choice" and not choices:
         kind = "unknown"
-    return Asked(f"answer{number}", kind, line.prompt or line.word, line.default or "", choices)
+    return FormField(f"answer{number}", kind, line.prompt or line.word, line.default or "", choices)
 
 
-def answers_from(form: Form, said: Iterable[tuple[str, str]]) -> list[Answer]:
+def answers_from(form: AskForm, said: Iterable[tuple[str, str]]) -> list[Answer]:
     """The answers to `form.asked`, of the fields of the form as a browser sends them. A choice is one
     of those that were offered; a file is never sent."""
     fields = dict(said)
@@ -81,25 +81,26 @@ def answers_from(form: Form, said: Iterable[tuple[str, str]]) -> list[Answer]:
     return answers
 
 
-def _answer(line: FormLine, text: str) -> Answer:
+def _answer(line: AskLine, text: str) -> Answer:
     match line.question:
-        case Question.SELECT:
+        case AskQuestion.SELECT:
             return text == "1"
-        case Question.ASK_LINES:
+        case AskQuestion.ASK_LINES:
             return tuple(each.encode() for each in text.splitlines())
-        case Question.CHOOSE:
+        case AskQuestion.CHOOSE:
             number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
             return line.choices[number] if number < len(line.choices) else b""
-        case Question.CHOOSE_FILE:
+        case AskQuestion.CHOOSE_FILE:
             return None
     return text.encode()
 
 
-def sending_page(form: Form, answers: list[Answer], url: HostUrl, octets: str, kept: str) -> Page:
+def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str, kept: str) -> WebPage:
     """What would be sent to answer the form: the answers, and the octets themselves, of which nobody sees
     what was typed hidden. The person's yes names the answers as they are `kept`: they are not on the page."""
     seen = [
-        FormSeen(line.prompt, _seen(line, answer)) for line, answer in zip(form.asked, answers, strict=True)
+        FormPreview(line.prompt, _seen(line, answer))
+        for line, answer in zip(form.asked, answers, strict=True)
     ]
     values = {
         "url": url.shown,
@@ -109,11 +110,11 @@ def sending_page(form: Form, answers: list[Answer], url: HostUrl, octets: str, k
         "lines": [line_of(line) for line in octets.removesuffix("\r\n").split("\r\n")],
         "kept": kept,
     }
-    return Page("sending.html", url.shown, 200, values)
+    return WebPage("sending.html", url.shown, 200, values)
 
 
-def _seen(line: FormLine, answer: Answer) -> str:
-    if line.question is Question.ASK_HIDDEN:
+def _seen(line: AskLine, answer: Answer) -> str:
+    if line.question is AskQuestion.ASK_HIDDEN:
         return "****"
     match answer:
         case None:

@@ -8,9 +8,9 @@ from itertools import pairwise
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue
 from protocols.values import NamedTuple
-from resolver.window.pages.listing import Shown, arranged, fields_of, paging_of
-from resolver.window.pages.page import Page, Place, Query
-from resolver.window.pages.threads import Node, threads
+from resolver.window.pages.listing import ListingPage, arranged, fields_of, paging_of
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
+from resolver.window.pages.threads import ThreadNode, threads
 from resolver.window.pages.words import counted, date_of, text_of
 
 #: How deep answers are set in; deeper ones stand there too.
@@ -19,7 +19,7 @@ _DEEPEST = 6
 _MOST_MISSING = 12
 
 
-class Article(NamedTuple):
+class GroupArticle(NamedTuple):
     """One line of a thread. `level` is how far it is set in, `depth` how far it stands below the first."""
 
     number: str
@@ -34,22 +34,22 @@ class Article(NamedTuple):
     orphan: bool
 
 
-class Thread(NamedTuple):
+class GroupThread(NamedTuple):
     """The first article, and what answers it; `goes_on`: its beginning is on the page before."""
 
-    first: Article
-    rest: tuple[Article, ...]
+    first: GroupArticle
+    rest: tuple[GroupArticle, ...]
     goes_on: bool
 
 
 def group_page(
     entries: Sequence[Entry],
-    query: Query,
-    place: Place,
+    query: PageQuery,
+    place: PageAddressBar,
     *,
     extra: Mapping[str, JsonValue] | None = None,
     findings: Iterable[Finding] = (),
-) -> Page:
+) -> WebPage:
     """The part of a group that `query` asks for. `extra` is what the reply said of the group: whether there
     are articles before these, too."""
     shown = arranged(entries, query._replace(sort="", page=1, size=max(1, len(entries))), place)
@@ -65,28 +65,28 @@ def group_page(
         "threads": list(_threads(rows[start : start + query.size], place)),
         "missing": _missing(entries),
         "older": _older(extra, place),
-        "newer": place.again(Query(size=query.size)) if query.before else None,
+        "newer": place.again(PageQuery(size=query.size)) if query.before else None,
         "filter": query.filter,
         "filter_fields": fields_of(place, query._replace(sort=""), but="q"),
         "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
         "empty": _empty(query),
         "paging": paging_of(place, query._replace(sort=""), page, pages),
     }
-    return Page("group.html", place.url, 200, values)
+    return WebPage("group.html", place.url, 200, values)
 
 
-def _threads(rows: Sequence[tuple[int, Node]], place: Place) -> Iterator[Thread]:
+def _threads(rows: Sequence[tuple[int, ThreadNode]], place: PageAddressBar) -> Iterator[GroupThread]:
     start = 0
     for end in range(1, len(rows) + 1):
         if end == len(rows) or rows[end][0] == 0:
             here = [_article(node, place) for _, node in rows[start:end]]
-            yield Thread(here[0], tuple(here[1:]), rows[start][0] > 0)
+            yield GroupThread(here[0], tuple(here[1:]), rows[start][0] > 0)
             start = end
 
 
-def _article(node: Node, place: Place) -> Article:
+def _article(node: ThreadNode, place: PageAddressBar) -> GroupArticle:
     entry = node.entry
-    return Article(
+    return GroupArticle(
         entry.name,
         None if entry.url is None else place.href(entry.url),
         entry.title or "(no subject)",
@@ -111,20 +111,22 @@ def author_of(text: str) -> str:
     return text.strip() or "(nobody)"
 
 
-def _empty(query: Query) -> str:
+def _empty(query: PageQuery) -> str:
     if query.filter:
         return "No article has that."
     return "None of these numbers has an article." if query.before else "The group has no articles."
 
 
-def _older(extra: Mapping[str, JsonValue] | None, place: Place) -> str | None:
+def _older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:
     """Where the articles before the first that was asked for are."""
     said = extra or {}
     first = said.get("first")
-    return place.again(Query(before=first)) if isinstance(first, int) and said.get("cut") is True else None
+    return (
+        place.again(PageQuery(before=first)) if isinstance(first, int) and said.get("cut") is True else None
+    )
 
 
-def _count(extra: Mapping[str, JsonValue] | None, shown: Shown, before: int) -> str:
+def _count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: int) -> str:
     among = f", of which {shown.matched:,} match" if shown.matched != shown.total else ""
     articles = counted(shown.total, "article", "articles")
     if before:

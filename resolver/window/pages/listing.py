@@ -10,7 +10,7 @@ from itertools import islice
 from protocols.contract import Entry
 from protocols.values import NamedTuple
 from resolver.policy.verdict import Verdict
-from resolver.window.pages.page import Place, Query
+from resolver.window.pages.page import PageAddressBar, PageQuery
 from resolver.window.pages.words import text_of
 
 #: Above so many rows a page is made of lists of that many, each laid out when it is looked at.
@@ -39,7 +39,7 @@ class Paging(NamedTuple):
     fields: tuple[tuple[str, str], ...]
 
 
-class Shown(NamedTuple):
+class ListingPage(NamedTuple):
     """What of a listing is on one page: entries with their numbers in the listing, from 1 on; how many there
     are in all, and how many the filter let through."""
 
@@ -50,7 +50,7 @@ class Shown(NamedTuple):
     paging: Paging
 
 
-def arranged(entries: Sequence[Entry], query: Query, place: Place) -> Shown:
+def arranged(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
     """The page of a listing that a person asked for; the last one where there are not so many."""
     total = len(entries)
     chosen: Sequence[Numbered] | None = None
@@ -66,10 +66,10 @@ def arranged(entries: Sequence[Entry], query: Query, place: Place) -> Shown:
         here = tuple(enumerate(islice(entries, start, start + query.size), start + 1))
     else:
         here = tuple(chosen[start : start + query.size])
-    return Shown(here, total, matched, start, paging_of(place, query, page, pages))
+    return ListingPage(here, total, matched, start, paging_of(place, query, page, pages))
 
 
-def paging_of(place: Place, query: Query, page: int, pages: int) -> Paging:
+def paging_of(place: PageAddressBar, query: PageQuery, page: int, pages: int) -> Paging:
     return Paging(
         page,
         pages,
@@ -82,7 +82,7 @@ def paging_of(place: Place, query: Query, page: int, pages: int) -> Paging:
     )
 
 
-def fields_of(place: Place, query: Query, *, but: str = "page") -> tuple[tuple[str, str], ...]:
+def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> tuple[tuple[str, str], ...]:
     """What a form has to say again, besides the one thing that it asks."""
     before = str(query.before or "")
     said = {

@@ -9,9 +9,9 @@ from protocols.location import Action, JsonValue, Url
 from protocols.values import NamedTuple
 from resolver.plan import Plan, PlanStep
 from resolver.policy.verdict import Decision, Verdict
-from resolver.window.pages.caret import Pointed, pointed
-from resolver.window.pages.page import Page, Place
-from resolver.window.pages.words import Fact, line_of
+from resolver.window.pages.caret import CaretLine, pointed
+from resolver.window.pages.page import PageAddressBar, WebPage
+from resolver.window.pages.words import FactRow, line_of
 
 _VERDICTS: dict[Action, str] = {
     "allow": "Nothing speaks against it.",
@@ -21,17 +21,17 @@ _VERDICTS: dict[Action, str] = {
 _MASKED = "****"
 
 
-class Ruling(NamedTuple):
+class RulingRow(NamedTuple):
     """One objection: its rule, what it says, the option that would allow it, and where in the URL."""
 
     rule: str
     action: Action
     detail: str
     flag: str
-    pointed: Pointed | None
+    pointed: CaretLine | None
 
 
-class Sending(NamedTuple):
+class SendingRow(NamedTuple):
     """One step of a plan."""
 
     action: str
@@ -44,11 +44,11 @@ def look_page(
     plan: Plan,
     verdict: Verdict,
     url: Url | None,
-    place: Place,
+    place: PageAddressBar,
     *,
     meant: str | None = None,
     note: str | None = None,
-) -> Page:
+) -> WebPage:
     """`text` is the URL as it was given, `url` what the parser made of it, None where it is none. `meant` is
     a URL that may have been meant instead; `note` says what else the person should know."""
     goes_ahead = plan.verdict != "refuse" and plan.error is None
@@ -68,32 +68,32 @@ def look_page(
         "meant_href": None if meant is None else place.look(meant),
         "note": note,
     }
-    return Page("look.html", plan.url, 400 if url is None else 200, values)
+    return WebPage("look.html", plan.url, 400 if url is None else 200, values)
 
 
-def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterator[Ruling]:
+def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterator[RulingRow]:
     for decision in decisions:
         where = None if decision.position is None else pointed(text, shown, decision.position)
         flag = decision.flag if decision.action == "refuse" else None
-        yield Ruling(decision.rule, decision.action, decision.detail, flag or "", where)
+        yield RulingRow(decision.rule, decision.action, decision.detail, flag or "", where)
 
 
-def _others(plan: Plan) -> list[Ruling]:
+def _others(plan: Plan) -> list[RulingRow]:
     """What only the dialogue itself objects to."""
     return [
-        Ruling(finding.rule, finding.action, finding.detail, "", None)
+        RulingRow(finding.rule, finding.action, finding.detail, "", None)
         for finding in plan.findings
         if finding.action != "allow"
     ]
 
 
-def _parts(url: Url) -> Iterator[Fact]:
+def _parts(url: Url) -> Iterator[FactRow]:
     """The components, what nobody may see masked."""
     hidden = {"password"} | ({"gopherplus"} if url.place("answers") is not None else set())
     for name, value in url.components().items():
         if value is None or value == []:
             continue
-        yield Fact(name, _MASKED if name in hidden else _component(value))
+        yield FactRow(name, _MASKED if name in hidden else _component(value))
 
 
 def _component(value: JsonValue) -> str:
@@ -104,14 +104,14 @@ def _component(value: JsonValue) -> str:
     return _word(value)
 
 
-def _step(step: PlanStep) -> Sending:
+def _step(step: PlanStep) -> SendingRow:
     if step["action"] == "connect":
         tls = " with TLS" if step["tls"] else ""
         host = _word(step["host"]) or "a news server that is still to be named,"
         where = f"{host} port {_word(step['port'])} ({_word(step['transport'])}{tls})"
-        return Sending("connect", where, False)
+        return SendingRow("connect", where, False)
     name, value = next((name, value) for name, value in step.items() if name != "action")
-    return Sending(_word(step["action"]), line_of(_word(value)), name in ("octets", "path"))
+    return SendingRow(_word(step["action"]), line_of(_word(value)), name in ("octets", "path"))
 
 
 def _word(value: JsonValue) -> str:

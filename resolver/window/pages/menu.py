@@ -14,8 +14,8 @@ from protocols.values import NamedTuple
 from resolver.policy.schemes import rules_of
 from resolver.window.pages.attributes import views_of
 from resolver.window.pages.listing import Groups, Judge, Numbered, arranged, fields_of, forbidden
-from resolver.window.pages.page import Page, Place, Query
-from resolver.window.pages.words import KINDS, Fact, line_of, text_of
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
+from resolver.window.pages.words import KINDS, FactRow, line_of, text_of
 
 #: What a menu calls an item in a word, by the character of its type.
 _WORDS = {
@@ -60,7 +60,7 @@ _DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
 _FEW = 50
 
 
-class Item(NamedTuple):
+class MenuRow(NamedTuple):
     """One item, or lines of prose side by side (`prose`), which are `drawn` if
     their blanks matter. `search` is the URL that is asked for the words of
     the person; `advice` is a command to run; `cannot` says why it leads nowhere."""
@@ -77,20 +77,20 @@ class Item(NamedTuple):
     advice: str = ""
     cannot: str = ""
     views: tuple[tuple[str, str], ...] = ()
-    details: tuple[Fact, ...] = ()
+    details: tuple[FactRow, ...] = ()
 
 
 def menu_page(
     entries: Sequence[Entry],
-    query: Query,
-    place: Place,
+    query: PageQuery,
+    place: PageAddressBar,
     *,
     findings: Iterable[Finding] = (),
     title: str | None = None,
     judge: Judge | None = None,
     search: str = "",
     words: str = "",
-) -> Page:
+) -> WebPage:
     """The part of a menu that `query` asks for. `judge` says of an entry whether it may be followed from
     here; without it that is found out when it is. A menu that a search gave has the URL that is asked for
     other words, and the words."""
@@ -111,7 +111,7 @@ def menu_page(
         "empty": "No item has that." if query.filter else _empty(search, words),
         "paging": shown.paging,
     }
-    return Page("menu.html", place.url, 200, values)
+    return WebPage("menu.html", place.url, 200, values)
 
 
 def _empty(search: str, words: str) -> str:
@@ -120,13 +120,13 @@ def _empty(search: str, words: str) -> str:
     return "Nothing was found." if words else "Write what to search for."
 
 
-def _items(entries: Iterable[Numbered], place: Place, judge: Judge | None) -> Iterator[Item]:
+def _items(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[MenuRow]:
     return _joined(_item(number, entry, place, judge) for number, entry in entries)
 
 
-def _joined(items: Iterable[Item]) -> Iterator[Item]:
+def _joined(items: Iterable[MenuRow]) -> Iterator[MenuRow]:
     """Prose side by side is one paragraph."""
-    held: Item | None = None
+    held: MenuRow | None = None
     for item in items:
         if held is not None and not item.kind:
             held = held._replace(prose=f"{held.prose}\n{item.prose}")
@@ -140,13 +140,13 @@ def _joined(items: Iterable[Item]) -> Iterator[Item]:
         yield _seen(held)
 
 
-def _seen(item: Item) -> Item:
+def _seen(item: MenuRow) -> MenuRow:
     return item._replace(drawn=_DRAWN.search(item.prose) is not None)
 
 
-def _item(number: int, entry: Entry, place: Place, judge: Judge | None) -> Item:
+def _item(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None) -> MenuRow:
     if entry.kind is Kind.INFO:
-        return Item(number, "", "", "", prose=entry.name)
+        return MenuRow(number, "", "", "", prose=entry.name)
     character = text_of(entry.extra, "type")
     what = _WORDS.get(character, "")
     if entry.kind is Kind.LINK or character == "+":
@@ -154,7 +154,7 @@ def _item(number: int, entry: Entry, place: Place, judge: Judge | None) -> Item:
     if entry.kind is Kind.UNKNOWN:
         what = f"type {line_of(character)}" if character else "no type"
     icon = _ICONS.get(character, entry.kind.value)
-    item = Item(number, what or KINDS[entry.kind], icon, entry.name, details=tuple(_details(entry)))
+    item = MenuRow(number, what or KINDS[entry.kind], icon, entry.name, details=tuple(_details(entry)))
     if entry.url is None:
         return item._replace(cannot=text_of(entry.extra, "unusable"))
     advised = entry.kind is Kind.SERVICE  # nobody follows it from here, whatever it is
@@ -163,7 +163,7 @@ def _item(number: int, entry: Entry, place: Place, judge: Judge | None) -> Item:
     return _usable(item, entry, entry.url, place)
 
 
-def _usable(item: Item, entry: Entry, url: str, place: Place) -> Item:
+def _usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -> MenuRow:
     item = item._replace(href=place.href(url), views=_views(url, entry, place))
     if entry.kind is Kind.SEARCH:
         return item._replace(search=url)
@@ -180,23 +180,23 @@ def command_of(url: str) -> str:
     return f"resolve open {shlex.quote(url)}" if is_session else ""
 
 
-def _views(url: str, entry: Entry, place: Place) -> tuple[tuple[str, str], ...]:
+def _views(url: str, entry: Entry, place: PageAddressBar) -> tuple[tuple[str, str], ...]:
     """What else the item comes as, and where; nothing where it comes as one thing alone."""
     found = tuple(views_of(entry.extra or {}, url, place, _MOST_VIEWS))
     return found if len(found) > 1 else ()
 
 
-def _details(entry: Entry) -> Iterator[Fact]:
+def _details(entry: Entry) -> Iterator[FactRow]:
     """What the attributes of an item say, where a menu came with them."""
     extra = entry.extra or {}
     admin = extra.get("admin")
     for name, value in admin.items() if isinstance(admin, dict) else ():
         if isinstance(value, str | int) and value:
-            yield Fact(f"admin {name}".replace("_", " "), str(value))
+            yield FactRow(f"admin {name}".replace("_", " "), str(value))
     abstract = extra.get("abstract")
     if isinstance(abstract, str) and abstract:
-        yield Fact("abstract", abstract)
+        yield FactRow("abstract", abstract)
     attributes = extra.get("attributes")
     for name, lines in attributes.items() if isinstance(attributes, dict) else ():
         if name not in ("ADMIN", "ABSTRACT", "VIEWS", "ASK") and isinstance(lines, list) and lines:
-            yield Fact(name, "\n".join(map(str, lines)))
+            yield FactRow(name, "\n".join(map(str, lines)))

@@ -30,7 +30,7 @@ _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _BROKEN = (LookupError, ValueError, TypeError, AttributeError, AssertionError)
 
 
-class Part(NamedTuple):
+class MimePart(NamedTuple):
     """One part: its number from 1 on, how deep it stands, its type as it says (lower case), the name that it
     suggests, and its octets with the transfer encoding undone. `is_body`: it is to be read as text."""
 
@@ -47,7 +47,7 @@ class Part(NamedTuple):
         return decode_text(self.octets, self.charset)
 
 
-def parts_of(octets: bytes, charset: str | None = None) -> list[Part]:
+def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
     """The leaves of a message, at most `MOST`; never none."""
     if len(octets) > LARGEST or len(_LAYER.findall(octets)) > DEEPEST or _says_too_much(octets):
         return [_whole(octets, charset)]
@@ -68,14 +68,14 @@ def _says_too_much(octets: bytes) -> bool:
     return False
 
 
-def _whole(octets: bytes, charset: str | None) -> Part:
+def _whole(octets: bytes, charset: str | None) -> MimePart:
     """Everything below the head."""
     end = _HEAD_ENDS.search(octets)
     body = octets[end.end() :] if end else b""
-    return Part(1, 0, "text/plain", charset, "", body, True)
+    return MimePart(1, 0, "text/plain", charset, "", body, True)
 
 
-def _leaves(message: Message, charset: str | None) -> Iterator[Part]:
+def _leaves(message: Message, charset: str | None) -> Iterator[MimePart]:
     waiting: list[tuple[int, Message]] = [(0, message)]
     number = 0
     while waiting and number < MOST:
@@ -88,13 +88,15 @@ def _leaves(message: Message, charset: str | None) -> Iterator[Part]:
         yield _part(number, depth, one, charset)
 
 
-def _part(number: int, depth: int, one: Message, charset: str | None) -> Part:
+def _part(number: int, depth: int, one: Message, charset: str | None) -> MimePart:
     media_type = line_of(one.get_content_type())
     name = _name(one)
     octets = _octets(one)
     attached = (one.get_content_disposition() or "inline") == "attachment" or bool(name)
     said = one.get_content_charset() or (charset if depth == 0 else None)
-    return Part(number, depth, media_type, said, name, octets, media_type == "text/plain" and not attached)
+    return MimePart(
+        number, depth, media_type, said, name, octets, media_type == "text/plain" and not attached
+    )
 
 
 def _name(one: Message) -> str:

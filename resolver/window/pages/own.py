@@ -8,14 +8,14 @@ from datetime import datetime
 
 from protocols.values import NamedTuple
 from resolver.url import redact
-from resolver.window.pages.page import Page, Place
-from resolver.window.pages.words import Fact, octets
+from resolver.window.pages.page import PageAddressBar, WebPage
+from resolver.window.pages.words import FactRow, octets
 
 #: Of what was opened, what the first page shows.
 _LATELY = 10
 
 
-class Opened(NamedTuple):
+class OpenedUrl(NamedTuple):
     """A URL (redacted) that was opened or kept, what its page is called, and when that was."""
 
     url: str
@@ -23,7 +23,7 @@ class Opened(NamedTuple):
     when: datetime | None = None
 
 
-class Rule(NamedTuple):
+class RuleRow(NamedTuple):
     """A rule of the policy in a sentence, and the options that make it milder."""
 
     name: str
@@ -31,7 +31,7 @@ class Rule(NamedTuple):
     options: Sequence[str] = ()
 
 
-class Transfer(NamedTuple):
+class SavedTransfer(NamedTuple):
     """One file that is saved, or was. `state` is waiting, running, paused, done or failed; `number` is how
     its buttons name it. `expected` is None where nobody announced a size; `rate` is in octets a second."""
 
@@ -47,7 +47,7 @@ class Transfer(NamedTuple):
     error: str = ""
 
 
-class Listed(NamedTuple):
+class UrlRow(NamedTuple):
     """A row of a list of URLs. `kept` is the URL as it was given, `url` the same without a password."""
 
     href: str
@@ -58,7 +58,7 @@ class Listed(NamedTuple):
     moment: str
 
 
-class Shown(NamedTuple):
+class TransferRow(NamedTuple):
     """A transfer in words, and the buttons that it has."""
 
     number: int
@@ -83,25 +83,31 @@ _BUTTONS: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def start_page(place: Place, lately: Sequence[Opened] = (), schemes: Sequence[tuple[str, str]] = ()) -> Page:
+def start_page(
+    place: PageAddressBar, lately: Sequence[OpenedUrl] = (), schemes: Sequence[tuple[str, str]] = ()
+) -> WebPage:
     """Where a person begins. `schemes` are those that are resolved here, and what their URLs name."""
     values = {"lately": _lines(lately[:_LATELY], place), "schemes": list(schemes)}
-    return Page("start.html", "resolve", 200, values)
+    return WebPage("start.html", "resolve", 200, values)
 
 
-def history_page(place: Place, opened: Sequence[Opened]) -> Page:
+def history_page(place: PageAddressBar, opened: Sequence[OpenedUrl]) -> WebPage:
     """The newest first, as they are given."""
-    return Page("history.html", "History", 200, {"lines": _lines(opened, place)})
+    return WebPage("history.html", "History", 200, {"lines": _lines(opened, place)})
 
 
-def bookmarks_page(place: Place, kept: Sequence[Opened], address: str = "", complaint: str = "") -> Page:
+def bookmarks_page(
+    place: PageAddressBar, kept: Sequence[OpenedUrl], address: str = "", complaint: str = ""
+) -> WebPage:
     """`address` is a URL that may be kept, if the person came from its page; `complaint` says why nothing can
     be kept."""
     values = {"lines": _lines(kept, place), "address": address, "complaint": complaint}
-    return Page("bookmarks.html", "Bookmarks", 200, values)
+    return WebPage("bookmarks.html", "Bookmarks", 200, values)
 
 
-def transfers_page(place: Place, transfers: Sequence[Transfer], change: int = 0, complaint: str = "") -> Page:
+def transfers_page(
+    place: PageAddressBar, transfers: Sequence[SavedTransfer], change: int = 0, complaint: str = ""
+) -> WebPage:
     """The page asks again every few seconds as long as something runs, where no script does; a script is told
     what comes behind `change`. `complaint` says why another run will not know of them."""
     values = {
@@ -110,24 +116,26 @@ def transfers_page(place: Place, transfers: Sequence[Transfer], change: int = 0,
         "change": change,
         "complaint": complaint,
     }
-    return Page("transfers.html", "Transfers", 200, values)
+    return WebPage("transfers.html", "Transfers", 200, values)
 
 
-def settings_page(rows: Iterable[Fact], handlers: Sequence[str] = (), logins: Sequence[str] = ()) -> Page:
+def settings_page(
+    rows: Iterable[FactRow], handlers: Sequence[str] = (), logins: Sequence[str] = ()
+) -> WebPage:
     """What holds here, and where it is from; `handlers` are the schemes that this browser may be asked to
     hand over, `logins` the places that one is held for."""
     values = {"rows": list(rows), "handlers": list(handlers), "logins": list(logins)}
-    return Page("settings.html", "Settings", 200, values)
+    return WebPage("settings.html", "Settings", 200, values)
 
 
-def help_page(rules: Sequence[Rule], statuses: Mapping[int, str]) -> Page:
+def help_page(rules: Sequence[RuleRow], statuses: Mapping[int, str]) -> WebPage:
     values = {"rules": list(rules), "statuses": list(statuses.items())}
-    return Page("help.html", "Help", 200, values)
+    return WebPage("help.html", "Help", 200, values)
 
 
-def _lines(opened: Iterable[Opened], place: Place) -> list[Listed]:
+def _lines(opened: Iterable[OpenedUrl], place: PageAddressBar) -> list[UrlRow]:
     return [
-        Listed(
+        UrlRow(
             place.look(each.url),
             each.url,
             redact(each.url),
@@ -139,13 +147,13 @@ def _lines(opened: Iterable[Opened], place: Place) -> list[Listed]:
     ]
 
 
-def transfer_shown(one: Transfer, place: Place) -> Shown:
+def transfer_shown(one: SavedTransfer, place: PageAddressBar) -> TransferRow:
     """Its row."""
     of = "" if one.expected is None else f" of {one.expected:,}"
     percent = None
     if one.expected and one.state != "done":
         percent = min(100, one.received * 100 // one.expected)
-    return Shown(
+    return TransferRow(
         one.number,
         one.name,
         one.url,

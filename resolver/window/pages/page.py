@@ -21,9 +21,9 @@ MOST_RELEVANT = 16
 _MOST_DIGITS = 16
 
 
-class Page(NamedTuple):
+class WebPage(NamedTuple):
     """`title` is that of the tab, `status` that of the answer (RFC 9110 15), `values` what the template is
-    told besides what every page is (`Frame`)."""
+    told besides what every page is (`PageFrame`)."""
 
     template: str
     title: str
@@ -31,20 +31,20 @@ class Page(NamedTuple):
     values: Mapping[str, object]
 
 
-class Crumb(NamedTuple):
+class Breadcrumb(NamedTuple):
     """One step of the way to a page; `href` is None for the page itself."""
 
     text: str
     href: str | None = None
 
 
-class Frame(NamedTuple):
+class PageFrame(NamedTuple):
     """What every page has around its content. `address` stands in the address bar. `panel` is the markup of
     the dialogue, which only `resolver.window.dialogue` makes. `csrf` gives a form's token by its
     action. `archived` tells of an archive what time it is of."""
 
     address: str = ""
-    crumbs: tuple[Crumb, ...] = ()
+    crumbs: tuple[Breadcrumb, ...] = ()
     panel: str = ""
     panel_open: bool = False
     csrf: Callable[[str], str] = str
@@ -52,7 +52,7 @@ class Frame(NamedTuple):
     archived: str = ""
 
 
-class Query(NamedTuple):
+class PageQuery(NamedTuple):
     """What a person asked of a page besides its URL: `page` of a listing from 1 on, its order, what its names
     should hold, the view of a document; of a news group, the articles before that number (0: the newest); of
     a search, the URLs of hits to which others should be alike."""
@@ -66,11 +66,11 @@ class Query(NamedTuple):
     relevant: tuple[str, ...] = ()
 
 
-def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> Query:
+def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> PageQuery:
     """Of the fields of an address; what makes no sense is as if it were not there."""
     fields = tuple(pairs)
     said = dict(fields)
-    return Query(
+    return PageQuery(
         max(1, _number(said.get("page", ""))),
         said.get("sort", ""),
         said.get("q", ""),
@@ -85,9 +85,10 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else 0
 
 
-class Place(NamedTuple):
-    """Where a page stands. `url` is redacted, `path` the page's own address without what `Query` has; `href`
-    gives the address at which a URL found on this page is shown, `look` the one where it is judged only."""
+class PageAddressBar(NamedTuple):
+    """Where a page stands. `url` is redacted, `path` the page's own address without what `PageQuery` has;
+    `href` gives the address at which a URL found on this page is shown, `look` the one where it is judged
+    only."""
 
     url: str
     path: str
@@ -95,7 +96,7 @@ class Place(NamedTuple):
     look: Callable[[str], str]
     from_id: str = ""
 
-    def again(self, said: Query) -> str:
+    def again(self, said: PageQuery) -> str:
         """The address of the same page, asked so."""
         fields = {
             "from": self.from_id,

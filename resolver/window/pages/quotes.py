@@ -7,8 +7,8 @@ import re
 from itertools import groupby
 
 from protocols.values import NamedTuple
-from resolver.window.pages.page import Place
-from resolver.window.pages.text import Run, runs_of
+from resolver.window.pages.page import PageAddressBar
+from resolver.window.pages.text import TextRun, runs_of
 
 #: Deeper quotes stand with those of this level.
 DEEPEST = 3
@@ -21,25 +21,25 @@ _MARKS = re.compile(r"(?:> ?){1,64}")
 _SIGNATURE = re.compile(r"^-- $", re.MULTILINE)
 
 
-class Stretch(NamedTuple):
+class QuotedLines(NamedTuple):
     """Lines at one level: text of the article's own at level 0, a quote above. `inner` are the stretches of a
     quote, among them quotes of the next level."""
 
     level: int
     lines: int
-    runs: tuple[Run, ...]
-    inner: tuple[Stretch, ...] = ()
+    runs: tuple[TextRun, ...]
+    inner: tuple[QuotedLines, ...] = ()
     closed: bool = False
 
 
-class Split(NamedTuple):
+class QuotedText(NamedTuple):
     """The text, and the signature below it."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[QuotedLines, ...]
     signature: str
 
 
-def split(text: str, place: Place) -> Split:
+def split(text: str, place: PageAddressBar) -> QuotedText:
     """A text with its quotes and its signature."""
     text = text.replace("\r\n", "\n")
     marks = list(_SIGNATURE.finditer(text))
@@ -50,8 +50,8 @@ def split(text: str, place: Place) -> Split:
         signature = ""
     lines = [(_level(line), line) for line in text.split("\n")]
     if sum(1 for _ in groupby(lines, key=_of_level)) > _MOST:
-        return Split((_plain(0, [line for _, line in lines], place),), signature)
-    return Split(_stretches(lines, 0, place), signature)
+        return QuotedText((_plain(0, [line for _, line in lines], place),), signature)
+    return QuotedText(_stretches(lines, 0, place), signature)
 
 
 def _of_level(line: tuple[int, str]) -> int:
@@ -65,23 +65,23 @@ def _level(line: str) -> int:
     return 0 if found is None else min(found[0].count(">"), DEEPEST)
 
 
-def _stretches(lines: list[tuple[int, str]], level: int, place: Place) -> tuple[Stretch, ...]:
+def _stretches(lines: list[tuple[int, str]], level: int, place: PageAddressBar) -> tuple[QuotedLines, ...]:
     """Lines of this level or above it; it goes no deeper than there are levels."""
-    found: list[Stretch] = []
+    found: list[QuotedLines] = []
     for is_deeper, group in groupby(lines, key=lambda line: line[0] > level):
         here = list(group)
         if is_deeper:
             inner = _stretches(here, level + 1, place)
             closed = level > 0 or len(here) > _LONG
-            found.append(Stretch(level + 1, len(here), (), inner, closed))
+            found.append(QuotedLines(level + 1, len(here), (), inner, closed))
         elif any(line.strip() for _, line in here):
             found.append(_plain(level, [line for _, line in here], place))
     return tuple(found)
 
 
-def _plain(level: int, lines: list[str], place: Place) -> Stretch:
+def _plain(level: int, lines: list[str], place: PageAddressBar) -> QuotedLines:
     text = "\n".join(_unmarked(line, level) for line in lines).strip("\n")
-    return Stretch(level, len(lines), tuple(runs_of(text, place)))
+    return QuotedLines(level, len(lines), tuple(runs_of(text, place)))
 
 
 def _unmarked(line: str, level: int) -> str:

@@ -14,18 +14,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from resolver.terminal import escape_controls
-from resolver.window.pages.page import Frame, Page, shortened
+from resolver.window.pages.page import PageFrame, WebPage, shortened
 
 #: Octets of a piece of a page that is sent as it is made.
 _PIECE = 16_384
 
 
-def render(page: Page, frame: Frame) -> str:
+def render(page: WebPage, frame: PageFrame) -> str:
     """The whole page."""
     return "".join(_parts(page, frame))
 
 
-def pieces(page: Page, frame: Frame) -> Iterator[str]:
+def pieces(page: WebPage, frame: PageFrame) -> Iterator[str]:
     """The page from its head on, as it is made."""
     held: list[str] = []
     size = 0
@@ -38,7 +38,7 @@ def pieces(page: Page, frame: Frame) -> Iterator[str]:
     yield "".join(held)
 
 
-def _parts(page: Page, frame: Frame) -> Iterator[str]:
+def _parts(page: WebPage, frame: PageFrame) -> Iterator[str]:
     told = {
         **page.values,
         "title": shortened(page.title),

@@ -8,14 +8,14 @@ from protocols.contract import Entry, Finding
 from protocols.location import Kind
 from protocols.values import NamedTuple
 from resolver.window.pages.listing import Judge, arranged, forbidden
-from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
 from resolver.window.pages.words import counted, date_of, text_of
 
 #: The best score of a hit: what the WAIS servers scale theirs to.
 BEST = 1000
 
 
-class Hit(NamedTuple):
+class ResultRow(NamedTuple):
     """One hit; `types` are the forms it comes in besides the first, each with its address; `cannot` says why
     it leads nowhere. `markable` is the URL by which others like it may be asked for."""
 
@@ -32,7 +32,7 @@ class Hit(NamedTuple):
     marked: bool = False
 
 
-class _Asked(NamedTuple):
+class _SearchMarks(NamedTuple):
     """The scheme of the search, and the hits that were marked for it."""
 
     scheme: str
@@ -41,8 +41,8 @@ class _Asked(NamedTuple):
 
 def results_page(
     entries: Sequence[Entry],
-    query: Query,
-    place: Place,
+    query: PageQuery,
+    place: PageAddressBar,
     *,
     title: str,
     words: str = "",
@@ -50,11 +50,11 @@ def results_page(
     findings: Iterable[Finding] = (),
     description: str = "",
     judge: Judge | None = None,
-) -> Page:
+) -> WebPage:
     """The hits of a search for `words`; `search` is the URL that other words are asked of, `description` what
     a database says of itself."""
     shown = arranged(entries, query._replace(sort=""), place)
-    asked = _Asked(search.partition(":")[0], frozenset(query.relevant))
+    asked = _SearchMarks(search.partition(":")[0], frozenset(query.relevant))
     values = {
         "heading": title,
         "words": words,
@@ -68,10 +68,12 @@ def results_page(
         "description": description,
         "paging": shown.paging,
     }
-    return Page("results.html", place.url, 200, values)
+    return WebPage("results.html", place.url, 200, values)
 
 
-def _hit(number: int, entry: Entry, place: Place, judge: Judge | None, asked: _Asked) -> Hit:
+def _hit(
+    number: int, entry: Entry, place: PageAddressBar, judge: Judge | None, asked: _SearchMarks
+) -> ResultRow:
     extra = entry.extra or {}
     score = extra.get("score")
     types = extra.get("types")
@@ -83,7 +85,7 @@ def _hit(number: int, entry: Entry, place: Place, judge: Judge | None, asked: _A
     cannot = forbidden(entry, judge)
     can_be = not cannot and entry.kind is Kind.DOCUMENT and (entry.url or "").startswith(f"{asked.scheme}:")
     markable = entry.url if can_be and entry.url else ""
-    return Hit(
+    return ResultRow(
         number,
         entry.name,
         None if cannot or entry.url is None else place.href(entry.url),
@@ -98,7 +100,7 @@ def _hit(number: int, entry: Entry, place: Place, judge: Judge | None, asked: _A
     )
 
 
-def _others(names: Sequence[str], entry: Entry, place: Place) -> Iterator[tuple[str, str]]:
+def _others(names: Sequence[str], entry: Entry, place: PageAddressBar) -> Iterator[tuple[str, str]]:
     others = (entry.extra or {}).get("other_types")
     for name, url in zip(names[1:], others if isinstance(others, list) else [], strict=False):
         if isinstance(url, str):

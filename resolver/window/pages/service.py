@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from resolver.retrieval.response import Response
 from resolver.window.pages.menu import command_of
-from resolver.window.pages.page import Page, Place
+from resolver.window.pages.page import PageAddressBar, WebPage
 from resolver.window.pages.words import text_of
 
 
-def service_page(response: Response, place: Place) -> Page:
+def service_page(response: Response, place: PageAddressBar) -> WebPage:
     """What the reply of the URL says of it."""
     extra = response.extra or {}
     port = extra.get("port")
@@ -22,4 +22,4 @@ def service_page(response: Response, place: Place) -> Page:
         "login": text_of(extra, "login"),
         "found": response.findings,
     }
-    return Page("service.html", place.url, 200, values)
+    return WebPage("service.html", place.url, 200, values)

@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from protocols.values import NamedTuple
 from resolver.extraction import extract
 from resolver.retrieval.response import Response, decode_text
-from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
 from resolver.window.pages.words import facts_of
 
 #: Characters of a part: what a browser lays out without pause.
 PART = 1_048_576
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """A stretch of text; with `href` a link."""
 
     text: str
     href: str | None = None
 
 
-def text_page(response: Response, query: Query, place: Place) -> Page:
+def text_page(response: Response, query: PageQuery, place: PageAddressBar) -> WebPage:
     """One part of a document that is text."""
     text = response.text
     whole = decode_text(response.content, response.charset) if text is None else text
@@ -31,10 +31,10 @@ def text_page(response: Response, query: Query, place: Place) -> Page:
         "found": response.findings,
         **part_values(whole, query, place),
     }
-    return Page("text.html", place.url, 200, values)
+    return WebPage("text.html", place.url, 200, values)
 
 
-def part_values(text: str, query: Query, place: Place) -> dict[str, object]:
+def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str, object]:
     """What `part.html` shows: the part of a text that `query.page` names."""
     cuts = [0]
     while len(text) - cuts[-1] > PART:
@@ -52,13 +52,13 @@ def part_values(text: str, query: Query, place: Place) -> dict[str, object]:
     }
 
 
-def runs_of(text: str, place: Place) -> Iterator[Run]:
+def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
     """The text in stretches, those that are URLs as links: what is wrapped, from its `<` to its `>`."""
     at = 0
     for found in extract(text):
         end = text.index(">", found.position)
-        yield Run(text[at : found.position + 1])
-        yield Run(text[found.position + 1 : end], place.href(found.url))
+        yield TextRun(text[at : found.position + 1])
+        yield TextRun(text[found.position + 1 : end], place.href(found.url))
         at = end
     if at < len(text):
-        yield Run(text[at:])
+        yield TextRun(text[at:])

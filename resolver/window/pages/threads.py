@@ -14,7 +14,7 @@ from protocols.values import NamedTuple
 from resolver.window.pages.words import text_of
 
 
-class Node(NamedTuple):
+class ThreadNode(NamedTuple):
     """One article: `depth` is 0 for the first of its thread; `orphan`: it answers one that is not here.
     `replies` are all articles below it."""
 
@@ -24,7 +24,7 @@ class Node(NamedTuple):
     orphan: bool
 
 
-def threads(entries: Sequence[Entry]) -> list[list[Node]]:
+def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
     """The newest thread first, which is that of the newest article; in a thread every answer stands below
     what it answers, in the order of the listing."""
     below, orphans = _children(entries)
@@ -81,7 +81,7 @@ def _walk(root: int, below: dict[int, list[int]], depths: list[int]) -> list[int
 
 def _nodes(
     thread: list[int], entries: Sequence[Entry], depths: list[int], orphans: set[int]
-) -> Iterator[Node]:
+) -> Iterator[ThreadNode]:
     replies = [0] * len(thread)
     for at in range(len(thread) - 1, -1, -1):
         end = at + 1
@@ -89,4 +89,4 @@ def _nodes(
             replies[at] += 1 + replies[end]
             end += 1 + replies[end]
     for at, number in enumerate(thread):
-        yield Node(entries[number], depths[number], replies[at], number in orphans)
+        yield ThreadNode(entries[number], depths[number], replies[at], number in orphans)

@@ -26,7 +26,7 @@ KINDS: Mapping[Kind, str] = {
 }
 
 
-class Fact(NamedTuple):
+class FactRow(NamedTuple):
     """One line of what is known."""
 
     name: str
@@ -66,17 +66,17 @@ def text_of(extra: Mapping[str, JsonValue] | None, name: str) -> str:
     return said if isinstance(said, str) else ""
 
 
-def facts_of(facts: Facts) -> Iterator[Fact]:
+def facts_of(facts: Facts) -> Iterator[FactRow]:
     """What a reply said of its object, each in words; whose word it is where that matters."""
     if facts.title:
-        yield Fact("title", facts.title)
+        yield FactRow("title", facts.title)
     if facts.media_type is not None:
         charset = f", {facts.charset}" if facts.charset else ""
-        yield Fact("type", f"{facts.media_type}{charset}")
+        yield FactRow("type", f"{facts.media_type}{charset}")
     if facts.size is not None:
-        yield Fact("size", octets(facts.size))
+        yield FactRow("size", octets(facts.size))
     if facts.modified is not None:
-        yield Fact("modified", f"{facts.modified:%Y-%m-%d %H:%M:%S} UTC")
+        yield FactRow("modified", f"{facts.modified:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def line_of(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from protocols.file.dialogue import read_file
 from protocols.rehearsal import rehearse
-from protocols.step import Begin, Note, OpenFile, Pass
+from protocols.step import CopyBody, OpenFile, PlanNote, StartBody
 from resolver import FileUrl
 
 
@@ -24,6 +24,6 @@ def test_one_thing_is_opened_and_its_octets_follow(segments: tuple[bytes, ...], 
     opening, note, begin, body = rehearse(read_file(FileUrl(scheme="file", segments=segments)))
     assert isinstance(opening, OpenFile)
     assert (opening.segments, opening.path) == (segments, path)
-    assert isinstance(note, Note)
-    assert isinstance(begin, Begin)
-    assert isinstance(body, Pass)
+    assert isinstance(note, PlanNote)
+    assert isinstance(begin, StartBody)
+    assert isinstance(body, CopyBody)

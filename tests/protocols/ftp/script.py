@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 from protocols.contract import Reply
 from protocols.ftp.dialogue import retrieve
-from protocols.ftp.passive import Offer
+from protocols.ftp.passive import PassiveReply
 from protocols.ftp.reply import ControlReply
-from protocols.ftp.reuse import SessionState
+from protocols.ftp.reuse import FtpSessionState
 from protocols.step import (
     Acquire,
     CloseData,
     Connect,
+    CopyBody,
     OpenData,
-    Pass,
     RequestCredentials,
-    Say,
+    Send,
     StartTls,
     Step,
 )
@@ -32,7 +32,7 @@ from resolver import (
     TimedOut,
     parse,
 )
-from resolver.testing import Peer, Player, Spoken
+from resolver.testing import PeerOutput, Player, ScriptedPeer
 from resolver.testing.peer import Opening
 
 #: What a willing server says, by verb. TYPE, SIZE, … of anything.
@@ -96,19 +96,19 @@ class Script:
         return self.data
 
 
-class Server(Peer):
+class Server(ScriptedPeer):
     """Plays a script, on connections that were `kept` first."""
 
-    def __init__(self, script: Script, kept: Iterable[SessionState] = ()) -> None:
+    def __init__(self, script: Script, kept: Iterable[FtpSessionState] = ()) -> None:
         self.script = script
         self.address = script.peer
         self._kept = list(kept)
         self._left = False
         self._octets = b""
-        self._turns: list[Spoken] = []
+        self._turns: list[PeerOutput] = []
         self.greeted: list[Opening] = []
 
-    def connect(self, step: Opening) -> SessionState | None:
+    def connect(self, step: Opening) -> FtpSessionState | None:
         self._turns = []
         self._left = isinstance(step, Acquire) and bool(self._kept) and self.script.left
         if isinstance(step, Acquire) and self._kept:
@@ -134,7 +134,7 @@ class Server(Peer):
 
     def _say(self, octets: bytes) -> None:
         if octets and not self._left:
-            self._turns.append(Spoken(octets))
+            self._turns.append(PeerOutput(octets))
 
     def _transfer(self, reply: bytes) -> None:
         """What is refused brings no data, and what has a final reply already no later one."""
@@ -150,13 +150,13 @@ class Server(Peer):
     def _send(self) -> None:
         script = self.script
         if self._octets and (script.broken is None or script.broken_later):
-            self._turns.append(Spoken(self._octets, "data"))
-        self._turns.append(Spoken(b"", "data", script.broken, script.close_notify))
+            self._turns.append(PeerOutput(self._octets, "data"))
+        self._turns.append(PeerOutput(b"", "data", script.broken, script.close_notify))
 
-    def speak(self) -> Spoken:
+    def speak(self) -> PeerOutput:
         if self._turns:
             return self._turns.pop(0)
-        return Spoken(broken=TimedOut("silence") if self.script.silent else None)
+        return PeerOutput(broken=TimedOut("silence") if self.script.silent else None)
 
     def credentials(self, user: bytes | None) -> Credentials | None:
         return self.script.credentials
@@ -176,10 +176,10 @@ class Outcome:
     """What a dialogue that came to its end began with, and what it leaves to the next one."""
 
     found: Reply
-    left: SessionState | None
+    left: FtpSessionState | None
 
     @property
-    def state(self) -> SessionState:
+    def state(self) -> FtpSessionState:
         assert self.left is not None
         return self.left
 
@@ -192,7 +192,7 @@ class Outcome:
         return self.found.findings
 
 
-class Retrieval(Player[SessionState | None]):
+class Retrieval(Player[FtpSessionState | None]):
     """A retrieval in words of FTP."""
 
     def __init__(self, url: FtpUrl, server: Server, options: Options | None = None) -> None:
@@ -210,11 +210,11 @@ class Retrieval(Player[SessionState | None]):
 
     @property
     def replies(self) -> list[ControlReply]:
-        return [each.reply if isinstance(each, Offer) else each for each in self.heard]  # type: ignore[misc]
+        return [each.reply if isinstance(each, PassiveReply) else each for each in self.heard]  # type: ignore[misc]
 
     @property
-    def transfer(self) -> Pass | None:
-        passes = [step for step in self.steps if isinstance(step, Pass)]
+    def transfer(self) -> CopyBody | None:
+        passes = [step for step in self.steps if isinstance(step, CopyBody)]
         return passes[-1] if passes else None
 
     @property
@@ -224,12 +224,12 @@ class Retrieval(Player[SessionState | None]):
 
     def _events(self, step: Step) -> Iterator[object]:
         match step:
-            case Say(lines=lines):
+            case Send(lines=lines):
                 yield b"".join(line.octets for line in lines).removesuffix(b"\r\n")
             case Connect() | Acquire():
                 if any(step is each for each in self._server.greeted):
                     yield Connect(step.tls)
-            case StartTls() | RequestCredentials() | OpenData() | CloseData() | Pass():
+            case StartTls() | RequestCredentials() | OpenData() | CloseData() | CopyBody():
                 yield step
 
 
@@ -237,7 +237,7 @@ def play(
     url: str | FtpUrl,
     script: Script | None = None,
     options: Options | None = None,
-    kept: Iterable[SessionState] = (),
+    kept: Iterable[FtpSessionState] = (),
 ) -> tuple[Retrieval, Outcome | ResolveError]:
     """Retrieve a URL from a script. The outcome, or the error that was raised."""
     parsed = parse(url) if isinstance(url, str) else url

@@ -9,7 +9,7 @@ import pytest
 from fixtures.ftp_urls import ASKED, ROWS, Row
 from protocols.ftp.dialogue import retrieve
 from protocols.rehearsal import rehearse
-from protocols.step import Connect, Note, RequestPeer, Say
+from protocols.step import Connect, PlanNote, RequestPeer, Send
 from resolver import (
     Changed,
     Credentials,
@@ -82,7 +82,7 @@ def test_strict_parsing_of_a_url(row: Row) -> None:
 def test_the_plan_is_what_would_be_sent(row: Row) -> None:
     url = parse(row.url)
     assert isinstance(url, FtpUrl)
-    said = [line for step in rehearse(retrieve(url)) if isinstance(step, Say) for line in step.lines]
+    said = [line for step in rehearse(retrieve(url)) if isinstance(step, Send) for line in step.lines]
     shown = [line.shown.removesuffix(b"\r\n") for line in said]
     if url.user is None:
         assert shown == row.sent
@@ -94,14 +94,16 @@ def test_the_plan_of_what_cannot_be_sent_is_a_note() -> None:
     url = parse("ftp://h/pub/;type=i")
     assert isinstance(url, FtpUrl)
     (step,) = rehearse(retrieve(url))
-    assert isinstance(step, Note)
+    assert isinstance(step, PlanNote)
     assert "nothing is sent" in step.text
 
 
 def test_a_plan_tells_the_other_branches() -> None:
     url = parse("ftp://h/pub")
     assert isinstance(url, FtpUrl)
-    notes = " ".join(step.text for step in rehearse(retrieve(url)) if isinstance(step, (Note, RequestPeer)))
+    notes = " ".join(
+        step.text for step in rehearse(retrieve(url)) if isinstance(step, (PlanNote, RequestPeer))
+    )
     assert "PASV" in notes
     assert "550" in notes
     assert "shown as 0" in notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.ftp.passive import Offer, parse_extended, parse_passive, read_offer
+from protocols.ftp.passive import PassiveReply, parse_extended, parse_passive, read_offer
 from protocols.ftp.reply import ControlReply, read_reply
 from protocols.wire import run_reader
 from resolver import Limits, ProtocolError
@@ -80,5 +80,5 @@ def test_the_text_of_a_reply_of_many_lines_counts() -> None:
 
 def test_a_refusal_offers_nothing() -> None:
     reader = read_offer(read_reply(Limits()), parse_extended)
-    assert run_reader(reader, b"500 what?\r\n") == Offer(ControlReply(500, (b"what?",)), None)
+    assert run_reader(reader, b"500 what?\r\n") == PassiveReply(ControlReply(500, (b"what?",)), None)
     assert run_reader(reader, b"229 (|||7000|)\r\n").port == 7000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.ftp.reuse import Route, SessionState, login_key
+from protocols.ftp.reuse import DirectoryRoute, FtpSessionState, login_key
 from protocols.step import Connect
 from resolver import Declined, Disconnected, FtpUrl, NotFound, Options, Truncated, TryLater, parse
 from tests.protocols.ftp.script import Outcome, Script, play
@@ -19,8 +19,8 @@ def ftp(text: str) -> FtpUrl:
 
 
 def session(
-    url: str, kept: SessionState | None = None, script: Script | None = None
-) -> tuple[list[bytes], SessionState]:
+    url: str, kept: FtpSessionState | None = None, script: Script | None = None
+) -> tuple[list[bytes], FtpSessionState]:
     """What is sent, and how the connection stands afterwards."""
     player, outcome = play(url, script, Options(keep=True), () if kept is None else [kept])
     assert isinstance(outcome, Outcome)
@@ -86,8 +86,8 @@ def test_a_login_directory_that_is_not_found_again_means_a_new_connection(
 def test_without_a_login_directory_there_is_no_way_back(reply: bytes) -> None:
     _, state = session("ftp://h/d/x", script=Script(replies={b"PWD": reply}))
     assert state.home is None
-    assert state.route((b"d",)) is Route.STAY
-    assert state.route((b"e",)) is Route.ANEW
+    assert state.route((b"d",)) is DirectoryRoute.STAY
+    assert state.route((b"e",)) is DirectoryRoute.ANEW
     player, _ = play("ftp://h/e/y", Script(), kept=[state])
     assert player.commands[0] == b"USER anonymous"
 
@@ -110,7 +110,7 @@ def test_a_transfer_that_was_not_whole_ends_the_use() -> None:
     _, error = play("ftp://h/d/y", Script(late=b"426 broken\r\n", data=b"1"), kept=[state])
     assert isinstance(error, Truncated)
     assert not state.idle
-    assert state.route((b"d",)) is Route.ANEW
+    assert state.route((b"d",)) is DirectoryRoute.ANEW
 
 
 def test_a_refused_transfer_leaves_the_connection_in_order() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.ftp.reuse import SessionState
+from protocols.ftp.reuse import FtpSessionState
 from protocols.instant import in_utc
-from protocols.step import AwaitData, OpenData, Say
+from protocols.step import AwaitData, OpenData, Send
 from resolver import LimitExceeded, NotFound, Options, Validators
 from tests.protocols.ftp.script import Outcome, Retrieval, Script, play
 
@@ -15,7 +15,7 @@ GREETING = TRIED[0]
 FACTS = Options(keep=True, want="file")
 
 
-def state_after(greeting: bytes = GREETING) -> SessionState:
+def state_after(greeting: bytes = GREETING) -> FtpSessionState:
     """How a connection stands after one file."""
     _, outcome = play("ftp://h/d/x", Script(greeting=greeting), Options(keep=True))
     assert isinstance(outcome, Outcome)
@@ -24,7 +24,7 @@ def state_after(greeting: bytes = GREETING) -> SessionState:
 
 def writes(player: Retrieval) -> list[list[bytes]]:
     """The commands of each write."""
-    said = [step.lines for step in player.steps if isinstance(step, Say)]
+    said = [step.lines for step in player.steps if isinstance(step, Send)]
     return [[line.octets.removesuffix(b"\r\n") for line in lines] for lines in said]
 
 

@@ -12,7 +12,7 @@ from fixtures.transcript import transcripts
 from protocols.ftp.dialogue import retrieve
 from resolver import FtpUrl, Limits, Policy, parse
 from resolver.gate import Network
-from resolver.testing import Transcript, check, recite
+from resolver.testing import DialogueTranscript, check, recite
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
 from tests.hang import HANG
@@ -24,7 +24,7 @@ ON_A_SOCKET = [each for each in TRANSCRIPTS if each.connections]
 RECORDED = ("vsftpd", "proftpd", "pure-ftpd")
 
 
-def ftp(transcript: Transcript) -> FtpUrl:
+def ftp(transcript: DialogueTranscript) -> FtpUrl:
     url = parse(transcript.url)
     assert isinstance(url, FtpUrl)
     return url
@@ -40,12 +40,12 @@ def test_there_are_recordings_of_each_server_and_rows_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-def test_the_dialogue_alone(transcript: Transcript) -> None:
+def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
     check(recite(retrieve(ftp(transcript)), transcript, password=ASKED), transcript.outcome)
 
 
 @pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
-async def test_what_the_transcript_says(transcript: Transcript, nursery: trio.Nursery) -> None:
+async def test_what_the_transcript_says(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:
     with trio.fail_after(HANG):
         replay = await serve_transcript(nursery, transcript)
         here = replace(ftp(transcript), host="127.0.0.1", port=replay.port)

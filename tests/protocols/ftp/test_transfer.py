@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.step import CloseData, OpenData, Pass
+from protocols.step import CloseData, CopyBody, OpenData
 from resolver import (
     AccessDenied,
     Declined,
@@ -27,7 +27,7 @@ def setup(script: Script, url: str = FILE) -> tuple[list[object], Outcome | Reso
     """What was done for the data connection, in order."""
     player, outcome = play(url, script)
     start = player.events.index(b"SIZE x") + 1
-    return [event for event in player.events[start:] if not isinstance(event, (Pass, CloseData))], outcome
+    return [event for event in player.events[start:] if not isinstance(event, (CopyBody, CloseData))], outcome
 
 
 PASV = {b"PASV": b"227 ok (10,0,0,5,156,67)\r\n"}

@@ -15,7 +15,7 @@ from protocols.gopher.request import encode_request
 from resolver import Disconnected, GopherUrl, LimitExceeded, Limits, NotFound, TimedOut, Truncated, parse
 from resolver.testing import one_by_one, whole
 from resolver.testing.outcome import resolve
-from resolver.testing.transcript import Connection, End, Turn
+from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate, MemorySink, MemoryStream, pour
 from tests.protocols.opening import open_url
 
@@ -29,7 +29,7 @@ def url_of(path: str) -> GopherUrl:
 
 
 def gate_to(url: GopherUrl, said: bytes, end: str = "close") -> MemoryGate:
-    turns = (Turn("C", encode_request(url).octets), Turn("S", said))
+    turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said))
     return MemoryGate([Connection(turns, "left" if end == "left" else "close")])
 
 
@@ -47,7 +47,7 @@ def gate_to(url: GopherUrl, said: bytes, end: str = "close") -> MemoryGate:
 )
 async def test_octets_are_drained_in_bulk(path: str, said: bytes, size: int | None) -> None:
     url, sink = url_of(path), MemorySink()
-    turns = (Turn("C", encode_request(url).octets), Turn("S", said))
+    turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said))
     gate = MemoryGate([Connection(turns, "close")], one_by_one)
     async with open_url(url, gate) as reply:
         assert reply.size == size
@@ -160,7 +160,7 @@ async def test_a_long_request_is_warned_of() -> None:
 async def test_the_longest_line_of_a_listing_can_be_set() -> None:
     url = url_of("1a")
     said = b"0long line\tb\th.dom\t70\r\n0c\td\th.dom\t70\r\n"
-    turns = (Turn("C", encode_request(url).octets), Turn("S", said))
+    turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said))
     gate = MemoryGate([Connection(turns, "close")], limits=Limits(line=15))
     outcome = await resolve(open_url, url, gate)
     assert outcome.entries == [("unknown", None, "long line"), ("document", "gopher://h.dom/0d", "c")]
@@ -189,7 +189,9 @@ async def test_records_that_are_cut_short_are_given_to_their_last_octet(way: str
     wanted = b"+INFO: 1a\ta\th.dom\t70\t+\r\n", b"+ABSTRACT:\r\n ..dots\r\n", b" and half a li"
     said = b"+-1\r\n" + wanted[0] + b"+ADMIN:\r\n Admin: x <y>\r\n" + b"".join(wanted[1:])
     taken = MemorySink()
-    gate = MemoryGate([Connection((Turn("C", encode_request(url).octets), Turn("S", said)), end)])
+    gate = MemoryGate(
+        [Connection((TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said)), end)]
+    )
     async with open_url(url, gate) as reply:
         with pytest.raises(TimedOut if end == "quiet" else Truncated):
             await (reply.body.drain(taken) if way == "drain" else pour(reply.body, taken))
@@ -215,7 +217,7 @@ async def test_a_form_in_extra() -> None:
 
 async def test_a_reset_while_the_first_octets_are_looked_at_is_told_with_both_numbers() -> None:
     url, sink = url_of("Ia%09%09+"), MemorySink()
-    turns = (Turn("C", encode_request(url).octets), Turn("S", b"+30\r\nGIF89"))
+    turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", b"+30\r\nGIF89"))
     async with open_url(url, MemoryGate([Connection(turns, "reset")])) as reply:
         with pytest.raises(Truncated) as caught:
             await reply.body.drain(sink)
@@ -234,7 +236,7 @@ async def test_a_reset_while_the_first_octets_are_looked_at_is_told_with_both_nu
 )
 async def test_an_end_before_the_first_octet_is_a_peer_that_left(text: str, sent: bytes, end: End) -> None:
     url = url_of(text)
-    turns = (Turn("C", encode_request(url).octets), *([Turn("S", sent)] if sent else []))
+    turns = (TranscriptTurn("C", encode_request(url).octets), *([TranscriptTurn("S", sent)] if sent else []))
     with pytest.raises(Disconnected):
         async with open_url(url, MemoryGate([Connection(turns, end)])) as reply:
             await reply.body.drain(MemorySink())

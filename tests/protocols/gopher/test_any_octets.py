@@ -16,9 +16,9 @@ from protocols.contract import JsonValue
 from protocols.gopher.dialogue import default_view
 from protocols.gopher.request import encode_request
 from resolver import GopherUrl, parse
-from resolver.testing import CUTTERS, Cutter, Outcome, oddly
+from resolver.testing import CUTTERS, Cutter, TranscriptOutcome, oddly
 from resolver.testing.outcome import resolve
-from resolver.testing.transcript import Connection, End, Turn
+from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.gopher.captures import ROWS, Row, octets
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
@@ -78,10 +78,10 @@ def url_of(path: str) -> GopherUrl:
     return url
 
 
-async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> Outcome:
+async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> TranscriptOutcome:
     """The outcome when the server says that, on every connection."""
     connections = [
-        Connection((Turn("C", encode_request(asked).octets), Turn("S", said)), end)
+        Connection((TranscriptTurn("C", encode_request(asked).octets), TranscriptTurn("S", said)), end)
         for asked in (url, default_view(url))
     ]
     gate = MemoryGate(connections, cutter)
@@ -189,7 +189,10 @@ def is_json(value: JsonValue) -> bool:
 async def test_what_is_known_beyond_the_body_is_json(row: Row) -> None:
     url = parse(row.url)
     assert isinstance(url, GopherUrl)
-    turns = (Turn("C", encode_request(url).octets), Turn("S", octets(row.capture, "server")))
+    turns = (
+        TranscriptTurn("C", encode_request(url).octets),
+        TranscriptTurn("S", octets(row.capture, "server")),
+    )
     async with open_url(url, MemoryGate([Connection(turns, "close")])) as reply:
         assert is_json(dict(reply.extra or {}))
         if reply.listing is not None:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from protocols.gopher.attributes import (
-    Admin,
-    Block,
+    AdminBlock,
+    AttributeBlock,
+    AttributeRecord,
     BlockFilter,
-    Record,
     RecordReader,
     parse_admin,
     parse_records,
@@ -42,11 +42,11 @@ def test_records_in_pieces(cutter: Cutter) -> None:
     reader = RecordReader()
     records = [record for piece in cutter(TWO) for record in reader.feed(piece)]
     story, prose = [*records, *reader.finish()]
-    assert (story.info, prose) == (parse_item(STORY), Record(parse_item(b"iprose\tfake\t(NULL)\t0")))
+    assert (story.info, prose) == (parse_item(STORY), AttributeRecord(parse_item(b"iprose\tfake\t(NULL)\t0")))
     assert story.names == ("ADMIN", "VIEWS", "ABSTRACT")
     assert story.abstract == " indented\n\nnot indented"
     assert [view.identity for view in story.views] == [b"Text/plain En_US", b"application/postscript De_DE"]
-    assert story.admin == Admin(
+    assert story.admin == AdminBlock(
         "Somebody",
         "somebody@h.dom",
         datetime(2026, 11, 21, 8, 17, 19, tzinfo=UTC),
@@ -61,20 +61,23 @@ def test_records_in_pieces(cutter: Cutter) -> None:
 
 
 #: Octets of one record, and its blocks.
-BLOCKS: list[tuple[bytes, tuple[Block, ...]]] = [
-    (b"+INFO 1Test\t\th\t70\n+ABSTRACT\n a", (Block("ABSTRACT", (b"a",)),)),
-    (b"+INFO: x\n+A B\n", (Block("A", (), parse_item(b"B")),)),
-    (b"+INFO: x\n+A: 0ref\ts\th\t70\n", (Block("A", (), parse_item(b"0ref\ts\th\t70")),)),
+BLOCKS: list[tuple[bytes, tuple[AttributeBlock, ...]]] = [
+    (b"+INFO 1Test\t\th\t70\n+ABSTRACT\n a", (AttributeBlock("ABSTRACT", (b"a",)),)),
+    (b"+INFO: x\n+A B\n", (AttributeBlock("A", (), parse_item(b"B")),)),
+    (b"+INFO: x\n+A: 0ref\ts\th\t70\n", (AttributeBlock("A", (), parse_item(b"0ref\ts\th\t70")),)),
     (b"+INFO: x\n+:\n+\n++A\n", ()),
-    (b"+INFO: x\nstray\n+A:\n b\nc\n\n", (Block("A", (b"b", b"c", b"")),)),
-    (b"+INFO: x\n+a:\n+A:\n +b:\n", (Block("a"), Block("A", (b"+b:",)))),
-    (b"+INFO: x\n+URL:\n telnet://h/\n+3D:\n", (Block("URL", (b"telnet://h/",)), Block("3D"))),
-    (b"+A:\n b\n", (Block("A", (b"b",)),)),
+    (b"+INFO: x\nstray\n+A:\n b\nc\n\n", (AttributeBlock("A", (b"b", b"c", b"")),)),
+    (b"+INFO: x\n+a:\n+A:\n +b:\n", (AttributeBlock("a"), AttributeBlock("A", (b"+b:",)))),
+    (
+        b"+INFO: x\n+URL:\n telnet://h/\n+3D:\n",
+        (AttributeBlock("URL", (b"telnet://h/",)), AttributeBlock("3D")),
+    ),
+    (b"+A:\n b\n", (AttributeBlock("A", (b"b",)),)),
 ]
 
 
 @pytest.mark.parametrize(("octets", "blocks"), BLOCKS)
-def test_blocks(octets: bytes, blocks: tuple[Block, ...]) -> None:
+def test_blocks(octets: bytes, blocks: tuple[AttributeBlock, ...]) -> None:
     (record,) = parse_records(octets)
     assert record.blocks == blocks
     assert (record.info is None) == octets.startswith(b"+A")
@@ -94,20 +97,20 @@ def test_nothing_is_no_record(octets: bytes) -> None:
 
 
 #: The lines of an ADMIN block, and what is read from them.
-ADMINS: list[tuple[list[bytes], Admin]] = [
-    ([], Admin()),
-    ([b"Admin: Nobody"], Admin("Nobody", None, None, None, (("Admin", "Nobody"),))),
-    ([b"admin:<a@b>"], Admin(None, "a@b", None, None, (("admin", "<a@b>"),))),
-    ([b"Mod-Date: <20261321081719>"], Admin(facts=(("Mod-Date", "<20261321081719>"),))),
-    ([b"Mod-Date: 20261121081719"], Admin(facts=(("Mod-Date", "20261121081719"),))),
-    ([b"TTL: soon", b"TTL: 5"], Admin(facts=(("TTL", "soon"),))),
-    ([b"TTL: 99999999999"], Admin(facts=(("TTL", "99999999999"),))),
-    ([b"no colon", b": nothing", b"\xe9: x"], Admin()),
+ADMINS: list[tuple[list[bytes], AdminBlock]] = [
+    ([], AdminBlock()),
+    ([b"Admin: Nobody"], AdminBlock("Nobody", None, None, None, (("Admin", "Nobody"),))),
+    ([b"admin:<a@b>"], AdminBlock(None, "a@b", None, None, (("admin", "<a@b>"),))),
+    ([b"Mod-Date: <20261321081719>"], AdminBlock(facts=(("Mod-Date", "<20261321081719>"),))),
+    ([b"Mod-Date: 20261121081719"], AdminBlock(facts=(("Mod-Date", "20261121081719"),))),
+    ([b"TTL: soon", b"TTL: 5"], AdminBlock(facts=(("TTL", "soon"),))),
+    ([b"TTL: 99999999999"], AdminBlock(facts=(("TTL", "99999999999"),))),
+    ([b"no colon", b": nothing", b"\xe9: x"], AdminBlock()),
 ]
 
 
 @pytest.mark.parametrize(("lines", "admin"), ADMINS)
-def test_admin_lines(lines: list[bytes], admin: Admin) -> None:
+def test_admin_lines(lines: list[bytes], admin: AdminBlock) -> None:
     assert parse_admin(lines) == admin
 
 
@@ -242,7 +245,7 @@ def test_the_lines_of_a_form_as_entries() -> None:
 
 def test_a_record_has_a_bound_and_a_line_too() -> None:
     (record,) = parse_records(b"+INFO: x\n+A:\n " + b"y" * LINE_LIMIT + b"\n z\n")
-    assert (record.cut, record.blocks) == (True, (Block("A", (b"z",)),))
+    assert (record.cut, record.blocks) == (True, (AttributeBlock("A", (b"z",)),))
     with pytest.raises(LimitExceeded):
         list(RecordReader(limit=100).feed(b"+INFO: x\n+A:\n" + b" y\n" * 50))
     reader = RecordReader(limit=100)

@@ -6,9 +6,9 @@ import pytest
 
 from protocols.gopher.request import encode_request
 from resolver import GopherUrl, Truncated, parse
-from resolver.testing import CUTTERS, Cutter, Outcome, check
+from resolver.testing import CUTTERS, Cutter, TranscriptOutcome, check
 from resolver.testing.outcome import resolve
-from resolver.testing.transcript import Connection, Turn
+from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.gopher.captures import FOLDER, ROWS, Row, octets
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
@@ -32,11 +32,11 @@ def test_the_request(row: Row) -> None:
     assert (sent == octets(row.capture, "client")) == (row.other_request is None)
 
 
-def expected(row: Row) -> Outcome:
+def expected(row: Row) -> TranscriptOutcome:
     if row.error is not None and row.error != "Truncated":
-        return Outcome(error=row.error)
+        return TranscriptOutcome(error=row.error)
     said = octets(row.capture, "server")
-    return Outcome(
+    return TranscriptOutcome(
         kind=row.kind,
         media_type=row.media_type,
         body=said[row.head : len(said) - row.tail] if row.body is None else row.body,
@@ -50,7 +50,10 @@ def expected(row: Row) -> Outcome:
 @pytest.mark.parametrize("row", ROWS, ids=NAMES)
 async def test_the_reply(row: Row, cutter: Cutter) -> None:
     url = gopher(row)
-    turns = (Turn("C", encode_request(url).octets), Turn("S", octets(row.capture, "server")))
+    turns = (
+        TranscriptTurn("C", encode_request(url).octets),
+        TranscriptTurn("S", octets(row.capture, "server")),
+    )
     counted = "length" in row.verified  # then nobody waits for the close
     gate = MemoryGate([Connection(turns, "left" if counted else "close")], cutter)
     outcome = await resolve(open_url, url, gate)
@@ -88,14 +91,17 @@ ROOT = [
 
 async def test_the_items_of_a_real_root_menu() -> None:
     row = next(row for row in ROWS if row.capture == "menu-root-pygopherd")
-    turns = (Turn("C", b"\r\n"), Turn("S", octets(row.capture, "server")))
+    turns = (TranscriptTurn("C", b"\r\n"), TranscriptTurn("S", octets(row.capture, "server")))
     outcome = await resolve(open_url, gopher(row), MemoryGate([Connection(turns, "close")]))
     assert outcome.entries == ROOT
 
 
 async def test_a_short_reply_is_told_with_both_numbers() -> None:
     row = next(row for row in ROWS if row.capture == "gplus-view-short-count-umn30")
-    turns = (Turn("C", octets(row.capture, "client")), Turn("S", octets(row.capture, "server")))
+    turns = (
+        TranscriptTurn("C", octets(row.capture, "client")),
+        TranscriptTurn("S", octets(row.capture, "server")),
+    )
     async with open_url(gopher(row), MemoryGate([Connection(turns, "close")])) as reply:
         assert reply.size == 525
         with pytest.raises(Truncated) as caught:

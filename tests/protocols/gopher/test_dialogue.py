@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 
 from protocols.gopher.answer import RECORDS
-from protocols.gopher.dialogue import Pointer, converse, default_view, find_pointer
-from protocols.gopher.framing import Ending, Header
+from protocols.gopher.dialogue import SessionPointer, converse, default_view, find_pointer
+from protocols.gopher.framing import DataEnding, GopherPlusHeader
 from protocols.gopher.reading import shape_by_type
 from protocols.rehearsal import rehearse
 from protocols.step import (
-    Begin,
     Connect,
-    Give,
-    Hear,
-    Note,
-    Pass,
-    Passed,
+    CopiedBody,
+    CopyBody,
+    EmitBody,
     Peek,
-    Say,
+    PlanNote,
+    Receive,
+    Send,
+    StartBody,
     Step,
 )
 from resolver import GopherUrl, Kind, Refused, explain, parse
-from resolver.testing import Player, Values
+from resolver.testing import Player, ValueScript
 
 
 def url_of(text: str) -> GopherUrl:
@@ -34,15 +34,18 @@ def url_of(text: str) -> GopherUrl:
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        ("gopher://h/0a", [Connect, Say, Peek, Begin, Pass]),
-        ("gophers://h/0a", [Connect, Say, Peek, Begin, Pass]),
-        ("gopher://h/0a%09%09+", [Connect, Say, Hear, Note, Peek, Begin, Pass]),
-        ("gopher://h/0a%09!", [Connect, Say, Hear, Note, Peek, Pass, Begin, Give]),
-        ("gopher://h/0a%09%09?", [Connect, Say, Hear, Note, Peek, Pass, Begin, Give, Note, Note]),
-        ("gopher://h/0" + "a" * 300, [Connect, Note, Say, Peek, Begin, Pass]),
-        ("gopher://h/8a", [Note, Begin]),
-        ("gopher://h/hURL:http://w.dom/", [Note, Begin]),
-        ("gopher://h/h/URL:http://w.dom/", [Note, Begin]),
+        ("gopher://h/0a", [Connect, Send, Peek, StartBody, CopyBody]),
+        ("gophers://h/0a", [Connect, Send, Peek, StartBody, CopyBody]),
+        ("gopher://h/0a%09%09+", [Connect, Send, Receive, PlanNote, Peek, StartBody, CopyBody]),
+        ("gopher://h/0a%09!", [Connect, Send, Receive, PlanNote, Peek, CopyBody, StartBody, EmitBody]),
+        (
+            "gopher://h/0a%09%09?",
+            [Connect, Send, Receive, PlanNote, Peek, CopyBody, StartBody, EmitBody, PlanNote, PlanNote],
+        ),
+        ("gopher://h/0" + "a" * 300, [Connect, PlanNote, Send, Peek, StartBody, CopyBody]),
+        ("gopher://h/8a", [PlanNote, StartBody]),
+        ("gopher://h/hURL:http://w.dom/", [PlanNote, StartBody]),
+        ("gopher://h/h/URL:http://w.dom/", [PlanNote, StartBody]),
     ],
 )
 def test_the_steps_with_a_willing_server(text: str, kinds: list[type]) -> None:
@@ -58,31 +61,31 @@ def test_an_item_without_a_form_is_asked_for_again() -> None:
 
     def answer(step: Step) -> object:
         match step:
-            case Hear():
-                return Header(Ending.COUNT, 3)
+            case Receive():
+                return GopherPlusHeader(DataEnding.COUNT, 3)
             case Peek():
-                again = any(isinstance(each, Pass) for each in player.steps)
+                again = any(isinstance(each, CopyBody) for each in player.steps)
                 return shape_by_type(url, b"") if again else RECORDS
-            case Pass():
-                return Passed(3)
+            case CopyBody():
+                return CopiedBody(3)
         return None
 
-    player = Player(converse(url), Values(answer))
+    player = Player(converse(url), ValueScript(answer))
     reply = player.play()
     assert [finding.rule for finding in reply.findings] == ["gopher:no-form"]
-    passed = [step.count for step in player.steps if isinstance(step, Pass)]
+    passed = [step.count for step in player.steps if isinstance(step, CopyBody)]
     assert (player.sent, passed) == ([b"a\t\t!\r\n", b"a\t\t+\r\n"], [3, 3])
     assert default_view(url_of("gopher://h/0a%09b%09?")) == url_of("gopher://h/0a%09b%09+")
 
 
-POINTERS: list[tuple[str, Pointer | None]] = [
+POINTERS: list[tuple[str, SessionPointer | None]] = [
     ("gopher://h/0a", None),
     ("gopher://h/h/page", None),
     ("gopher://h/0URL:http://w.dom/", None),
-    ("gopher://h/hURL:http://w.dom/%2520%3F", Pointer(Kind.LINK, "http://w.dom/%20?", {})),
+    ("gopher://h/hURL:http://w.dom/%2520%3F", SessionPointer(Kind.LINK, "http://w.dom/%20?", {})),
     (
         "gopher://h:23/8",
-        Pointer(
+        SessionPointer(
             Kind.SERVICE,
             "telnet://h/",
             {"service": "telnet session", "host": "h", "port": 23, "login": None},
@@ -90,7 +93,7 @@ POINTERS: list[tuple[str, Pointer | None]] = [
     ),
     (
         "gopher://h:2323/Ta%20b",
-        Pointer(
+        SessionPointer(
             Kind.SERVICE,
             "tn3270://a%20b@h:2323/",
             {"service": "tn3270 session", "host": "h", "port": 2323, "login": "a b"},
@@ -98,7 +101,7 @@ POINTERS: list[tuple[str, Pointer | None]] = [
     ),
     (
         "gophers://[::1]:105/2ns",
-        Pointer(
+        SessionPointer(
             Kind.SERVICE,
             "gophers://[::1]:105/2",
             {"service": "CSO phone book", "host": "::1", "port": 105},
@@ -108,7 +111,7 @@ POINTERS: list[tuple[str, Pointer | None]] = [
 
 
 @pytest.mark.parametrize(("text", "pointer"), POINTERS)
-def test_where_an_item_leads_that_is_not_fetched(text: str, pointer: Pointer | None) -> None:
+def test_where_an_item_leads_that_is_not_fetched(text: str, pointer: SessionPointer | None) -> None:
     assert find_pointer(url_of(text)) == pointer
 
 

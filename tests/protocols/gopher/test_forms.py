@@ -11,9 +11,9 @@ from protocols.gopher.attributes import parse_records
 from protocols.gopher.forms import (
     FORM_LIMIT,
     Answer,
-    Form,
-    FormLine,
-    Question,
+    AskForm,
+    AskLine,
+    AskQuestion,
     encode_answers,
     fill,
     parse_form,
@@ -24,39 +24,39 @@ from resolver import GopherUrl, Refused, parse
 
 CAPTURES = recordings.FOLDER / "gopher"
 
-LINES: list[tuple[bytes, FormLine]] = [
-    (b"Ask: Name?\tFrodo", FormLine(Question.ASK, "Ask", "Name?", (), "Frodo")),
-    (b"ASK:Name?", FormLine(Question.ASK, "ASK", "Name?")),
-    (b"AskP: Word?\t ", FormLine(Question.ASK_HIDDEN, "AskP", "Word?", (), " ")),
-    (b"askl: Tell!", FormLine(Question.ASK_LINES, "askl", "Tell!")),
-    (b"Choose: One\ta\tb\xff", FormLine(Question.CHOOSE, "Choose", "One", (b"a", b"b\xff"), "a")),
-    (b"Choose: None", FormLine(Question.CHOOSE, "Choose", "None")),
-    (b"Select: Sure?", FormLine(Question.SELECT, "Select", "Sure?")),
-    (b"Select: Sure?\t1", FormLine(Question.SELECT, "Select", "Sure?", (), "1")),
-    (b"Select: Sure?\tyes", FormLine(Question.SELECT, "Select", "Sure?", (), "0")),
+LINES: list[tuple[bytes, AskLine]] = [
+    (b"Ask: Name?\tFrodo", AskLine(AskQuestion.ASK, "Ask", "Name?", (), "Frodo")),
+    (b"ASK:Name?", AskLine(AskQuestion.ASK, "ASK", "Name?")),
+    (b"AskP: Word?\t ", AskLine(AskQuestion.ASK_HIDDEN, "AskP", "Word?", (), " ")),
+    (b"askl: Tell!", AskLine(AskQuestion.ASK_LINES, "askl", "Tell!")),
+    (b"Choose: One\ta\tb\xff", AskLine(AskQuestion.CHOOSE, "Choose", "One", (b"a", b"b\xff"), "a")),
+    (b"Choose: None", AskLine(AskQuestion.CHOOSE, "Choose", "None")),
+    (b"Select: Sure?", AskLine(AskQuestion.SELECT, "Select", "Sure?")),
+    (b"Select: Sure?\t1", AskLine(AskQuestion.SELECT, "Select", "Sure?", (), "1")),
+    (b"Select: Sure?\tyes", AskLine(AskQuestion.SELECT, "Select", "Sure?", (), "0")),
     (
         b"Select: Red?:1",
-        FormLine(Question.SELECT, "Select", "Red?", (), "1"),
+        AskLine(AskQuestion.SELECT, "Select", "Red?", (), "1"),
     ),  # as Minnesota's clients read it
-    (b"Select: Red?:0 ", FormLine(Question.SELECT, "Select", "Red?", (), "0")),
-    (b"Select: Red?:1\t0", FormLine(Question.SELECT, "Select", "Red?", (), "0")),
-    (b"Select: At 8:10", FormLine(Question.SELECT, "Select", "At 8:10")),
-    (b"Select: Red:2", FormLine(Question.SELECT, "Select", "Red:2")),
-    (b"Note: Hello\x1b[2J", FormLine(Question.NOTE, "Note", "Hello[2J")),
-    (b"ChooseF: File?\t/etc/passwd", FormLine(Question.CHOOSE_FILE, "ChooseF", "File?")),
-    (b"AskF: Save as\tanswer.txt", FormLine(Question.ASK_FILE, "AskF", "Save as", (), "answer.txt")),
-    (b"AskF: Save as\t../answer.txt", FormLine(Question.ASK_FILE, "AskF", "Save as")),
-    (b"AskF: Save as\tC:\\answer", FormLine(Question.ASK_FILE, "AskF", "Save as")),
-    (b"AskF: Save as\t.profile", FormLine(Question.ASK_FILE, "AskF", "Save as")),
-    (b"Guess: What?\tx", FormLine(Question.UNKNOWN, "Guess", "What?")),
-    (b"no colon", FormLine(Question.UNKNOWN, "no colon", "no colon")),
-    (b": nothing", FormLine(Question.UNKNOWN, "", "nothing")),
+    (b"Select: Red?:0 ", AskLine(AskQuestion.SELECT, "Select", "Red?", (), "0")),
+    (b"Select: Red?:1\t0", AskLine(AskQuestion.SELECT, "Select", "Red?", (), "0")),
+    (b"Select: At 8:10", AskLine(AskQuestion.SELECT, "Select", "At 8:10")),
+    (b"Select: Red:2", AskLine(AskQuestion.SELECT, "Select", "Red:2")),
+    (b"Note: Hello\x1b[2J", AskLine(AskQuestion.NOTE, "Note", "Hello[2J")),
+    (b"ChooseF: File?\t/etc/passwd", AskLine(AskQuestion.CHOOSE_FILE, "ChooseF", "File?")),
+    (b"AskF: Save as\tanswer.txt", AskLine(AskQuestion.ASK_FILE, "AskF", "Save as", (), "answer.txt")),
+    (b"AskF: Save as\t../answer.txt", AskLine(AskQuestion.ASK_FILE, "AskF", "Save as")),
+    (b"AskF: Save as\tC:\\answer", AskLine(AskQuestion.ASK_FILE, "AskF", "Save as")),
+    (b"AskF: Save as\t.profile", AskLine(AskQuestion.ASK_FILE, "AskF", "Save as")),
+    (b"Guess: What?\tx", AskLine(AskQuestion.UNKNOWN, "Guess", "What?")),
+    (b"no colon", AskLine(AskQuestion.UNKNOWN, "no colon", "no colon")),
+    (b": nothing", AskLine(AskQuestion.UNKNOWN, "", "nothing")),
 ]
 
 
 @pytest.mark.parametrize(("line", "read"), LINES)
-def test_a_line_of_a_form(line: bytes, read: FormLine) -> None:
-    assert parse_form([line]) == Form((read,))
+def test_a_line_of_a_form(line: bytes, read: AskLine) -> None:
+    assert parse_form([line]) == AskForm((read,))
 
 
 def test_what_a_person_is_told_before_answering() -> None:

@@ -6,25 +6,31 @@ from collections.abc import Iterable
 
 import pytest
 
-from protocols.gopher.framing import HEADER_LIMIT, Ending, Header, read_header, read_promised_header
+from protocols.gopher.framing import (
+    HEADER_LIMIT,
+    DataEnding,
+    GopherPlusHeader,
+    read_header,
+    read_promised_header,
+)
 from protocols.wire import Buffer, run_reader
 from resolver import Disconnected, ProtocolError
 from resolver.testing import one_by_one
 
-COUNT, PERIOD, CLOSE = Ending.COUNT, Ending.PERIOD, Ending.CLOSE
+COUNT, PERIOD, CLOSE = DataEnding.COUNT, DataEnding.PERIOD, DataEnding.CLOSE
 
-HEADERS: list[tuple[bytes, Header]] = [
-    (b"+0\r\n", Header(COUNT, 0)),
-    (b"+525\r\n", Header(COUNT, 525)),
-    (b"+999999999999999999\r\n", Header(COUNT, 999_999_999_999_999_999)),
-    (b"+007\n", Header(COUNT, 7)),
-    (b"+-1\r\n", Header(PERIOD)),
-    (b"+-2\n", Header(CLOSE)),
-    (b"+-1 \t\r\n", Header(PERIOD)),
-    (b"+5" + b" " * 60 + b"\r\n", Header(COUNT, 5)),
-    (b"-78\r\n", Header(COUNT, 78, refused=True)),
-    (b"--1\r\n", Header(PERIOD, refused=True)),
-    (b"--2\r\n", Header(CLOSE, refused=True)),
+HEADERS: list[tuple[bytes, GopherPlusHeader]] = [
+    (b"+0\r\n", GopherPlusHeader(COUNT, 0)),
+    (b"+525\r\n", GopherPlusHeader(COUNT, 525)),
+    (b"+999999999999999999\r\n", GopherPlusHeader(COUNT, 999_999_999_999_999_999)),
+    (b"+007\n", GopherPlusHeader(COUNT, 7)),
+    (b"+-1\r\n", GopherPlusHeader(PERIOD)),
+    (b"+-2\n", GopherPlusHeader(CLOSE)),
+    (b"+-1 \t\r\n", GopherPlusHeader(PERIOD)),
+    (b"+5" + b" " * 60 + b"\r\n", GopherPlusHeader(COUNT, 5)),
+    (b"-78\r\n", GopherPlusHeader(COUNT, 78, refused=True)),
+    (b"--1\r\n", GopherPlusHeader(PERIOD, refused=True)),
+    (b"--2\r\n", GopherPlusHeader(CLOSE, refused=True)),
 ]
 
 #: What is no header, and the number of its first octets that show it (0: only the end does).
@@ -50,7 +56,7 @@ UNFRAMED: list[tuple[bytes, int]] = [
 ]
 
 
-def hear(pieces: Iterable[bytes]) -> tuple[Header | None, int, Buffer]:
+def hear(pieces: Iterable[bytes]) -> tuple[GopherPlusHeader | None, int, Buffer]:
     """What the reader makes of it, after how many pieces, and the buffer then. The end is a piece."""
     buffer = Buffer()
     waiting = read_header(buffer)
@@ -66,7 +72,7 @@ def hear(pieces: Iterable[bytes]) -> tuple[Header | None, int, Buffer]:
 
 @pytest.mark.parametrize(("line", "header"), HEADERS)
 @pytest.mark.parametrize("rest", [b"", b"+-1\r\n.\r\n", b"\n"])
-def test_a_header_is_taken_and_nothing_behind_it(line: bytes, header: Header, rest: bytes) -> None:
+def test_a_header_is_taken_and_nothing_behind_it(line: bytes, header: GopherPlusHeader, rest: bytes) -> None:
     heard, _, buffer = hear([line + rest])
     assert (heard, buffer.take()) == (header, rest)
     heard, pieces, buffer = hear(one_by_one(line + rest))
@@ -94,5 +100,5 @@ def test_an_answer_to_gopherplus_that_ends_inside_its_header_was_cut_off(octets:
 
 
 @pytest.mark.parametrize(("line", "header"), HEADERS)
-def test_a_header_is_written_as_it_was_read(line: bytes, header: Header) -> None:
+def test_a_header_is_written_as_it_was_read(line: bytes, header: GopherPlusHeader) -> None:
     assert run_reader(read_header, header.written.encode() + b"\n") == header

@@ -12,7 +12,7 @@ import trio
 from fixtures.transcript import transcripts
 from resolver import GopherUrl, Limits, Policy, parse
 from resolver.gate import Network
-from resolver.testing import Transcript, check
+from resolver.testing import DialogueTranscript, check
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
 from tests.hang import HANG
@@ -24,7 +24,7 @@ PLACE = "127.0.0.1"
 
 @pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
 async def test_what_the_transcript_says(
-    transcript: Transcript, server_tls: ssl.SSLContext, cafile: Path
+    transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
     url = parse(transcript.url)
     assert isinstance(url, GopherUrl)

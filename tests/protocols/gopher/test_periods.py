@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.gopher.periods import Periods, closing_period
+from protocols.gopher.periods import PeriodUnstuffer, closing_period
 from resolver.testing import CUTTERS, Cutter
 from tests.sampled import examples
 
@@ -31,7 +31,7 @@ def by_the_rules(reply: bytes) -> bytes:
     return b"".join(cleaned)
 
 
-def clean(periods: Periods, pieces: Iterator[bytes]) -> bytes:
+def clean(periods: PeriodUnstuffer, pieces: Iterator[bytes]) -> bytes:
     return b"".join([*(periods.feed(piece) for piece in pieces), periods.finish()])
 
 
@@ -65,7 +65,7 @@ REPLIES: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("reply", [row[0] for row in REPLIES], ids=[row[1] for row in REPLIES])
 def test_a_reply_in_pieces_gives_what_the_rules_give(reply: bytes, cutter: Cutter) -> None:
-    periods = Periods()
+    periods = PeriodUnstuffer()
     cleaned = clean(periods, iter(cutter(reply)))
     assert cleaned == by_the_rules(reply)
     assert periods.restore(cleaned) == reply
@@ -81,22 +81,22 @@ def test_a_reply_in_pieces_gives_what_the_rules_give(reply: bytes, cutter: Cutte
 @pytest.mark.slow
 def test_any_reply_cut_anywhere(pieces: list[bytes]) -> None:
     reply = b"".join(pieces)
-    periods = Periods()
+    periods = PeriodUnstuffer()
     cleaned = clean(periods, iter(pieces))
     assert cleaned == by_the_rules(reply)
     assert periods.restore(cleaned) == reply
-    assert clean(Periods(), iter([reply])) == cleaned
+    assert clean(PeriodUnstuffer(), iter([reply])) == cleaned
 
 
 def test_text_without_doubled_periods_passes_straight_through() -> None:
-    periods = Periods()
+    periods = PeriodUnstuffer()
     assert periods.feed(b"one\r\ntwo\r\n") == b"one\r\ntwo\r\n"
     assert periods.feed(b".three\r\n.") == b".three\r\n"
     assert periods.feed(b"four") == b".four"
 
 
 def test_what_waits_leaves_when_its_fate_is_certain() -> None:
-    periods = Periods()
+    periods = PeriodUnstuffer()
     assert periods.feed(b"one\r\n..two\r\nthree\r\n") == b"one\r\n"
     assert periods.feed(b".four\r\n") == b"..two\r\nthree\r\n.four\r\n"  # only lone periods are doubled
     assert periods.feed(b"..\r\nfive\r\n") == b""
@@ -108,7 +108,7 @@ def test_what_waits_leaves_when_its_fate_is_certain() -> None:
 
 
 def test_not_more_than_the_bound_waits() -> None:
-    periods, reply = Periods(hold=100), b"..\r\n" + b"x" * 60 + b"\r\n"
+    periods, reply = PeriodUnstuffer(hold=100), b"..\r\n" + b"x" * 60 + b"\r\n"
     assert periods.feed(reply) == b""
     assert periods.feed(reply) == reply * 2  # too much: taken as it is
     assert periods.gave_up
@@ -118,7 +118,7 @@ def test_not_more_than_the_bound_waits() -> None:
 
 
 def test_what_waits_when_the_reply_is_cut_short_is_given_out_as_it_came() -> None:
-    periods = Periods()
+    periods = PeriodUnstuffer()
     assert periods.feed(b"a\r\n..\r\nb\r\n.\r\n") == b"a\r\n"
     assert periods.last_line == b".\r\n"
     assert periods.abandon() == b"..\r\nb\r\n.\r\n"
@@ -127,7 +127,7 @@ def test_what_waits_when_the_reply_is_cut_short_is_given_out_as_it_came() -> Non
 
 def test_many_doubled_lines_take_no_time() -> None:
     reply = b"..\r\n" * 200_000 + b".\r\n"
-    periods = Periods()
+    periods = PeriodUnstuffer()
     assert (
         clean(periods, iter([reply[i : i + 1000] for i in range(0, len(reply), 1000)])) == b".\r\n" * 200_000
     )
@@ -150,6 +150,6 @@ def test_many_doubled_lines_take_no_time() -> None:
 )
 def test_the_period_that_octets_end_with(octets: bytes, period: bytes) -> None:
     assert closing_period(octets) == period
-    periods = Periods()
+    periods = PeriodUnstuffer()
     periods.feed(octets)
     assert periods.last_line == period

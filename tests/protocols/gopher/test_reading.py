@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.gopher.answer import Listing, Shape
+from protocols.gopher.answer import GopherListing, ReplyShape
 from protocols.gopher.framed import shape_of_framed
-from protocols.gopher.item_types import ITEM_TYPES, Reading, find_type, media_type_of
+from protocols.gopher.item_types import ITEM_TYPES, ReplyReading, find_type, media_type_of
 from protocols.gopher.reading import shape_of_unframed
 from resolver import GopherUrl, Kind, parse
 
 MENU, PLUS = "application/gopher-menu", "application/gopher+-menu"
-RECORDS = Shape(Kind.DIRECTORY, PLUS, Listing.RECORDS, True)
-ITEMS = Shape(Kind.DIRECTORY, MENU, Listing.ITEMS, True)
-TO_ASK = Shape(Kind.SEARCH, MENU, Listing.ITEMS, True)
-TEXT = Shape(Kind.DOCUMENT, "text/plain", None, True)
-OCTETS = Shape(Kind.DOCUMENT, "application/octet-stream", None, False)
+RECORDS = ReplyShape(Kind.DIRECTORY, PLUS, GopherListing.RECORDS, True)
+ITEMS = ReplyShape(Kind.DIRECTORY, MENU, GopherListing.ITEMS, True)
+TO_ASK = ReplyShape(Kind.SEARCH, MENU, GopherListing.ITEMS, True)
+TEXT = ReplyShape(Kind.DOCUMENT, "text/plain", None, True)
+OCTETS = ReplyShape(Kind.DOCUMENT, "application/octet-stream", None, False)
 
 
 def url_of(path: str) -> GopherUrl:
@@ -24,7 +24,7 @@ def url_of(path: str) -> GopherUrl:
     return url
 
 
-FRAMED: list[tuple[str, Shape]] = [
+FRAMED: list[tuple[str, ReplyShape]] = [
     ("0a%09%09+", TEXT),
     ("9a%09%09+", OCTETS),
     ("1a%09%09+", ITEMS),
@@ -36,8 +36,8 @@ FRAMED: list[tuple[str, Shape]] = [
     ("1a%09%09$", RECORDS),
     ("0a%09%09?", RECORDS),
     ("0a%09%09what", TEXT),
-    ("0a%09%09+TEXT/HTML%20En_US", Shape(Kind.DOCUMENT, "text/html", None, True)),
-    ("1a%09%09+text/html", Shape(Kind.DOCUMENT, "text/html", None, True)),
+    ("0a%09%09+TEXT/HTML%20En_US", ReplyShape(Kind.DOCUMENT, "text/html", None, True)),
+    ("1a%09%09+text/html", ReplyShape(Kind.DOCUMENT, "text/html", None, True)),
     ("7a%09b%09+text/plain", TEXT),
     ("0a%09%09+application/gopher-menu", ITEMS),
     ("1a%09%09+application/gopher+-menu", RECORDS),
@@ -47,11 +47,11 @@ FRAMED: list[tuple[str, Shape]] = [
 
 
 @pytest.mark.parametrize(("path", "shape"), FRAMED)
-def test_a_framed_reply_is_read_by_the_view(path: str, shape: Shape) -> None:
+def test_a_framed_reply_is_read_by_the_view(path: str, shape: ReplyShape) -> None:
     assert shape_of_framed(url_of(path)) == shape
 
 
-UNFRAMED: list[tuple[str, bytes, Shape]] = [
+UNFRAMED: list[tuple[str, bytes, ReplyShape]] = [
     ("0a", b"", TEXT),
     ("0a", b"+INFO: x", TEXT),
     ("0a%09%09+", b"+INFO: x", TEXT),
@@ -73,30 +73,30 @@ UNFRAMED: list[tuple[str, bytes, Shape]] = [
 
 
 @pytest.mark.parametrize(("path", "first", "shape"), UNFRAMED)
-def test_an_unframed_reply_is_read_by_the_type(path: str, first: bytes, shape: Shape) -> None:
+def test_an_unframed_reply_is_read_by_the_type(path: str, first: bytes, shape: ReplyShape) -> None:
     assert shape_of_unframed(url_of(path), first) == shape
 
 
 #: Section 7 of the Gopher+ page: the types, how an unframed reply is read, and the media type.
 TYPES = {
-    **dict.fromkeys("0", (Reading.TEXT, "text/plain")),
-    **dict.fromkeys("17", (Reading.MENU, MENU)),
-    **dict.fromkeys("28T", (Reading.NOTHING, None)),
-    **dict.fromkeys("59d", (Reading.OCTETS, "application/octet-stream")),
-    **dict.fromkeys("4", (Reading.TEXT, "application/mac-binhex40")),
-    **dict.fromkeys("6", (Reading.TEXT, "text/x-uuencode")),
-    **dict.fromkeys("h", (Reading.TEXT, "text/html")),
-    **dict.fromkeys("M", (Reading.TEXT, "multipart/mixed")),
-    **dict.fromkeys("ce", (Reading.TEXT, "text/calendar")),
-    **dict.fromkeys("x", (Reading.TEXT, "text/xml")),
-    **dict.fromkeys("g", (Reading.OCTETS, "image/gif")),
-    **dict.fromkeys("I:", (Reading.OCTETS, "image/*")),
-    **dict.fromkeys(";", (Reading.OCTETS, "video/*")),
-    **dict.fromkeys("<s", (Reading.OCTETS, "audio/*")),
-    **dict.fromkeys("P", (Reading.OCTETS, "application/pdf")),
-    **dict.fromkeys("r", (Reading.OCTETS, "application/rtf")),
-    **dict.fromkeys("v", (Reading.OCTETS, "model/vrml")),
-    **dict.fromkeys("p3iX-+?/z", (Reading.OCTETS, "application/octet-stream")),
+    **dict.fromkeys("0", (ReplyReading.TEXT, "text/plain")),
+    **dict.fromkeys("17", (ReplyReading.MENU, MENU)),
+    **dict.fromkeys("28T", (ReplyReading.NOTHING, None)),
+    **dict.fromkeys("59d", (ReplyReading.OCTETS, "application/octet-stream")),
+    **dict.fromkeys("4", (ReplyReading.TEXT, "application/mac-binhex40")),
+    **dict.fromkeys("6", (ReplyReading.TEXT, "text/x-uuencode")),
+    **dict.fromkeys("h", (ReplyReading.TEXT, "text/html")),
+    **dict.fromkeys("M", (ReplyReading.TEXT, "multipart/mixed")),
+    **dict.fromkeys("ce", (ReplyReading.TEXT, "text/calendar")),
+    **dict.fromkeys("x", (ReplyReading.TEXT, "text/xml")),
+    **dict.fromkeys("g", (ReplyReading.OCTETS, "image/gif")),
+    **dict.fromkeys("I:", (ReplyReading.OCTETS, "image/*")),
+    **dict.fromkeys(";", (ReplyReading.OCTETS, "video/*")),
+    **dict.fromkeys("<s", (ReplyReading.OCTETS, "audio/*")),
+    **dict.fromkeys("P", (ReplyReading.OCTETS, "application/pdf")),
+    **dict.fromkeys("r", (ReplyReading.OCTETS, "application/rtf")),
+    **dict.fromkeys("v", (ReplyReading.OCTETS, "model/vrml")),
+    **dict.fromkeys("p3iX-+?/z", (ReplyReading.OCTETS, "application/octet-stream")),
 }
 
 

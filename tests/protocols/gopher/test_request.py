@@ -6,10 +6,16 @@ import pytest
 
 from fixtures.transcript import transcripts
 from protocols.gopher import GOPHER, GOPHERS
-from protocols.gopher.request import Command, Requested, command_in, encode_request, parse_command
+from protocols.gopher.request import (
+    GopherPlusCommand,
+    RequestedView,
+    command_in,
+    encode_request,
+    parse_command,
+)
 from protocols.gopher.url import with_gopherplus, with_search, with_view
 from resolver import GopherUrl, Refused, parse
-from resolver.testing import Transcript
+from resolver.testing import DialogueTranscript
 
 FORM = b"+\t1\r\n+-1\r\none\r\n\r\n.two\r\n.\r\n"
 
@@ -25,32 +31,35 @@ def gopher(text: str) -> GopherUrl:
     [each for each in transcripts("gopher") if len(each.connections) == 1],
     ids=lambda each: each.name,
 )
-def test_the_octets_of_every_transcript(transcript: Transcript) -> None:
+def test_the_octets_of_every_transcript(transcript: DialogueTranscript) -> None:
     line = encode_request(gopher(transcript.url))
     assert line.octets == line.shown == transcript.connections[0].said_by("C")
 
 
-COMMANDS: list[tuple[bytes | None, Command]] = [
-    (None, Command(Requested.PLAIN)),
-    (b"", Command(Requested.PLAIN)),
-    (b"+", Command(Requested.ITEM)),
-    (b"+Text/plain En_US", Command(Requested.ITEM, view=b"Text/plain En_US")),
-    (b"!", Command(Requested.ATTRIBUTES)),
-    (b"!+ABSTRACT", Command(Requested.ATTRIBUTES, names=(b"ABSTRACT",))),
-    (b"!+ABSTRACT +SMELL", Command(Requested.ATTRIBUTES, names=(b"ABSTRACT", b"SMELL"))),
-    (b"$", Command(Requested.DIRECTORY)),
-    (b"$+VIEWS+ADMIN", Command(Requested.DIRECTORY, names=(b"VIEWS", b"ADMIN"))),
-    (b"?", Command(Requested.FORM)),
-    (b"?x", Command(Requested.OTHER)),
-    (b"hello", Command(Requested.OTHER)),
-    (FORM, Command(Requested.ITEM, answers=(b"one", b"", b".two"))),
-    (b"+\t1\r\n+-1\r\n.\r\n", Command(Requested.ITEM, answers=())),
-    (b"+a b\t1\r\n+-1\r\na\tb\r\n.\r\n", Command(Requested.ITEM, view=b"a b", answers=(b"a\tb",))),
+COMMANDS: list[tuple[bytes | None, GopherPlusCommand]] = [
+    (None, GopherPlusCommand(RequestedView.PLAIN)),
+    (b"", GopherPlusCommand(RequestedView.PLAIN)),
+    (b"+", GopherPlusCommand(RequestedView.ITEM)),
+    (b"+Text/plain En_US", GopherPlusCommand(RequestedView.ITEM, view=b"Text/plain En_US")),
+    (b"!", GopherPlusCommand(RequestedView.ATTRIBUTES)),
+    (b"!+ABSTRACT", GopherPlusCommand(RequestedView.ATTRIBUTES, names=(b"ABSTRACT",))),
+    (b"!+ABSTRACT +SMELL", GopherPlusCommand(RequestedView.ATTRIBUTES, names=(b"ABSTRACT", b"SMELL"))),
+    (b"$", GopherPlusCommand(RequestedView.DIRECTORY)),
+    (b"$+VIEWS+ADMIN", GopherPlusCommand(RequestedView.DIRECTORY, names=(b"VIEWS", b"ADMIN"))),
+    (b"?", GopherPlusCommand(RequestedView.FORM)),
+    (b"?x", GopherPlusCommand(RequestedView.OTHER)),
+    (b"hello", GopherPlusCommand(RequestedView.OTHER)),
+    (FORM, GopherPlusCommand(RequestedView.ITEM, answers=(b"one", b"", b".two"))),
+    (b"+\t1\r\n+-1\r\n.\r\n", GopherPlusCommand(RequestedView.ITEM, answers=())),
+    (
+        b"+a b\t1\r\n+-1\r\na\tb\r\n.\r\n",
+        GopherPlusCommand(RequestedView.ITEM, view=b"a b", answers=(b"a\tb",)),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("gopherplus", "command"), COMMANDS)
-def test_commands(gopherplus: bytes | None, command: Command) -> None:
+def test_commands(gopherplus: bytes | None, command: GopherPlusCommand) -> None:
     assert parse_command(gopherplus) == command
 
 
@@ -128,17 +137,17 @@ def test_the_lines_of_a_form_do_not_count_as_its_request() -> None:
 @pytest.mark.parametrize(
     ("path", "ask"),
     [
-        ("0x", Requested.PLAIN),
-        ("0x%09word", Requested.PLAIN),
-        ("0x%09+", Requested.ITEM),
-        ("7x%09!+ABSTRACT", Requested.ATTRIBUTES),
-        ("7x%09$", Requested.DIRECTORY),
-        ("7x%09?", Requested.PLAIN),
-        ("7x%09+a%09", Requested.ITEM),
-        ("7x%09!%09+", Requested.ITEM),
+        ("0x", RequestedView.PLAIN),
+        ("0x%09word", RequestedView.PLAIN),
+        ("0x%09+", RequestedView.ITEM),
+        ("7x%09!+ABSTRACT", RequestedView.ATTRIBUTES),
+        ("7x%09$", RequestedView.DIRECTORY),
+        ("7x%09?", RequestedView.PLAIN),
+        ("7x%09+a%09", RequestedView.ITEM),
+        ("7x%09!%09+", RequestedView.ITEM),
     ],
 )
-def test_what_a_framed_reply_is_read_by(path: str, ask: Requested) -> None:
+def test_what_a_framed_reply_is_read_by(path: str, ask: RequestedView) -> None:
     assert command_in(gopher("gopher://h/" + path)).requested is ask
 
 

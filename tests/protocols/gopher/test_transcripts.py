@@ -7,7 +7,7 @@ import pytest
 from fixtures.transcript import transcripts
 from protocols.gopher.dialogue import converse
 from resolver import GopherUrl, Refused, parse
-from resolver.testing import CUTTERS, Cutter, Transcript, check, recite
+from resolver.testing import CUTTERS, Cutter, DialogueTranscript, check, recite
 from resolver.testing.outcome import resolve
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
@@ -28,7 +28,7 @@ def test_every_row_of_the_table_has_its_transcript() -> None:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
-def test_the_dialogue_alone(transcript: Transcript) -> None:
+def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
     url = parse_as(GopherUrl, transcript.url)
     if transcript.outcome.error == "Refused":
         with pytest.raises(Refused):
@@ -40,7 +40,7 @@ def test_the_dialogue_alone(transcript: Transcript) -> None:
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
-async def test_the_dialogue_in_memory(transcript: Transcript, cutter: Cutter) -> None:
+async def test_the_dialogue_in_memory(transcript: DialogueTranscript, cutter: Cutter) -> None:
     gate = MemoryGate.of(transcript, cutter)
     outcome = await resolve(open_url, parse(transcript.url), gate)
     check(outcome, transcript.outcome)
@@ -50,7 +50,7 @@ async def test_the_dialogue_in_memory(transcript: Transcript, cutter: Cutter) ->
 @pytest.mark.parametrize(
     "transcript", [each for each in TRANSCRIPTS if each.outcome.error is None], ids=lambda each: each.name
 )
-async def test_draining_gives_what_iterating_gives(transcript: Transcript) -> None:
+async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscript) -> None:
     gate, sink = MemoryGate.of(transcript), MemorySink()
     async with open_url(parse_as(GopherUrl, transcript.url), gate) as reply:
         moved = await reply.body.drain(sink)
@@ -62,7 +62,7 @@ async def test_draining_gives_what_iterating_gives(transcript: Transcript) -> No
 @pytest.mark.parametrize(
     "transcript", [each for each in TRANSCRIPTS if each.outcome.error is None], ids=lambda each: each.name
 )
-async def test_the_untouched_octets_can_be_had(transcript: Transcript) -> None:
+async def test_the_untouched_octets_can_be_had(transcript: DialogueTranscript) -> None:
     """They are what the server sent behind its header line, cut to the count it gave."""
     async with open_url(parse_as(GopherUrl, transcript.url), MemoryGate.of(transcript)) as reply:
         content = b"".join([octets async for octets in reply.body])

@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.gopher.views import View, kind_of_view, parse_view
+from protocols.gopher.views import AlternateView, kind_of_view, parse_view
 from resolver import Kind
 
 PS = "application/postscript"
 MENU = "application/gopher+-menu"
-LINES: list[tuple[bytes, View]] = [
-    (b"Text/plain En_US: <.0k>", View(b"Text/plain En_US", "Text/plain", "En_US", 0)),
-    (b"application/postscript De_DE: <100k>", View(b"application/postscript De_DE", PS, "De_DE", 102_400)),
-    (b"image/tiff: <.5K>", View(b"image/tiff", "image/tiff", None, 512)),
-    (b"application/gopher+-menu:", View(MENU.encode(), MENU, None, None)),
-    (b"application/gopher+-menu: <512b>", View(MENU.encode(), MENU, None, 512)),
-    (b"text/html: <1.5M>", View(b"text/html", "text/html", None, 1_572_864)),
-    (b"text/html: <>", View(b"text/html", "text/html", None, None)),
-    (b"text/html: <.>", View(b"text/html", "text/html", None, None)),
-    (b"text/html: <huge>", View(b"text/html", "text/html", None, None)),
-    (b"text/html: <12", View(b"text/html", "text/html", None, 12)),
-    (b"text/html: <999999999999999999999999999>", View(b"text/html", "text/html", None, 999_999_999_999_999)),
-    (b"text/html", View(b"text/html", "text/html", None, None)),
-    (b"", View(b"", "", None, None)),
-    (b"a/b  Xx Yy : <1>", View(b"a/b  Xx Yy ", "a/b", "Xx Yy", 1)),
+LINES: list[tuple[bytes, AlternateView]] = [
+    (b"Text/plain En_US: <.0k>", AlternateView(b"Text/plain En_US", "Text/plain", "En_US", 0)),
+    (
+        b"application/postscript De_DE: <100k>",
+        AlternateView(b"application/postscript De_DE", PS, "De_DE", 102_400),
+    ),
+    (b"image/tiff: <.5K>", AlternateView(b"image/tiff", "image/tiff", None, 512)),
+    (b"application/gopher+-menu:", AlternateView(MENU.encode(), MENU, None, None)),
+    (b"application/gopher+-menu: <512b>", AlternateView(MENU.encode(), MENU, None, 512)),
+    (b"text/html: <1.5M>", AlternateView(b"text/html", "text/html", None, 1_572_864)),
+    (b"text/html: <>", AlternateView(b"text/html", "text/html", None, None)),
+    (b"text/html: <.>", AlternateView(b"text/html", "text/html", None, None)),
+    (b"text/html: <huge>", AlternateView(b"text/html", "text/html", None, None)),
+    (b"text/html: <12", AlternateView(b"text/html", "text/html", None, 12)),
+    (
+        b"text/html: <999999999999999999999999999>",
+        AlternateView(b"text/html", "text/html", None, 999_999_999_999_999),
+    ),
+    (b"text/html", AlternateView(b"text/html", "text/html", None, None)),
+    (b"", AlternateView(b"", "", None, None)),
+    (b"a/b  Xx Yy : <1>", AlternateView(b"a/b  Xx Yy ", "a/b", "Xx Yy", 1)),
 ]
 
 
 @pytest.mark.parametrize(("line", "view"), LINES)
-def test_any_line_is_a_view(line: bytes, view: View) -> None:
+def test_any_line_is_a_view(line: bytes, view: AlternateView) -> None:
     assert parse_view(line) == view
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resolver import HttpUrl, Limits, Options, ResolveError
 from resolver.testing import CUTTERS, Cutter
-from resolver.testing.transcript import Connection, End, Turn
+from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as
@@ -26,7 +26,7 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 def gate_of(said: bytes, cutter: Cutter = CUTTERS[0], limits: Limits | None = None) -> MemoryGate:
-    script = Connection((Turn("C", REQUEST), Turn("S", said)), "left")
+    script = Connection((TranscriptTurn("C", REQUEST), TranscriptTurn("S", said)), "left")
     return MemoryGate([script], cutter, limits=limits, options=Options(), logins=[None])
 
 
@@ -120,7 +120,7 @@ async def test_any_octets_give_a_reply_or_an_error_of_ours(
     for where, gone, instead in changes:
         at = int(where * len(said))
         said = said[:at] + instead + said[at + gone :]
-    script = Connection((Turn("C", REQUEST), Turn("S", said)), end)
+    script = Connection((TranscriptTurn("C", REQUEST), TranscriptTurn("S", said)), end)
     gate = MemoryGate([script], limits=Limits(line=200, lines=10), logins=[None])
     sink = MemorySink()
     with suppress(ResolveError):

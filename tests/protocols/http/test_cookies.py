@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from protocols.http.cookie_dates import parse_cookie_date
 from protocols.http.cookies import Jar
-from protocols.http.head import Head
+from protocols.http.head import ResponseHead
 from resolver import HttpUrl, parse
 from resolver.public_suffix import installed
 
@@ -27,7 +27,7 @@ def sent(*fields: str, at: str = SET_AT, to: str = ASKED) -> str:
     """What goes to one URL after another has set these, each in an answer of its own."""
     jar = Jar()
     for field in fields:
-        jar.take(Head(200, "OK", (DATE, ("set-cookie", field))), url_of(at), installed())
+        jar.take(ResponseHead(200, "OK", (DATE, ("set-cookie", field))), url_of(at), installed())
     return jar.header(url_of(to)).decode("latin-1")
 
 
@@ -116,30 +116,32 @@ def test_where_it_is_sent(field: str, at: str, to: str, value: str) -> None:
 
 def test_nobody_on_the_way_replaces_what_tls_has_set() -> None:
     jar = Jar()
-    jar.take(Head(200, "OK", (("set-cookie", "a=1; Secure"),)), url_of("https://h.example/"), None)
-    jar.take(Head(200, "OK", (("set-cookie", "a=2"),)), url_of("http://h.example/"), None)
+    jar.take(ResponseHead(200, "OK", (("set-cookie", "a=1; Secure"),)), url_of("https://h.example/"), None)
+    jar.take(ResponseHead(200, "OK", (("set-cookie", "a=2"),)), url_of("http://h.example/"), None)
     assert jar.header(url_of("https://h.example/")) == b"a=1"
 
 
 def test_without_a_list_nothing_is_for_more_than_one_host() -> None:
     jar = Jar()
     for field in ("a=1; Domain=example.org", "b=2; Domain=x.example.org"):
-        jar.take(Head(200, "OK", (("set-cookie", field),)), url_of("http://x.example.org/"), None)
+        jar.take(ResponseHead(200, "OK", (("set-cookie", field),)), url_of("http://x.example.org/"), None)
     assert jar.header(url_of("http://x.example.org/")) == b"b=2"
     assert jar.header(url_of("http://y.x.example.org/")) == b""
 
 
 def test_the_bounds() -> None:
     jar, url = Jar(), url_of("http://h.example/")
-    jar.take(Head(200, "OK", tuple(("set-cookie", f"c{n}=1") for n in range(100))), url, None)
+    jar.take(ResponseHead(200, "OK", tuple(("set-cookie", f"c{n}=1") for n in range(100))), url, None)
     assert len(jar.cookies) == 50
     assert b"c63=1" in jar.header(url)
     assert b"c64=1" not in jar.header(url)
     for number in range(4_000):
-        jar.take(Head(200, "OK", (("set-cookie", "a=1"),)), url_of(f"http://h{number}.example/"), None)
+        jar.take(
+            ResponseHead(200, "OK", (("set-cookie", "a=1"),)), url_of(f"http://h{number}.example/"), None
+        )
     assert len(jar.cookies) == 3_000
     for number in range(10):
-        jar.take(Head(200, "OK", (("set-cookie", f"b{number}={'x' * 4000}"),)), url, None)
+        jar.take(ResponseHead(200, "OK", (("set-cookie", f"b{number}={'x' * 4000}"),)), url, None)
     assert len(jar.header(url)) <= 16_384
 
 
@@ -147,7 +149,7 @@ def test_only_a_change_is_a_change() -> None:
     jar, url = Jar(), url_of("http://h.example/")
     seen = []
     for field in ("a=1", "a=1", "a=2", "b=1; Max-Age=0", "a=2; Max-Age=0"):
-        jar.take(Head(200, "OK", (("set-cookie", field),)), url, None)
+        jar.take(ResponseHead(200, "OK", (("set-cookie", field),)), url, None)
         seen.append(jar.revision)
     assert seen == [1, 1, 2, 2, 3]
 

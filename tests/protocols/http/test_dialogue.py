@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from protocols.http.dialogue import retrieve
 from protocols.rehearsal import rehearse
 from protocols.step import (
     Acquire,
-    Begin,
     Connect,
-    Hear,
-    Note,
-    Pass,
+    CopyBody,
+    PlanNote,
+    Receive,
     RequestCredentials,
-    Say,
+    Send,
+    StartBody,
     Step,
 )
 from resolver import Credentials, Disconnected, HttpUrl, NotFound, Options, parse
-from resolver.testing import Player, Values
+from resolver.testing import Player, ValueScript
 from resolver.testing.scripts import leaving
-from resolver.testing.transcript import Connection, End, Turn
+from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as
@@ -36,7 +38,7 @@ def url_of(text: str) -> HttpUrl:
     return url
 
 
-class Holding(Values):
+class Holding(ValueScript):
     """A place for which these credentials are held."""
 
     def __init__(self, held: Credentials | None) -> None:
@@ -50,8 +52,8 @@ class Holding(Values):
 def head_of(text: str, options: Options, held: Credentials | None) -> tuple[list[RequestCredentials], bytes]:
     """Who was asked for, and the request head."""
     player = Player(retrieve(url_of(text), options), Holding(held))
-    step = player.advance(Say)
-    assert isinstance(step, Say)
+    step = player.advance(Send)
+    assert isinstance(step, Send)
     asked = [each for each in player.steps if isinstance(each, RequestCredentials)]
     return asked, step.lines[0].octets
 
@@ -87,9 +89,9 @@ def test_whose_credentials_are_sent(
 
 def test_the_plan_is_the_dialogue() -> None:
     steps: list[Step] = rehearse(retrieve(url_of("https://u:secret@h/a")))
-    assert [type(step) for step in steps] == [Acquire, Say, Hear, Note, Begin, Pass]
+    assert [type(step) for step in steps] == [Acquire, Send, Receive, PlanNote, StartBody, CopyBody]
     say = steps[1]
-    assert isinstance(say, Say)
+    assert isinstance(say, Send)
     assert b"Authorization: ****\r\n" in say.lines[0].shown
     assert b"secret" not in say.lines[0].shown
     assert steps[0] == Acquire(((b"Authorization", b"Basic dTpzZWNyZXQ="),), tls=True)
@@ -104,7 +106,10 @@ def request(method: bytes = b"GET") -> bytes:
 
 def script(*turns: bytes, end: End = "left") -> Connection:
     """Client and server in turns."""
-    return Connection(tuple(Turn("CS"[index % 2], octets) for index, octets in enumerate(turns)), end)  # type: ignore[arg-type]
+    sides: tuple[Literal["C"], Literal["S"]] = ("C", "S")
+    return Connection(
+        tuple(TranscriptTurn(sides[index % 2], octets) for index, octets in enumerate(turns)), end
+    )
 
 
 LENGTH = b"Content-Length: 5\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n"
@@ -172,17 +177,26 @@ async def test_what_is_kept_in_a_file_is_asked_for_uncoded() -> None:
 
 def perform(used: bool, *, gone: int) -> list[type[Step]]:
     """The steps when the first `gone` heads are not to be had."""
-    player = Player(retrieve(url_of("http://h/")), Values(leaving(gone, used=True if used else None)))
+    player = Player(retrieve(url_of("http://h/")), ValueScript(leaving(gone, used=True if used else None)))
     player.play()
     return [type(step) for step in player.steps]
 
 
-ONCE = [Say, Hear]
+ONCE = [Send, Receive]
 
 
 def test_a_kept_connection_that_is_gone_is_tried_again_on_a_new_one() -> None:
-    assert perform(True, gone=0) == [RequestCredentials, Acquire, *ONCE, Note, Begin, Pass]
-    assert perform(True, gone=1) == [RequestCredentials, Acquire, *ONCE, Connect, *ONCE, Note, Begin, Pass]
+    assert perform(True, gone=0) == [RequestCredentials, Acquire, *ONCE, PlanNote, StartBody, CopyBody]
+    assert perform(True, gone=1) == [
+        RequestCredentials,
+        Acquire,
+        *ONCE,
+        Connect,
+        *ONCE,
+        PlanNote,
+        StartBody,
+        CopyBody,
+    ]
 
 
 @pytest.mark.parametrize(("used", "gone"), [(False, 1), (True, 2)])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.http.exchange import Exchange
-from protocols.http.head import Framing, Head
+from protocols.http.exchange import Http1Exchange
+from protocols.http.head import BodyFraming, ResponseHead
 from protocols.http.request import prepare
 from protocols.wire import Buffer, run_reader
 from resolver import Disconnected, LimitExceeded, Limits, ProtocolError, Refused, ResolveError
@@ -18,13 +18,15 @@ HOST = (b"Host", b"h")
 SMALL = Limits(line=40, lines=3)
 
 
-def exchange(method: bytes = b"GET", limits: Limits | None = None, *headers: tuple[bytes, bytes]) -> Exchange:
-    made = Exchange(prepare(method, b"/", [HOST, *headers]), limits or Limits())
+def exchange(
+    method: bytes = b"GET", limits: Limits | None = None, *headers: tuple[bytes, bytes]
+) -> Http1Exchange:
+    made = Http1Exchange(prepare(method, b"/", [HOST, *headers]), limits or Limits())
     made.encode_end()
     return made
 
 
-def read(octets: bytes, limits: Limits | None = None, method: bytes = b"GET") -> Head:
+def read(octets: bytes, limits: Limits | None = None, method: bytes = b"GET") -> ResponseHead:
     return run_reader(exchange(method, limits).read_head, octets)
 
 
@@ -35,7 +37,7 @@ def test_the_head_as_a_value() -> None:
     head = read(HEAD)
     assert (head.status, head.reason, head.shown) == (200, "Very Well", "200 Very Well")
     assert head.fields == (("content-length", "3"), ("x-a", "\xe9  b"), ("x-a", "c"))
-    assert (head.framing, head.length, head.values("x-a")) == (Framing.LENGTH, 3, ["\xe9  b", "c"])
+    assert (head.framing, head.length, head.values("x-a")) == (BodyFraming.LENGTH, 3, ["\xe9  b", "c"])
 
 
 @pytest.mark.parametrize("octets", [HEAD, b"HTTP/1.1 100 Wait\r\n\r\n" + HEAD, HEAD.replace(b"\r", b"")])
@@ -243,14 +245,14 @@ def test_no_octets_of_a_body_in_an_error() -> None:
     ],
 )
 def test_a_body_of_the_request(headers: list[tuple[bytes, bytes]], pieces: list[bytes], sent: bytes) -> None:
-    made = Exchange(prepare(b"POST", b"/", [HOST, *headers]), Limits())
+    made = Http1Exchange(prepare(b"POST", b"/", [HOST, *headers]), Limits())
     lines = [*(made.encode_body(piece) for piece in pieces), made.encode_end()]
     assert b"".join(line.octets for line in lines) == sent
 
 
 @pytest.mark.parametrize("pieces", [[b"abcd"], [b"ab"], [b"abc", b"d"]])
 def test_a_body_of_the_request_is_as_long_as_announced(pieces: list[bytes]) -> None:
-    made = Exchange(prepare(b"POST", b"/", [HOST, (b"Content-Length", b"3")]), Limits())
+    made = Http1Exchange(prepare(b"POST", b"/", [HOST, (b"Content-Length", b"3")]), Limits())
     with pytest.raises(Refused):
         _ = [*map(made.encode_body, pieces), made.encode_end()]
 
@@ -260,7 +262,7 @@ def test_a_body_of_the_request_is_as_long_as_announced(pieces: list[bytes]) -> N
 )
 def test_what_cannot_be_sent(headers: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(Refused) as caught:
-        Exchange(prepare(b"GET", b"/", headers), Limits())
+        Http1Exchange(prepare(b"GET", b"/", headers), Limits())
     assert caught.value.rule == "S02"
 
 
@@ -281,7 +283,7 @@ def test_any_octets_give_a_value_or_an_error_of_ours(octets: bytes) -> None:
         with pytest.raises(StopIteration) as done:
             next(made.read_head(buffer))
         head = done.value.value
-        if head.framing is Framing.CHUNKED:
+        if head.framing is BodyFraming.CHUNKED:
             assert isinstance(made.take_chunks(buffer), bytes)
         assert isinstance([head.media_type, head.charset, head.codings, head.announced], list)
     except ResolveError:

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.http.framed_server import frame
-from protocols.http.framed_exchange import FramedExchange, header_section
+from protocols.http.framed_exchange import Http2Exchange, header_section
 from protocols.http.request import prepare
 from protocols.wire import Buffer
 from resolver import Disconnected, LimitExceeded, Limits, ProtocolError, Refused, ResolveError, Truncated
-from resolver.http2.framing import Framing
+from resolver.http2.framing import Http2Frames
 from resolver.testing import CUTTERS, Cutter, whole
 from tests.sampled import examples
 
@@ -31,16 +31,18 @@ FIVE = b"five\n"
 
 def made(
     method: bytes = b"GET", limits: Limits | None = None, *headers: tuple[bytes, bytes]
-) -> FramedExchange:
+) -> Http2Exchange:
     limits = limits or Limits()
-    return FramedExchange(prepare(method, b"/a?b", [HOST, *headers]), limits, Framing(header_section(limits)))
+    return Http2Exchange(
+        prepare(method, b"/a?b", [HOST, *headers]), limits, Http2Frames(header_section(limits))
+    )
 
 
 def head(*fields: tuple[str, str], status: str = "200", flags: int = END_HEADERS) -> bytes:
     return frame(HEADERS, flags, 1, Encoder().encode([(":status", status), *fields], huffman=False))
 
 
-def talk(exchange: FramedExchange, octets: bytes, cutter: Cutter) -> tuple[int, bytes, Buffer]:
+def talk(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tuple[int, bytes, Buffer]:
     """The status, the body, and what was left, where the server says `octets` and closes."""
     buffer = Buffer()
     pieces = iter([*cutter(GREETING + octets), b""])
@@ -267,7 +269,7 @@ def test_room_is_made_as_octets_are_taken() -> None:
     assert server.local_flow_control_window(1) > 1 << 19
 
 
-def _octets(exchange: FramedExchange) -> bytes:
+def _octets(exchange: Http2Exchange) -> bytes:
     line = exchange.unsent()
     return b"" if line is None else line.octets
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.head import Framing, Head, framing_of
+from protocols.http.head import BodyFraming, ResponseHead, framing_of
 from resolver import ProtocolError
 
 
-def head(*fields: tuple[str, str]) -> Head:
-    return Head(200, "OK", fields)
+def head(*fields: tuple[str, str]) -> ResponseHead:
+    return ResponseHead(200, "OK", fields)
 
 
 @pytest.mark.parametrize(
@@ -63,21 +63,21 @@ LENGTH, CHUNKED = ("content-length", "5"), ("transfer-encoding", "chunked")
 @pytest.mark.parametrize(
     ("method", "status", "fields", "framing", "length"),
     [
-        (b"GET", 200, (), Framing.CLOSE, None),
-        (b"GET", 200, (LENGTH,), Framing.LENGTH, 5),
-        (b"GET", 200, (CHUNKED,), Framing.CHUNKED, None),
-        (b"CONNECT", 200, (CHUNKED, LENGTH), Framing.NONE, None),
-        (b"GET", 404, (LENGTH,), Framing.LENGTH, 5),
-        (b"GET", 204, (LENGTH,), Framing.NONE, None),
-        (b"GET", 304, (CHUNKED,), Framing.NONE, None),
-        (b"GET", 205, (LENGTH,), Framing.LENGTH, 5),
-        (b"HEAD", 200, (LENGTH,), Framing.NONE, None),
-        (b"HEAD", 404, (CHUNKED,), Framing.NONE, None),
-        (b"HEAD", 200, (), Framing.NONE, None),
+        (b"GET", 200, (), BodyFraming.CLOSE, None),
+        (b"GET", 200, (LENGTH,), BodyFraming.LENGTH, 5),
+        (b"GET", 200, (CHUNKED,), BodyFraming.CHUNKED, None),
+        (b"CONNECT", 200, (CHUNKED, LENGTH), BodyFraming.NONE, None),
+        (b"GET", 404, (LENGTH,), BodyFraming.LENGTH, 5),
+        (b"GET", 204, (LENGTH,), BodyFraming.NONE, None),
+        (b"GET", 304, (CHUNKED,), BodyFraming.NONE, None),
+        (b"GET", 205, (LENGTH,), BodyFraming.LENGTH, 5),
+        (b"HEAD", 200, (LENGTH,), BodyFraming.NONE, None),
+        (b"HEAD", 404, (CHUNKED,), BodyFraming.NONE, None),
+        (b"HEAD", 200, (), BodyFraming.NONE, None),
     ],
 )
 def test_framing(
-    method: bytes, status: int, fields: tuple[tuple[str, str], ...], framing: Framing, length: int | None
+    method: bytes, status: int, fields: tuple[tuple[str, str], ...], framing: BodyFraming, length: int | None
 ) -> None:
     assert framing_of(method, status, fields) == (framing, length)
 
@@ -93,5 +93,5 @@ def test_a_length_beyond_every_file_is_a_protocol_error() -> None:
 def test_what_an_answer_to_head_announces() -> None:
     assert head(LENGTH).announced == 5
     assert head(LENGTH, CHUNKED).announced is None
-    assert Head(204, "", (LENGTH,)).announced is None
+    assert ResponseHead(204, "", (LENGTH,)).announced is None
     assert head().announced is None

@@ -12,7 +12,7 @@ import trio
 from fixtures.transcript import transcripts
 from resolver import HttpUrl, Limits, Policy, parse
 from resolver.gate import Network
-from resolver.testing import Transcript, check
+from resolver.testing import DialogueTranscript, check
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
 from tests.hang import HANG
@@ -30,7 +30,7 @@ async def here(host: str, port: int) -> list[str]:
 
 @pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
 async def test_what_the_transcript_says(
-    transcript: Transcript, server_tls: ssl.SSLContext, cafile: Path
+    transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
     url = parse(transcript.url)
     assert isinstance(url, HttpUrl)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.http.head import Framing, Head
+from protocols.http.head import BodyFraming, ResponseHead
 from protocols.http.part import check_part, range_headers, strong_etag
 from resolver import HttpUrl, Options, ProtocolError, ResolveError, Validators
-from resolver.testing.transcript import Connection, Turn
+from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as
@@ -40,13 +40,13 @@ def test_a_part_of_the_same_object_is_asked_for(known: Validators, condition: by
     [('"a"', '"a"'), ('""', '""'), ('W/"a"', None), ("a", None), ('"a', None), ('"a"b"', None), ("", None)],
 )
 def test_only_a_strong_tag_tells_octets_apart(value: str, tag: str | None) -> None:
-    assert strong_etag(Head(200, "", (("etag", value),))) == tag
+    assert strong_etag(ResponseHead(200, "", (("etag", value),))) == tag
 
 
-def partial(*ranges: str, length: int | None = 3, coding: str = "") -> Head:
+def partial(*ranges: str, length: int | None = 3, coding: str = "") -> ResponseHead:
     fields = [("content-range", value) for value in ranges]
     fields += [("content-encoding", coding)] if coding else []
-    return Head(206, "", tuple(fields), Framing.LENGTH if length else Framing.CHUNKED, length)
+    return ResponseHead(206, "", tuple(fields), BodyFraming.LENGTH if length else BodyFraming.CHUNKED, length)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def partial(*ranges: str, length: int | None = 3, coding: str = "") -> Head:
         (partial("bytes 7-9/10", coding="identity"), 10),
     ],
 )
-def test_the_part_that_was_asked_for(head: Head, size: int | None) -> None:
+def test_the_part_that_was_asked_for(head: ResponseHead, size: int | None) -> None:
     assert check_part(head, 7) == size
 
 
@@ -71,7 +71,7 @@ def test_the_part_that_was_asked_for(head: Head, size: int | None) -> None:
         (partial("bytes 0-9/20", length=10), 0, 20),
     ],
 )
-def test_the_part_up_to_where_it_was_asked_for(head: Head, start: int, size: int | None) -> None:
+def test_the_part_up_to_where_it_was_asked_for(head: ResponseHead, start: int, size: int | None) -> None:
     assert check_part(head, start, 10) == size
 
 
@@ -83,10 +83,10 @@ def test_the_part_up_to_where_it_was_asked_for(head: Head, start: int, size: int
         partial("bytes 6-9/20", length=4),
         partial("bytes 7-9/9"),
         partial("bytes 7-9/20", length=4),
-        partial("bytes 7-9/20")._replace(framing=Framing.CLOSE, length=None),  # it may go on for ever
+        partial("bytes 7-9/20")._replace(framing=BodyFraming.CLOSE, length=None),  # it may go on for ever
     ],
 )
-def test_another_part_than_up_to_there(head: Head) -> None:
+def test_another_part_than_up_to_there(head: ResponseHead) -> None:
     with pytest.raises(ProtocolError):
         check_part(head, 7, 10)
 
@@ -110,7 +110,7 @@ def test_another_part_than_up_to_there(head: Head) -> None:
         partial("bytes 7-9/10", coding="gzip"),
     ],
 )
-def test_another_part_is_a_protocol_error(head: Head) -> None:
+def test_another_part_is_a_protocol_error(head: ResponseHead) -> None:
     with pytest.raises(ProtocolError):
         check_part(head, 7)
 
@@ -120,13 +120,13 @@ def request(*more: bytes) -> bytes:
     return b"".join(line + b"\r\n" for line in (*lines, b"Accept-Encoding: identity", *more, b""))
 
 
-ASKED = Turn("C", request(b"Range: bytes=2-", b'If-Range: "1"'))
+ASKED = TranscriptTurn("C", request(b"Range: bytes=2-", b'If-Range: "1"'))
 OPTIONS = Options(start=2, known=Validators(etag='"1"'), want="file")
 
 
-def answer(status: bytes, *fields: bytes, body: bytes = b"") -> Turn:
+def answer(status: bytes, *fields: bytes, body: bytes = b"") -> TranscriptTurn:
     lines = (b"HTTP/1.1 " + status, *fields, b"Content-Length: %d" % len(body), b"", body)
-    return Turn("S", b"\r\n".join(lines))
+    return TranscriptTurn("S", b"\r\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def answer(status: bytes, *fields: bytes, body: bytes = b"") -> Turn:
     ],
 )
 async def test_the_body_begins_where_the_reply_says(
-    turns: list[Turn], start: int, size: int, body: bytes
+    turns: list[TranscriptTurn], start: int, size: int, body: bytes
 ) -> None:
     gate = MemoryGate([Connection((ASKED, *turns), "left")], options=OPTIONS, logins=[None])
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
@@ -149,7 +149,7 @@ async def test_the_body_begins_where_the_reply_says(
 
 async def test_an_object_that_became_shorter_is_asked_for_anew() -> None:
     gone = Connection((ASKED, answer(b"416 No", b"Content-Range: bytes */1", body=b"no")), "left")
-    whole = Connection((Turn("C", request()), answer(b"200 OK", b'ETag: "2"', body=b"h")), "left")
+    whole = Connection((TranscriptTurn("C", request()), answer(b"200 OK", b'ETag: "2"', body=b"h")), "left")
     gate = MemoryGate([gone, whole], options=OPTIONS, logins=[None])
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert (reply.start, reply.size, reply.etag) == (0, 1, '"2"')
@@ -168,7 +168,7 @@ async def test_an_object_that_became_shorter_is_asked_for_anew() -> None:
 )
 async def test_where_another_part_comes_the_whole_is_asked_for(fields: tuple[bytes, ...]) -> None:
     another = Connection((ASKED, answer(b"206 P", *fields, body=b"llo")), "left")
-    whole = Connection((Turn("C", request()), answer(b"200 OK", body=b"hello")), "left")
+    whole = Connection((TranscriptTurn("C", request()), answer(b"200 OK", body=b"hello")), "left")
     gate = MemoryGate([another, whole], options=OPTIONS, logins=[None])
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert (reply.start, reply.size) == (0, 5)
@@ -179,7 +179,7 @@ async def test_where_another_part_comes_the_whole_is_asked_for(fields: tuple[byt
 async def test_another_part_again_ends_the_retrieval() -> None:
     """Nobody asked for a part the second time."""
     part = answer(b"206 P", b"Content-Range: bytes 3-4/5", body=b"lo")
-    turns = [Connection((asked, part), "left") for asked in (ASKED, Turn("C", request()))]
+    turns = [Connection((asked, part), "left") for asked in (ASKED, TranscriptTurn("C", request()))]
     gate = MemoryGate(turns, options=OPTIONS, logins=[None])
     with pytest.raises(ResolveError) as caught:
         async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate):

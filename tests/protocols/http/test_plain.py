@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocols.http.head import Framing, Head
+from protocols.http.head import BodyFraming, ResponseHead
 from protocols.http.plain import read_plain, write_plain
-from protocols.http.request import Request
+from protocols.http.request import HttpRequest
 from protocols.wire import Buffer
 from resolver import Limits
 
@@ -32,7 +32,7 @@ ENDS = st.sampled_from([b"\r\n"] * 8 + [b"\n", b"\r", b"\r\n ", b" \r\n", b"\r\n
 PLAIN = b"HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length: \t3\r\nConnection: keep-alive\r\nETag: \r\n\r\n"
 
 
-def by_h11(request: Request) -> bytes | None:
+def by_h11(request: HttpRequest) -> bytes | None:
     """What h11 writes, where it lets the connection serve again."""
     machine = h11.Connection(h11.CLIENT)
     try:
@@ -55,7 +55,7 @@ def test_what_is_written_is_what_h11_writes(
     method: bytes, target: bytes, fields: list[tuple[bytes, bytes]]
 ) -> None:
     for headers in (fields, [HOST, *fields]):
-        request = Request(method, target, tuple(headers))
+        request = HttpRequest(method, target, tuple(headers))
         written = write_plain(request)
         assert written is None or written.octets == by_h11(request)
 
@@ -63,16 +63,18 @@ def test_what_is_written_is_what_h11_writes(
 def test_what_is_plain_to_write() -> None:
     headers = (HOST, (b"User-Agent", b"a/1 (b)"), (b"Accept", b"*/*"))
     octets = b"GET /x HTTP/1.1\r\nHost: h.example:81\r\nUser-Agent: a/1 (b)\r\nAccept: */*\r\n\r\n"
-    written = write_plain(Request(b"GET", b"/x", headers))
+    written = write_plain(HttpRequest(b"GET", b"/x", headers))
     assert written is not None
     assert written.octets == octets
-    assert write_plain(Request(b"GET", b"/x", (*headers, (b"connection", b"Keep-Alive")))) is not None
-    assert write_plain(Request(b"GET", b"/x", (*headers, (b"connection", b"keep-alive, x")))) is None
-    assert write_plain(Request(b"GET", b"/x", headers, b"body")) is None
-    assert write_plain(Request(b"GET", b"/x", headers[1:])) is None
+    assert write_plain(HttpRequest(b"GET", b"/x", (*headers, (b"connection", b"Keep-Alive")))) is not None
+    assert write_plain(HttpRequest(b"GET", b"/x", (*headers, (b"connection", b"keep-alive, x")))) is None
+    assert write_plain(HttpRequest(b"GET", b"/x", headers, b"body")) is None
+    assert write_plain(HttpRequest(b"GET", b"/x", headers[1:])) is None
 
 
-def read(octets: bytes, method: bytes = b"GET", limits: Limits | None = None) -> tuple[Head | None, bytes]:
+def read(
+    octets: bytes, method: bytes = b"GET", limits: Limits | None = None
+) -> tuple[ResponseHead | None, bytes]:
     buffer = Buffer()
     buffer.feed(octets)
     return read_plain(buffer, method, limits or Limits()), buffer.take()
@@ -109,16 +111,16 @@ def test_what_is_read_is_what_h11_reads(
     taken = (octets + b"body").removesuffix(left)
     code, reason, pairs, reader = judged_by_h11(taken, method)
     assert (head.status, head.reason, list(head.fields)) == (code, reason, pairs)
-    assert head.framing in (Framing.LENGTH, Framing.NONE)
+    assert head.framing in (BodyFraming.LENGTH, BodyFraming.NONE)
     assert reader == "ContentLengthReader"
 
 
 def test_what_is_plain_to_read() -> None:
     head, left = read(PLAIN + b"abc")
     fields = (("server", "s"), ("content-length", "3"), ("connection", "keep-alive"), ("etag", ""))
-    assert head == Head(200, "OK", fields, Framing.LENGTH, 3)
+    assert head == ResponseHead(200, "OK", fields, BodyFraming.LENGTH, 3)
     assert left == b"abc"
-    assert read(PLAIN, b"HEAD")[0] == Head(200, "OK", fields, Framing.NONE, None)
+    assert read(PLAIN, b"HEAD")[0] == ResponseHead(200, "OK", fields, BodyFraming.NONE, None)
 
 
 @pytest.mark.parametrize(

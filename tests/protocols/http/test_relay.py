@@ -10,12 +10,12 @@ import pytest
 
 from protocols.conversation import hold
 from protocols.http.relay import relay
-from protocols.http.request import Headers, Request
-from protocols.step import Acquire, Begin, Connect, Dialogue, Hear, Keep, Say, Step, Upload
+from protocols.http.request import Headers, HttpRequest
+from protocols.step import Acquire, Connect, Dialogue, Receive, ReleaseToPool, Send, SendBody, StartBody, Step
 from resolver import Disconnected, LimitExceeded, Limits, Options, ProtocolError, Refused
-from resolver.testing import Player, Values
+from resolver.testing import Player, ValueScript
 from resolver.testing.scripts import leaving
-from resolver.testing.transcript import Connection, Turn
+from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
 
 HOST: Headers = ((b"Host", b"h"),)
@@ -31,7 +31,7 @@ def source_of(pieces: Iterator[bytes]) -> Callable[[], Awaitable[bytes]]:
 
 
 def gate_to(said: bytes, *answered: bytes) -> MemoryGate:
-    turns = (Turn("C", said), *(Turn("S", octets) for octets in answered))
+    turns = (TranscriptTurn("C", said), *(TranscriptTurn("S", octets) for octets in answered))
     return MemoryGate([Connection(turns, "left")])
 
 
@@ -65,7 +65,7 @@ async def test_an_answer_is_told_as_it_is(
     answer: bytes, status: int, reason: str, meta: tuple[tuple[str, str], ...], body: bytes
 ) -> None:
     gate = gate_to(ASKED, b"HTTP/1.1 " + answer)
-    async with hold(relay(Request(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate) as reply:
+    async with hold(relay(HttpRequest(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate) as reply:
         assert reply.extra == {"status": status, "reason": reason, "version": "HTTP/1.1"}
         assert (reply.meta, reply.moved) == (meta, None)
         assert b"".join([octets async for octets in reply.body]) == body
@@ -77,14 +77,14 @@ async def test_an_answer_is_told_as_it_is(
 async def test_what_cannot_be_undone_is_not_begun(coding: bytes, error: type[ProtocolError]) -> None:
     gate = gate_to(ASKED, b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\n\r\n" % coding)
     with pytest.raises(error):
-        async with hold(relay(Request(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate):
+        async with hold(relay(HttpRequest(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate):
             raise AssertionError("it has begun")
 
 
 async def test_a_body_that_is_known_leaves_with_its_head() -> None:
     length = (*HOST, (b"Content-Length", b"2"))
     gate = gate_to(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi", b"HTTP/1.1 204 No\r\n\r\n")
-    dialogue = relay(Request(b"POST", b"/", length, b"hi"), Options(), Limits(), tls=False)
+    dialogue = relay(HttpRequest(b"POST", b"/", length, b"hi"), Options(), Limits(), tls=False)
     async with hold(dialogue, gate):
         pass
     assert gate.loans[0].kept is True
@@ -94,14 +94,14 @@ async def test_a_body_that_is_known_leaves_with_its_head() -> None:
 @pytest.mark.parametrize(("headers", "body"), [(HOST, b"x"), ((*HOST, (b"Content-Length", b"5")), b"four")])
 def test_a_body_that_is_not_as_announced_opens_nothing(headers: Headers, body: bytes) -> None:
     with pytest.raises(Refused) as caught:
-        next(relay(Request(b"POST", b"/", headers, body), Options(), Limits(), tls=False))
+        next(relay(HttpRequest(b"POST", b"/", headers, body), Options(), Limits(), tls=False))
     assert caught.value.rule == "S02"
 
 
 def steps_of(dialogue: Dialogue[None], *, used: object, gone: int) -> list[type[Step]]:
     """The steps as far as the head, when the first `gone` of them are not to be had."""
-    player = Player(dialogue, Values(leaving(gone, used=used)))
-    player.advance(Begin)
+    player = Player(dialogue, ValueScript(leaving(gone, used=used)))
+    player.advance(StartBody)
     return [type(step) for step in player.steps]
 
 
@@ -111,14 +111,22 @@ def steps_of(dialogue: Dialogue[None], *, used: object, gone: int) -> list[type[
 )
 def test_what_is_sent_twice_when_a_kept_connection_is_gone(method: bytes, whole: bool, again: bool) -> None:
     body = b"x" if whole else source_of(iter([b"x"]))
-    said: type[Step] = Say if whole else Upload
+    said: type[Step] = Send if whole else SendBody
 
     def dialogue() -> Dialogue[None]:
-        return relay(Request(method, b"/", CHUNKED, body), Options(), Limits(), tls=False)
+        return relay(HttpRequest(method, b"/", CHUNKED, body), Options(), Limits(), tls=False)
 
-    assert steps_of(dialogue(), used=True, gone=0) == [Acquire, said, Hear, Begin]
+    assert steps_of(dialogue(), used=True, gone=0) == [Acquire, said, Receive, StartBody]
     if again:
-        assert steps_of(dialogue(), used=True, gone=1) == [Acquire, said, Hear, Connect, said, Hear, Begin]
+        assert steps_of(dialogue(), used=True, gone=1) == [
+            Acquire,
+            said,
+            Receive,
+            Connect,
+            said,
+            Receive,
+            StartBody,
+        ]
     for used, gone in ((None, 1), (True, 2 if again else 1)):
         with pytest.raises(Disconnected):
             steps_of(dialogue(), used=used, gone=gone)
@@ -129,13 +137,13 @@ class Frames:
 
 
 def test_a_connection_in_frames_goes_back_where_nobody_is_to_speak_so() -> None:
-    dialogue = relay(Request(b"POST", b"/", CHUNKED, b"x"), Options(), Limits(), tls=True)
+    dialogue = relay(HttpRequest(b"POST", b"/", CHUNKED, b"x"), Options(), Limits(), tls=True)
     frames = Frames()
     known: list[object] = [frames, True]
-    player = Player(dialogue, Values(lambda step: known.pop(0) if isinstance(step, Acquire) else None))
-    assert player.advance(Say) is not None
+    player = Player(dialogue, ValueScript(lambda step: known.pop(0) if isinstance(step, Acquire) else None))
+    assert player.advance(Send) is not None
     first, kept, other, _ = player.steps
-    assert kept == Keep(frames)
+    assert kept == ReleaseToPool(frames)
     assert isinstance(first, Acquire)
     assert isinstance(other, Acquire)
     assert first.pool_key != other.pool_key

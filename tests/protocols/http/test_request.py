@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.exchange import Exchange
+from protocols.http.exchange import Http1Exchange
 from protocols.http.request import compose, encode_basic, host_of, prepare, target_of
 from protocols.wire import secret_parts
 from resolver import Credentials, HttpUrl, Limits, NotConfigured, Options, Refused, parse
@@ -21,7 +21,7 @@ def sent(options: Options, credentials: Credentials | None = None) -> list[bytes
     request = compose(url_of("http://h.dom/x"), options, ("gzip", "deflate"))
     if credentials is not None:
         request = request.signed(encode_basic(credentials))
-    return Exchange(request, Limits()).line.octets.split(b"\r\n")[:-2]
+    return Http1Exchange(request, Limits()).line.octets.split(b"\r\n")[:-2]
 
 
 PLAIN = [
@@ -152,7 +152,7 @@ def test_what_basic_cannot_carry(user: bytes, password: bytes) -> None:
 def test_secrets_are_not_shown() -> None:
     headers = ((b"Cookie", b"a"), (b"X-Api-Key", b"k"), (b"X-Plain", b"a"), (b"authorization", b"Bearer t"))
     request = compose(url_of("http://h.dom/a"), Options(headers=headers), ())
-    line = Exchange(request, Limits()).line
+    line = Http1Exchange(request, Limits()).line
     shown = line.shown.split(b"\r\n")
     assert b"Cookie: a" in line.octets
     assert shown[0] == b"GET /a HTTP/1.1"

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from protocols.contract import Moved
-from protocols.http.head import Head
+from protocols.http.head import ResponseHead
 from protocols.http.statuses import check_status
 from resolver import Declined, ProtocolError, TryLater
 
 
-def head(status: int, *locations: str, reason: str = "Because") -> Head:
-    return Head(status, reason, tuple(("location", location) for location in locations))
+def head(status: int, *locations: str, reason: str = "Because") -> ResponseHead:
+    return ResponseHead(status, reason, tuple(("location", location) for location in locations))
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 203, 205, 207, 226, 299])
@@ -68,14 +68,14 @@ NOW = ("date", "Sun, 06 Nov 1994 08:49:37 GMT")
 )
 def test_how_long_the_server_asks_to_wait(fields: tuple[tuple[str, str], ...], after: float | None) -> None:
     with pytest.raises(TryLater) as caught:
-        check_status(Head(503, "", fields))
+        check_status(ResponseHead(503, "", fields))
     assert caught.value.after == after
     assert caught.value.until is None or len(fields) == 1
 
 
 def test_a_moment_from_a_server_that_does_not_say_what_time_it_has() -> None:
     with pytest.raises(TryLater) as caught:
-        check_status(Head(503, "", (("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"),)))
+        check_status(ResponseHead(503, "", (("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"),)))
     assert caught.value.until == datetime(1994, 11, 6, 8, 50, 7, tzinfo=UTC)
 
 

@@ -9,7 +9,7 @@ import pytest
 from fixtures.transcript import transcripts
 from protocols.http.dialogue import retrieve
 from resolver import HttpUrl, parse
-from resolver.testing import CUTTERS, Cutter, Transcript, check, recite
+from resolver.testing import CUTTERS, Cutter, DialogueTranscript, check, recite
 from resolver.testing.outcome import resolve
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
@@ -42,7 +42,7 @@ HEADLESS = {
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-def test_the_dialogue_alone(transcript: Transcript) -> None:
+def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
     """It says the whole request, and begins with what the head says, or raises what that means."""
     dialogue = retrieve(parse_as(HttpUrl, transcript.url))
     outcome = recite(dialogue, transcript, surplus=SURPLUS.get(transcript.name, b""))
@@ -54,7 +54,7 @@ def test_the_dialogue_alone(transcript: Transcript) -> None:
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-async def test_the_handler_in_memory(transcript: Transcript, cutter: Cutter) -> None:
+async def test_the_handler_in_memory(transcript: DialogueTranscript, cutter: Cutter) -> None:
     gate = MemoryGate.of(transcript, cutter, logins=[None, None])
     outcome = await resolve(open_url, parse(transcript.url), gate)
     expected = transcript.outcome
@@ -65,7 +65,7 @@ async def test_the_handler_in_memory(transcript: Transcript, cutter: Cutter) -> 
 
 
 @pytest.mark.parametrize("transcript", GOOD, ids=lambda each: each.name)
-async def test_draining_gives_what_iterating_gives(transcript: Transcript) -> None:
+async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscript) -> None:
     gate, sink = MemoryGate.of(transcript, logins=[None]), MemorySink()
     async with open_url(parse_as(HttpUrl, transcript.url), gate) as reply:
         moved = await reply.body.drain(sink)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fixtures import recordings
 from protocols.contract import Line, PipelineState
 from protocols.news.block import read_block
-from protocols.news.response import Response, read_status
+from protocols.news.response import NntpResponse, read_status
 from protocols.wire import Buffer, Reader
 from resolver import Credentials, Disconnected, Limits, Options
 from resolver.testing import Cutter, whole
@@ -39,7 +39,7 @@ class Exchange:
 
     command: bytes
     octets: bytes
-    answer: Response
+    answer: NntpResponse
     content: bytes | None
 
 
@@ -111,7 +111,7 @@ def exchanges(name: str) -> list[Exchange]:
             break  # the client went, or the server did
         buffer.taken = b""
         answer = read(buffer, read_status(MOST))
-        assert isinstance(answer, Response)
+        assert isinstance(answer, NntpResponse)
         block = answer.code in WITH_BLOCK or (answer.code == 211 and command.startswith(b"LISTGROUP"))
         content = read(buffer, read_block(MOST)) if block else None
         assert content is None or isinstance(content, bytes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 
-from protocols.contract import Packing, PipelineState, Stream
+from protocols.contract import PipelineState, Stream, StreamCodec
 from resolver import Credentials, Limits, NewsUrl, NntpUrl, Options, parse
-from resolver.testing import Cutter, Transcript, whole
+from resolver.testing import Cutter, DialogueTranscript, whole
 from resolver.testing.transcript import Connection
 from tests.protocols.in_memory import MemoryGate
 
@@ -31,7 +31,7 @@ class MemorySlot:
     def end_response(self) -> None:
         self.ended = True
 
-    def start_packing(self, machine: Packing) -> None:
+    def start_packing(self, machine: StreamCodec) -> None:
         raise AssertionError("no server in memory offers to compress")
 
 
@@ -59,7 +59,7 @@ class NewsGate(MemoryGate):
     @classmethod
     def of(
         cls,
-        transcript: Transcript,
+        transcript: DialogueTranscript,
         cutter: Cutter = whole,
         logins: Iterable[Credentials | None] | None = None,
     ) -> NewsGate:

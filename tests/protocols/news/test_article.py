@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.news.article import HEAD_LIMIT, Field, Head, parse_head, read_head, strip_brackets
+from protocols.news.article import HEAD_LIMIT, ArticleHead, HeaderField, parse_head, read_head, strip_brackets
 from protocols.news.block import read_block
 from protocols.wire import Buffer, Reader, run_reader
 from resolver import LimitExceeded, Limits
@@ -55,7 +55,12 @@ def test_what_a_head_says() -> None:
 
 
 def test_an_empty_head_says_nothing() -> None:
-    assert (Head().date, Head().charset, Head().message_id, Head().pairs) == (None, None, None, ())
+    assert (ArticleHead().date, ArticleHead().charset, ArticleHead().message_id, ArticleHead().pairs) == (
+        None,
+        None,
+        None,
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,23 +71,23 @@ def test_brackets(octets: bytes, inner: bytes | None) -> None:
 
 
 BLOCKS = [
-    (b"A: b\r\n\r\nbody\r\n.\r\n", [Field("A", b"b")]),
-    (b"A: b\r\n\r\n.\r\n", [Field("A", b"b")]),
-    (b"A: b\r\n.\r\n", [Field("A", b"b")]),
+    (b"A: b\r\n\r\nbody\r\n.\r\n", [HeaderField("A", b"b")]),
+    (b"A: b\r\n\r\n.\r\n", [HeaderField("A", b"b")]),
+    (b"A: b\r\n.\r\n", [HeaderField("A", b"b")]),
     (b".\r\n", []),
     (b"\r\nA: b\r\n.\r\n", []),
-    (b"..A: b\r\n..c: d\r\n\r\n.\r\n", [Field(".A", b"b"), Field(".c", b"d")]),
-    (b"A: b\n\nc: d\r\n\r\n.\r\n", [Field("A", b"b\n\nc: d")]),
+    (b"..A: b\r\n..c: d\r\n\r\n.\r\n", [HeaderField(".A", b"b"), HeaderField(".c", b"d")]),
+    (b"A: b\n\nc: d\r\n\r\n.\r\n", [HeaderField("A", b"b\n\nc: d")]),
 ]
 
 
 @pytest.mark.parametrize(("sent", "fields"), BLOCKS)
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_looking_ahead_takes_nothing(sent: bytes, fields: list[Field], size: int) -> None:
+def test_looking_ahead_takes_nothing(sent: bytes, fields: list[HeaderField], size: int) -> None:
     pieces = iter([(sent + b"200 next\r\n")[start : start + size] for start in range(0, 200, size)])
     buffer = Buffer()
     head = drive(read_head(Limits()), buffer, pieces)
-    assert isinstance(head, Head)
+    assert isinstance(head, ArticleHead)
     assert list(head.fields) == fields
     content = drive(read_block(1000), buffer, pieces)
     assert content == run_reader(read_block(1000), sent)

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import pytest
 
-from protocols.news.block import Block, Lines, give_block, read_block, skip_block
+from protocols.news.block import BlockLines, DataBlock, give_block, read_block, skip_block
 from protocols.news.response import read_status
-from protocols.step import Dialogue, hear
+from protocols.step import Dialogue, receive
 from protocols.wire import Buffer, Reader, run_reader
 from resolver import Disconnected, LimitExceeded, Truncated
 from tests.protocols.news.captures import said_by
@@ -154,8 +154,8 @@ def test_the_article_that_nntplib_stumbles_over() -> None:
 @pytest.mark.parametrize(("sent", "content"), BLOCKS)
 async def test_a_body(way: str, sent: bytes, content: bytes) -> None:
     def dialogue() -> Dialogue[bytes]:
-        yield from give_block(Block(), "a block")
-        return (yield from hear(LINE, "the next answer", b""))
+        yield from give_block(DataBlock(), "a block")
+        return (yield from receive(LINE, "the next answer", b""))
 
     gate = PiecesGate(Pieces(sent[:2], sent[2:] + b"200 next\r\n"))
     assert await take(begun(dialogue()), gate, way) == content
@@ -169,7 +169,7 @@ async def test_a_body(way: str, sent: bytes, content: bytes) -> None:
 async def test_a_body_that_is_cut(way: str, sent: bytes, given: int, error: Disconnected | None) -> None:
     pieces = Pieces(*([sent] if sent else []), error=error)
     with pytest.raises(Truncated if sent or given else Disconnected) as caught:
-        await take(begun(give_block(Block(), "a block", given)), PiecesGate(pieces), way)
+        await take(begun(give_block(DataBlock(), "a block", given)), PiecesGate(pieces), way)
     if isinstance(caught.value, Truncated):
         assert caught.value.received == len(sent.rstrip())
 
@@ -189,7 +189,7 @@ LINES = [
 @pytest.mark.parametrize(("octets", "expected"), LINES)
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_lines(octets: bytes, expected: list[bytes], size: int) -> None:
-    lines = Lines(100)
+    lines = BlockLines(100)
     found = []
     for start in range(0, len(octets), size):
         found += lines.feed(octets[start : start + size])
@@ -199,11 +199,11 @@ def test_lines(octets: bytes, expected: list[bytes], size: int) -> None:
 
 @pytest.mark.parametrize("pieces", [[b"abcd\r\n"], [b"ab", b"cd"], [b"a\r\nb\r\nabcd"], [b"abcd\r\na\r\n"]])
 def test_a_line_too_long(pieces: list[bytes]) -> None:
-    lines = Lines(3)
+    lines = BlockLines(3)
     with pytest.raises(LimitExceeded) as caught:
         list(map(lines.feed, pieces))
     assert caught.value.limit == "line"
 
 
 def test_as_long_as_may_be() -> None:
-    assert Lines(3).feed(b"abc\r\nabc\r\n") == [b"abc", b"abc"]
+    assert BlockLines(3).feed(b"abc\r\nabc\r\n") == [b"abc", b"abc"]

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from protocols.news.commands import Command, Verb
+from protocols.news.commands import NntpCommand, NntpVerb
 from protocols.news.response import response_to
 from resolver import parse
-from resolver.testing import Cutter, Outcome, check, one_by_one, whole
+from resolver.testing import Cutter, TranscriptOutcome, check, one_by_one, whole
 from resolver.testing.outcome import resolve
 from tests.protocols.news.capture_rows import ROWS, Case, Row
 from tests.protocols.news.captures import FOLDER, RecordedGate, RecordedServer, exchanges
@@ -54,22 +54,22 @@ def test_the_readers_take_it_apart(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_tells_of_a_block(name: str) -> None:
-    verbs = sorted(Verb, key=len, reverse=True)
+    verbs = sorted(NntpVerb, key=len, reverse=True)
     for each in exchanges(name):
         verb = next((verb for verb in verbs if each.command.startswith(verb.encode())), None)
         if verb is not None:
-            assert response_to(Command(verb), each.answer).block == (each.content is not None)
+            assert response_to(NntpCommand(verb), each.answer).block == (each.content is not None)
 
 
-def expected(row: Row, case: Case) -> Outcome:
+def expected(row: Row, case: Case) -> TranscriptOutcome:
     if case.error is not None:
-        return Outcome(error=case.error)
+        return TranscriptOutcome(error=case.error)
     recorded = [each for name in (row.capture, *case.also) for each in exchanges(name)]
     blocks = []
     for command in case.body_of:
         last = [each for each in recorded if each.command == command and each.content is not None][-1]
         blocks.append(undotted(last.octets))
-    return Outcome(
+    return TranscriptOutcome(
         kind=case.kind,
         body=b".\r\n".join(blocks),
         verified=("terminator",) if blocks else (),

@@ -7,18 +7,18 @@ from typing import Literal
 
 import pytest
 
-from protocols.news.commands import Command, Verb
+from protocols.news.commands import NntpCommand, NntpVerb
 from protocols.news.dialogue import converse
 from protocols.news.session import WINDOW, NntpState, is_loopback
 from protocols.rehearsal import rehearse
 from protocols.step import (
-    Begin,
     EndResponse,
-    Hear,
-    Joined,
+    JoinedPipeline,
     JoinPipeline,
-    Note,
-    Say,
+    PlanNote,
+    Receive,
+    Send,
+    StartBody,
     StartRequest,
     StartResponse,
     StartTls,
@@ -40,7 +40,7 @@ from resolver import (
     parse,
 )
 from resolver.gate import Network
-from resolver.testing import Peer, Player, Speech, Values
+from resolver.testing import OctetScript, Player, ScriptedPeer, ValueScript
 from resolver.testing.peer import Opening
 
 
@@ -52,7 +52,7 @@ def news(text: str) -> NewsUrl | NntpUrl:
 
 def said(steps: Iterable[Step]) -> list[bytes]:
     """One element a write."""
-    return [b"".join(line.octets for line in step.lines) for step in steps if isinstance(step, Say)]
+    return [b"".join(line.octets for line in step.lines) for step in steps if isinstance(step, Send)]
 
 
 #: What comes before the list of all groups.
@@ -88,8 +88,8 @@ ROWS = [
 def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
     steps = rehearse(converse(news(text), Options(), Limits()))
     assert said(steps) == writes
-    kinds = [type(step) for step in steps if not isinstance(step, Note)]
-    assert kinds[:3] == [JoinPipeline, StartResponse, Hear], "nothing is said before the greeting"
+    kinds = [type(step) for step in steps if not isinstance(step, PlanNote)]
+    assert kinds[:3] == [JoinPipeline, StartResponse, Receive], "nothing is said before the greeting"
     assert StartRequest not in kinds, "who has connected need not wait"
     assert kinds[-1] is EndResponse
     join = next(step for step in steps if isinstance(step, JoinPipeline))
@@ -109,7 +109,7 @@ def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
 def test_facts_without_the_body(text: str, writes: list[bytes]) -> None:
     steps = rehearse(converse(news(text), Options(want="facts"), Limits()))
     assert said(steps) == writes
-    assert [type(step) for step in steps[-1:]] == [Begin]
+    assert [type(step) for step in steps[-1:]] == [StartBody]
 
 
 OTHERWISE = {"try": "without TLS", "require": "nothing"}
@@ -125,10 +125,10 @@ def test_a_plan_begins_tls_where_it_is_wanted(tls: Literal["try", "require"]) ->
         b"CAPABILITIES\r\n",
         b"GROUP a.b\r\nARTICLE 7\r\n",
     ]
-    notes = [step.text for step in steps if isinstance(step, Note)]
+    notes = [step.text for step in steps if isinstance(step, PlanNote)]
     assert any("STARTTLS" in note and OTHERWISE[tls] in note for note in notes)
-    kinds = [type(step) for step in steps if isinstance(step, Say | StartTls)]
-    assert kinds == [Say, Say, StartTls, Say, Say]
+    kinds = [type(step) for step in steps if isinstance(step, Send | StartTls)]
+    assert kinds == [Send, Send, StartTls, Send, Send]
     inside = rehearse(converse(news("nntps://h/a.b/7"), Options(tls=tls), Limits()))
     assert said(inside) == [b"GROUP a.b\r\nARTICLE 7\r\n"]
 
@@ -165,7 +165,7 @@ def test_what_is_no_url(text: str, kind: str) -> None:
 )
 def test_nothing_is_said_that_would_be_two_commands(url: NewsUrl | NntpUrl) -> None:
     """Even if neither the parser nor the policy had looked at it."""
-    player = Player(converse(url, Options(), Limits()), Values())
+    player = Player(converse(url, Options(), Limits()), ValueScript())
     with pytest.raises(Refused):
         player.play()
     assert said(player.steps) == []
@@ -205,7 +205,7 @@ class Talk(Player[None]):
         options: Options | None = None,
     ) -> None:
         dialogue = converse(news(text), options or Options(), Limits())
-        super().__init__(dialogue, Speech(*connections, known=known))
+        super().__init__(dialogue, OctetScript(*connections, known=known))
 
     @property
     def joins(self) -> list[JoinPipeline]:
@@ -391,15 +391,15 @@ def test_heads_are_asked_for_a_window_at_a_time() -> None:
         (b"a.b", [], True),
         (None, [], False),
         (b"c.d", [], False),
-        (b"a.b", [Command(Verb.ARTICLE, b"1")], True),
-        (b"a.b", [Command(Verb.GROUP, b"a.b"), Command(Verb.ARTICLE, b"1")], True),
-        (b"a.b", [Command(Verb.GROUP, b"c.d"), Command(Verb.ARTICLE, b"1")], False),
-        (b"a.b", [Command(Verb.LISTGROUP, b"c.d")], False),
-        (None, [Command(Verb.GROUP, b"a.b")], False),  # it may fail, and then another one is selected
+        (b"a.b", [NntpCommand(NntpVerb.ARTICLE, b"1")], True),
+        (b"a.b", [NntpCommand(NntpVerb.GROUP, b"a.b"), NntpCommand(NntpVerb.ARTICLE, b"1")], True),
+        (b"a.b", [NntpCommand(NntpVerb.GROUP, b"c.d"), NntpCommand(NntpVerb.ARTICLE, b"1")], False),
+        (b"a.b", [NntpCommand(NntpVerb.LISTGROUP, b"c.d")], False),
+        (None, [NntpCommand(NntpVerb.GROUP, b"a.b")], False),  # it may fail, and then another one is selected
     ],
 )
 def test_whether_a_group_is_certain(
-    selected: bytes | None, outstanding: list[Command], certain: bool
+    selected: bytes | None, outstanding: list[NntpCommand], certain: bool
 ) -> None:
     state = used(selected)
     state.sent(tuple(outstanding))
@@ -409,9 +409,9 @@ def test_whether_a_group_is_certain(
 def test_there_is_room_for_a_window() -> None:
     state = used()
     for _ in range(WINDOW - 1):
-        state.outstanding.append(Command(Verb.ARTICLE, b"1"))
+        state.outstanding.append(NntpCommand(NntpVerb.ARTICLE, b"1"))
     assert state.has_room
-    state.outstanding.append(Command(Verb.ARTICLE, b"1"))
+    state.outstanding.append(NntpCommand(NntpVerb.ARTICLE, b"1"))
     assert not state.has_room
 
 
@@ -430,15 +430,15 @@ def test_two_send_before_one_is_answered_and_a_precondition_has_both_send_again(
         Player(converse(news(f"nntp://u:p@h/{group}/7"), Options(), Limits()), Shared(state))
         for group in ("a.b", "c.d")
     )
-    assert until(first, Say) == b"GROUP a.b\r\nARTICLE 7\r\n"
+    assert until(first, Send) == b"GROUP a.b\r\nARTICLE 7\r\n"
     assert state.has_room
-    assert until(second, Say) == b"GROUP c.d\r\nARTICLE 7\r\n"
+    assert until(second, Send) == b"GROUP c.d\r\nARTICLE 7\r\n"
     buffer.feed(b"480 in\r\n480 in\r\n211 1 7 7 c.d\r\n220 7 <m@y> article\r\nA: b\r\n\r\n.\r\n")
-    assert until(first, Say) == b"AUTHINFO USER u\r\n"
+    assert until(first, Send) == b"AUTHINFO USER u\r\n"
     assert (len(buffer), len(state.outstanding), state.has_room) == (0, 1, False)
     buffer.feed(b"281 in\r\n")
-    assert until(first, Say) == b"GROUP a.b\r\nARTICLE 7\r\n"
-    assert until(second, Say) == b"GROUP c.d\r\nARTICLE 7\r\n"
+    assert until(first, Send) == b"GROUP a.b\r\nARTICLE 7\r\n"
+    assert until(second, Send) == b"GROUP c.d\r\nARTICLE 7\r\n"
     for player, octets in ((first, b"211 1 7 7 a.b\r\n" + ARTICLE), (second, b"411 no\r\n423 gone\r\n")):
         buffer.feed(octets)
         assert until(player, EndResponse) == b""
@@ -447,14 +447,14 @@ def test_two_send_before_one_is_answered_and_a_precondition_has_both_send_again(
     assert (len(state.outstanding), state.group) == (0, b"a.b")
 
 
-class Shared(Peer):
+class Shared(ScriptedPeer):
     """A connection that others talk on too: what comes is put into its buffer by the test."""
 
     def __init__(self, state: NntpState) -> None:
         self._state = state
 
-    def connect(self, step: Opening) -> Joined:
-        return Joined(self._state, self.address)
+    def connect(self, step: Opening) -> JoinedPipeline:
+        return JoinedPipeline(self._state, self.address)
 
     def hear(self, octets: bytes) -> None:
         """The test compares it."""
@@ -463,7 +463,7 @@ class Shared(Peer):
 def until(player: Player[None], kind: type) -> bytes:
     """Perform steps up to one of that kind; the octets it says."""
     step = player.advance(kind)
-    return b"".join(line.octets for line in step.lines) if isinstance(step, Say) else b""
+    return b"".join(line.octets for line in step.lines) if isinstance(step, Send) else b""
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import pytest
 from protocols.contract import JsonValue
 from resolver import Kind, LimitExceeded, Limits, Options
 from resolver.testing import CUTTERS, Cutter
-from resolver.testing.transcript import Connection, Turn
+from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.news.memory import NewsGate, news_url
 from tests.protocols.opening import open_url
 
 HELLO = b"200 ready\r\n"
-QUIT = Turn("C", b"QUIT\r\n")
+QUIT = TranscriptTurn("C", b"QUIT\r\n")
 ARTICLE = (
     b"From: J\xfcrgen <j@example.test>\r\nSubject: =?iso-8859-1?q?Gr=FC=DFe?=\r\nsubject: again\r\n"
     b"Date: Mon, 06 Jan 2025 10:00:24 +0000\r\nContent-Type: text/plain; charset=iso-8859-1\r\n"
@@ -32,7 +32,9 @@ META = (
 
 
 def script(client: bytes, server: bytes) -> Connection:
-    return Connection((Turn("S", HELLO), Turn("C", client), Turn("S", server), QUIT), "left")
+    return Connection(
+        (TranscriptTurn("S", HELLO), TranscriptTurn("C", client), TranscriptTurn("S", server), QUIT), "left"
+    )
 
 
 #: URL, what is said, the status line, then message-id, group and number as far as they are known.
@@ -88,9 +90,16 @@ GROUPS: list[tuple[bytes, int | None, dict[str, JsonValue]]] = [
 @pytest.mark.parametrize(("status", "entries", "extra"), GROUPS)
 @pytest.mark.parametrize("want", ["content", "facts"])
 async def test_a_group(status: bytes, entries: int | None, extra: dict[str, JsonValue], want: str) -> None:
-    turns = [Turn("S", HELLO), Turn("C", b"GROUP a.b\r\n"), Turn("S", status + b"\r\n")]
+    turns = [
+        TranscriptTurn("S", HELLO),
+        TranscriptTurn("C", b"GROUP a.b\r\n"),
+        TranscriptTurn("S", status + b"\r\n"),
+    ]
     if want == "content" and extra["first"] is not None:
-        turns += [Turn("C", b"OVER %d-9\r\n" % extra["first"]), Turn("S", b"224 x\r\n.\r\n")]  # type: ignore[str-format]
+        turns += [
+            TranscriptTurn("C", f"OVER {extra['first']}-9\r\n".encode()),
+            TranscriptTurn("S", b"224 x\r\n.\r\n"),
+        ]
     options = Options(want=want, entries=entries)  # type: ignore[arg-type]
     gate = NewsGate([Connection((*turns, QUIT), "left")], options=options)
     async with open_url(news_url("nntp://h/a.b"), gate) as reply:
@@ -115,7 +124,11 @@ async def test_a_body_beyond_no_limit() -> None:
     "answer", [b"220 0 <m@x> " + b"x" * 100, b"220 0 <m@x>\r\nA: " + b"x" * 100 + b"\r\n\r\n.\r\n"]
 )
 async def test_lines_beyond_their_limit(answer: bytes) -> None:
-    turns = (Turn("S", HELLO), Turn("C", b"ARTICLE <m@x>\r\n"), Turn("S", answer))
+    turns = (
+        TranscriptTurn("S", HELLO),
+        TranscriptTurn("C", b"ARTICLE <m@x>\r\n"),
+        TranscriptTurn("S", answer),
+    )
     gate = NewsGate([Connection(turns, "left")], limits=Limits(line=100))
     with pytest.raises(LimitExceeded):
         async with open_url(news_url("news:m@x"), gate):

@@ -13,7 +13,7 @@ import pytest
 
 from resolver import Credentials, Options, ProtocolError, Refused, parse
 from resolver.testing.outcome import resolve
-from resolver.testing.transcript import Connection, Turn
+from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.news.memory import LOOPBACK, NewsGate, news_url
 from tests.protocols.opening import open_url
@@ -44,7 +44,9 @@ SECURED = (CAPABILITIES, PLAIN, b"STARTTLS\r\n", b"382 go\r\n", CAPABILITIES, IN
 
 
 def connection(*turns: bytes, end: str = "left") -> Connection:
-    spoken = [Turn("C" if index % 2 else "S", octets) for index, octets in enumerate((HELLO, *turns))]
+    spoken = [
+        TranscriptTurn("C" if index % 2 else "S", octets) for index, octets in enumerate((HELLO, *turns))
+    ]
     return Connection(tuple(spoken), end)  # type: ignore[arg-type]
 
 
@@ -325,7 +327,7 @@ async def test_another_login_is_another_pipeline() -> None:
         ("nntp://h/a.b", Options(tls="try")),
         ("nntp://h/a.b", Options(login_in_clear=True)),
     ]:
-        gate = NewsGate([Connection((Turn("S", b"502 no\r\n"),), "close")], options=options)
+        gate = NewsGate([Connection((TranscriptTurn("S", b"502 no\r\n"),), "close")], options=options)
         assert isinstance(gate, MemoryGate)
         await resolve(open_url, parse(url), gate)
         keys.add(gate.keys[0])

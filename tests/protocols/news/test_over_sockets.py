@@ -12,8 +12,8 @@ import trio
 from fixtures.transcript import transcripts
 from resolver import NewsUrl, NntpUrl, Policy, parse
 from resolver.gate import Network
-from resolver.policy import Server
-from resolver.testing import Transcript, check
+from resolver.policy import NewsServer
+from resolver.testing import DialogueTranscript, check
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
 from tests.hang import HANG
@@ -29,7 +29,7 @@ def at_port(url: NewsUrl | NntpUrl, port: int) -> NewsUrl | NntpUrl:
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
 async def test_what_the_transcript_says(
-    transcript: Transcript, server_tls: ssl.SSLContext, cafile: Path
+    transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
     url = parse(transcript.url)
     assert isinstance(url, NewsUrl | NntpUrl)
@@ -39,7 +39,7 @@ async def test_what_the_transcript_says(
             replay = await serve_transcript(nursery, transcript, tls)
             policy = Policy(allow_port={replay.port}, allow_password=True)
             async with Network(policy=policy, cafile=str(cafile)) as network:
-                url_gate = network.admit(at_port(url, replay.port), server=Server(PLACE, replay.port))
+                url_gate = network.admit(at_port(url, replay.port), server=NewsServer(PLACE, replay.port))
                 outcome = await resolve(open_url, at_port(url, replay.port), url_gate)
             expected = transcript.outcome
             here = [(kind, shift(child, replay.port), name) for kind, child, name in expected.entries]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.news.commands import Command, Verb
+from protocols.news.commands import NntpCommand, NntpVerb
 from protocols.news.response import (
-    Response,
-    Selected,
+    GroupSelection,
+    NntpResponse,
     message_id_of,
     parse_selected,
     read_response,
@@ -18,25 +18,25 @@ from protocols.wire import Buffer, run_reader
 from resolver import Disconnected, LimitExceeded, ProtocolError, Truncated
 
 GOOD = [
-    (b"200 ready\r\n", Response(200, b"ready")),
-    (b"200\r\n", Response(200)),
-    (b"200 \r\n", Response(200)),
-    (b"200 old\n", Response(200, b"old")),  # some old servers
-    (b"423 a\rb\r\n", Response(423, b"a\rb")),  # CR alone ends nothing
-    (b"500 \xe9\xff\r\n", Response(500, b"\xe9\xff")),
-    (b"211  3 1 2  x\r\n", Response(211, b" 3 1 2  x")),
+    (b"200 ready\r\n", NntpResponse(200, b"ready")),
+    (b"200\r\n", NntpResponse(200)),
+    (b"200 \r\n", NntpResponse(200)),
+    (b"200 old\n", NntpResponse(200, b"old")),  # some old servers
+    (b"423 a\rb\r\n", NntpResponse(423, b"a\rb")),  # CR alone ends nothing
+    (b"500 \xe9\xff\r\n", NntpResponse(500, b"\xe9\xff")),
+    (b"211  3 1 2  x\r\n", NntpResponse(211, b" 3 1 2  x")),
 ]
 BAD = [b"", b"20", b"20 x", b"2000 x", b"200-x", b"200\tx", b"600 x", b"099 x", b"+OK", b"abc", b"200 \0"]
 
 
 @pytest.mark.parametrize(("line", "answer"), GOOD)
-def test_a_status_line(line: bytes, answer: Response) -> None:
+def test_a_status_line(line: bytes, answer: NntpResponse) -> None:
     assert run_reader(read_status(100), line) == answer
     assert run_reader(read_status(100), *(line[i : i + 1] for i in range(len(line)))) == answer
 
 
 @pytest.mark.parametrize(("line", "answer"), GOOD)
-def test_what_follows_is_left(line: bytes, answer: Response) -> None:
+def test_what_follows_is_left(line: bytes, answer: NntpResponse) -> None:
     buffer = Buffer()
     buffer.feed(line + b".\r\nmore")
     with pytest.raises(StopIteration) as done:
@@ -69,78 +69,78 @@ def test_ends() -> None:
 
 #: Section 5 of the news page, for what this client says: code, verb, block or None for "cannot be".
 BLOCKS = [
-    (101, Verb.CAPABILITIES, True),
-    (215, Verb.LIST_ACTIVE, True),
-    (215, Verb.LIST_NEWSGROUPS, True),
-    (220, Verb.ARTICLE, True),
-    (221, Verb.HEAD, True),
-    (224, Verb.OVER, True),
-    (224, Verb.XOVER, True),
-    (211, Verb.LISTGROUP, True),
-    (211, Verb.GROUP, False),
-    (223, Verb.STAT, False),
-    (200, Verb.MODE_READER, False),
-    (201, Verb.MODE_READER, False),
-    (281, Verb.AUTHINFO_USER, False),
-    (381, Verb.AUTHINFO_USER, False),
-    (281, Verb.AUTHINFO_PASS, False),
-    (382, Verb.STARTTLS, False),
-    (206, Verb.COMPRESS_DEFLATE, False),
-    (205, Verb.QUIT, False),
-    (220, Verb.HEAD, None),
-    (220, Verb.GROUP, None),
-    (224, Verb.ARTICLE, None),
-    (215, Verb.LISTGROUP, None),
-    (381, Verb.AUTHINFO_PASS, None),
-    (340, Verb.ARTICLE, None),
-    (100, Verb.LIST_ACTIVE, None),
-    (299, Verb.ARTICLE, None),  # listed nowhere, and an article has a block
-    (199, Verb.GROUP, None),
-    (299, Verb.GROUP, False),  # listed nowhere, and GROUP never has a block
-    (250, Verb.AUTHINFO_PASS, None),  # RFC 2980 has it for another command
-    (400, Verb.ARTICLE, False),
-    (423, Verb.ARTICLE, False),
-    (499, Verb.LIST_ACTIVE, False),
-    (599, Verb.LISTGROUP, False),
+    (101, NntpVerb.CAPABILITIES, True),
+    (215, NntpVerb.LIST_ACTIVE, True),
+    (215, NntpVerb.LIST_NEWSGROUPS, True),
+    (220, NntpVerb.ARTICLE, True),
+    (221, NntpVerb.HEAD, True),
+    (224, NntpVerb.OVER, True),
+    (224, NntpVerb.XOVER, True),
+    (211, NntpVerb.LISTGROUP, True),
+    (211, NntpVerb.GROUP, False),
+    (223, NntpVerb.STAT, False),
+    (200, NntpVerb.MODE_READER, False),
+    (201, NntpVerb.MODE_READER, False),
+    (281, NntpVerb.AUTHINFO_USER, False),
+    (381, NntpVerb.AUTHINFO_USER, False),
+    (281, NntpVerb.AUTHINFO_PASS, False),
+    (382, NntpVerb.STARTTLS, False),
+    (206, NntpVerb.COMPRESS_DEFLATE, False),
+    (205, NntpVerb.QUIT, False),
+    (220, NntpVerb.HEAD, None),
+    (220, NntpVerb.GROUP, None),
+    (224, NntpVerb.ARTICLE, None),
+    (215, NntpVerb.LISTGROUP, None),
+    (381, NntpVerb.AUTHINFO_PASS, None),
+    (340, NntpVerb.ARTICLE, None),
+    (100, NntpVerb.LIST_ACTIVE, None),
+    (299, NntpVerb.ARTICLE, None),  # listed nowhere, and an article has a block
+    (199, NntpVerb.GROUP, None),
+    (299, NntpVerb.GROUP, False),  # listed nowhere, and GROUP never has a block
+    (250, NntpVerb.AUTHINFO_PASS, None),  # RFC 2980 has it for another command
+    (400, NntpVerb.ARTICLE, False),
+    (423, NntpVerb.ARTICLE, False),
+    (499, NntpVerb.LIST_ACTIVE, False),
+    (599, NntpVerb.LISTGROUP, False),
 ]
 
 
 @pytest.mark.parametrize(("code", "verb", "block"), BLOCKS)
-def test_whether_a_block_follows(code: int, verb: Verb, block: bool | None) -> None:
+def test_whether_a_block_follows(code: int, verb: NntpVerb, block: bool | None) -> None:
     line = b"%d text\r\n" % code
     if block is None:
         with pytest.raises(ProtocolError, match=verb.value):
-            run_reader(read_response(Command(verb), 100), line)
+            run_reader(read_response(NntpCommand(verb), 100), line)
     else:
-        assert run_reader(read_response(Command(verb), 100), line) == Response(code, b"text", block)
+        assert run_reader(read_response(NntpCommand(verb), 100), line) == NntpResponse(code, b"text", block)
 
 
 def test_every_verb_can_be_granted() -> None:
-    assert {verb for code, verb, block in BLOCKS if block is not None and code < 400} == set(Verb)
+    assert {verb for code, verb, block in BLOCKS if block is not None and code < 400} == set(NntpVerb)
 
 
 SELECTED = [
-    (b"3 10 12 a.b", Selected(3, 10, 12), False),
-    (b"3 10 12", Selected(3, 10, 12), False),
-    (b"0003 0010 0012 a.b more", Selected(3, 10, 12), False),
-    (b"0 4000 3999 a.b", Selected(0, 4000, 3999), True),
-    (b"0 0 0 a.b", Selected(0, 0, 0), True),
-    (b"0 5 5 a.b", Selected(0, 5, 5), True),
-    (b"7 5 4 a.b", Selected(7, 5, 4), True),
-    (b"1 9999999999999999 9999999999999999", Selected(1, 10**16 - 1, 10**16 - 1), False),
+    (b"3 10 12 a.b", GroupSelection(3, 10, 12), False),
+    (b"3 10 12", GroupSelection(3, 10, 12), False),
+    (b"0003 0010 0012 a.b more", GroupSelection(3, 10, 12), False),
+    (b"0 4000 3999 a.b", GroupSelection(0, 4000, 3999), True),
+    (b"0 0 0 a.b", GroupSelection(0, 0, 0), True),
+    (b"0 5 5 a.b", GroupSelection(0, 5, 5), True),
+    (b"7 5 4 a.b", GroupSelection(7, 5, 4), True),
+    (b"1 9999999999999999 9999999999999999", GroupSelection(1, 10**16 - 1, 10**16 - 1), False),
 ]
 
 
 @pytest.mark.parametrize(("text", "selected", "empty"), SELECTED)
-def test_a_group(text: bytes, selected: Selected, empty: bool) -> None:
-    assert parse_selected(Response(211, text)) == selected
+def test_a_group(text: bytes, selected: GroupSelection, empty: bool) -> None:
+    assert parse_selected(NntpResponse(211, text)) == selected
     assert selected.is_empty is empty
 
 
 @pytest.mark.parametrize("text", [b"", b"3 10", b"a b c", b"-1 2 3", b"1 2 +3", b"1 2 " + b"9" * 17])
 def test_no_group(text: bytes) -> None:
     with pytest.raises(ProtocolError):
-        parse_selected(Response(211, text))
+        parse_selected(NntpResponse(211, text))
 
 
 IDS = [
@@ -156,13 +156,13 @@ IDS = [
 
 @pytest.mark.parametrize(("text", "message_id"), IDS)
 def test_the_message_id_of_an_answer(text: bytes, message_id: bytes | None) -> None:
-    assert message_id_of(Response(220, text)) == message_id
+    assert message_id_of(NntpResponse(220, text)) == message_id
 
 
 def test_a_message_shows_no_control() -> None:
-    assert Response(500, b"\x1b[2J\xe9").shown == "'500 \\x1b[2J\\xe9'"
+    assert NntpResponse(500, b"\x1b[2J\xe9").shown == "'500 \\x1b[2J\\xe9'"
 
 
 def test_settling_keeps_what_is_refused() -> None:
-    answer = Response(480, b"log in")
-    assert response_to(Command(Verb.ARTICLE, b"1"), answer) is answer
+    answer = NntpResponse(480, b"log in")
+    assert response_to(NntpCommand(NntpVerb.ARTICLE, b"1"), answer) is answer

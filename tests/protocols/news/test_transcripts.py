@@ -10,7 +10,7 @@ import pytest
 from fixtures.transcript import transcripts
 from protocols.news.dialogue import converse
 from resolver import Limits, Options, Truncated, parse
-from resolver.testing import CUTTERS, Cutter, Transcript, check, recite
+from resolver.testing import CUTTERS, Cutter, DialogueTranscript, check, recite
 from resolver.testing.outcome import resolve
 from tests.protocols.in_memory import MemorySink
 from tests.protocols.news.memory import NewsGate, news_url
@@ -29,14 +29,14 @@ def test_every_row_of_the_table_has_its_transcript() -> None:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
-def test_the_dialogue_alone(transcript: Transcript) -> None:
+def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
     dialogue = converse(news_url(transcript.url), Options(), Limits())
     check(recite(dialogue, transcript), transcript.outcome)
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
-async def test_the_handler_in_memory(transcript: Transcript, cutter: Cutter) -> None:
+async def test_the_handler_in_memory(transcript: DialogueTranscript, cutter: Cutter) -> None:
     gate = NewsGate.of(transcript, cutter)
     outcome = await resolve(open_url, parse(transcript.url), gate)
     check(outcome, transcript.outcome)
@@ -46,7 +46,7 @@ async def test_the_handler_in_memory(transcript: Transcript, cutter: Cutter) -> 
 @pytest.mark.parametrize(
     "transcript", [each for each in TRANSCRIPTS if each.outcome.body is not None], ids=lambda each: each.name
 )
-async def test_draining_gives_what_iterating_gives(transcript: Transcript) -> None:
+async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscript) -> None:
     gate, sink = NewsGate.of(transcript), MemorySink()
     moved = None
     with suppress(Truncated):

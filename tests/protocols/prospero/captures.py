@@ -11,19 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fixtures import recordings
-from protocols.connection import Action, Redirected, SwitchAddress
+from protocols.connection import DatagramAction, RedirectAddress, SwitchAddress
 from protocols.contract import Line
-from protocols.prospero.ardp import Exchange
+from protocols.prospero.ardp import ArdpExchange
 from protocols.prospero.entries import LinkReader
-from protocols.prospero.reply import Answer, join_packets, parse_reply
-from protocols.prospero.target import Target
-from protocols.prospero.union import Member
+from protocols.prospero.reply import ProsperoReply, join_packets, parse_reply
+from protocols.prospero.target import RequestObject
+from protocols.prospero.union import UnionMember
 from resolver import Limits, ResolveError
 
 FOLDER = recordings.FOLDER / "prospero"
 #: The server of the recordings; the address is made up.
 ADDRESS = "192.0.2.1"
-SERVER = Target("localhost", 15251, b"/asked")
+SERVER = RequestObject("localhost", 15251, b"/asked")
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class Played:
 
     text: bytes | None = None
     error: ResolveError | None = None
-    turns: list[Redirected] = field(default_factory=list)
-    answer: Answer | None = None
+    turns: list[RedirectAddress] = field(default_factory=list)
+    answer: ProsperoReply | None = None
 
 
 class Replay:
@@ -120,7 +120,7 @@ class Replay:
         self._packets = packets
         self._free = free
         request = request_of(packets)
-        self._exchange = Exchange(
+        self._exchange = ArdpExchange(
             Line(request, request), packets[0].connection, (ADDRESS,), patience=100.0, most=1_000_000
         )
         self._unsent: list[bytes] = []
@@ -156,9 +156,9 @@ class Replay:
                 sent = sent[:7] + packet.octets[7:9] + sent[9:]
             assert sent == packet.octets
 
-    def _do(self, actions: list[Action]) -> None:
+    def _do(self, actions: list[DatagramAction]) -> None:
         for action in actions:
-            if isinstance(action, Redirected):
+            if isinstance(action, RedirectAddress):
                 self.played.turns.append(action)
                 self._peer = action.address
             elif isinstance(action, SwitchAddress):
@@ -173,11 +173,11 @@ class Replay:
                 self._do(self._exchange.wake(self._exchange.deadline))
 
 
-def tell(answer: Answer) -> Iterator[str]:
+def tell(answer: ProsperoReply) -> Iterator[str]:
     """What an answer says, one line a thing: a link with the URL it comes to."""
     if answer.software is not None:
         yield f"VERSION {answer.software.decode()}"
-    members = [Member(link, SERVER) for link in answer.links]
+    members = [UnionMember(link, SERVER) for link in answer.links]
     for link, entry in zip(answer.links, LinkReader(members, {}).feed(b"\n" * len(members)), strict=True):
         yield f"{link.ltype.decode()} {link.target.decode()} {entry.name!r} {entry.url}"
     for attribute in answer.attributes:

@@ -7,20 +7,20 @@ import pytest
 from protocols.prospero.access_method import AccessMethod, access_methods_of, first_url, kind_of
 from protocols.prospero.attribute import Attribute
 from protocols.prospero.contents import guess_media_type
-from protocols.prospero.link import Pointer, pointer_to
-from protocols.prospero.target import Target
+from protocols.prospero.link import ObjectPointer, pointer_to
+from protocols.prospero.target import RequestObject
 from resolver import Kind, parse
 
-ASKED = Target("h.example", 15251, b"AFTP/pub/x")
-LINK = Pointer(b"INTERNET-D", b"ftp.example.org", b"ASCII", b"/pub/x")
+ASKED = RequestObject("h.example", 15251, b"AFTP/pub/x")
+LINK = ObjectPointer(b"INTERNET-D", b"ftp.example.org", b"ASCII", b"/pub/x")
 
 
-def methods(*values: tuple[bytes, ...], default: Pointer = LINK) -> list[AccessMethod]:
+def methods(*values: tuple[bytes, ...], default: ObjectPointer = LINK) -> list[AccessMethod]:
     attributes = [Attribute(b"CACHED", b"ACCESS-METHOD", b"SEQUENCE", value) for value in values]
     return access_methods_of(attributes, default, ASKED)
 
 
-def method(*value: bytes, default: Pointer = LINK) -> AccessMethod:
+def method(*value: bytes, default: ObjectPointer = LINK) -> AccessMethod:
     (found,) = methods(value, default=default)
     return found
 
@@ -171,7 +171,7 @@ def test_contents_are_those_of_the_object_asked_for_or_of_another() -> None:
     asked = pointer_to(ASKED)
     assert method(b"PROSPERO-CONTENTS", b"", b"", b"", b"", default=asked).target is ASKED
     other = method(b"PROSPERO-CONTENTS", b"", b"b.example", b"", b"y", default=asked).target
-    assert other == Target("b.example", 1525, b"y", via=ASKED)
+    assert other == RequestObject("b.example", 1525, b"y", via=ASKED)
     there = method(b"PROSPERO-CONTENTS", b"", b"", b"", b"y", default=asked).target
     assert there is not None
     assert there.url == "prospero://h.example:15251/y"

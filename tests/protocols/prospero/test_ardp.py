@@ -13,9 +13,9 @@ from fixtures.prospero.transport import (
     version_packet,
     wait_packet,
 )
-from protocols.connection import Action, Redirected
+from protocols.connection import DatagramAction, RedirectAddress
 from protocols.contract import Line
-from protocols.prospero.ardp import MOST_REDIRECTS, PERSISTENT, Exchange, Timing
+from protocols.prospero.ardp import MOST_REDIRECTS, PERSISTENT, ArdpExchange, RetransmitTiming
 from resolver import Declined, LimitExceeded, Refused, TimedOut
 
 PEER = "192.0.2.1"
@@ -28,19 +28,21 @@ def exchange(
     patience: float = 100.0,
     most: int = 1_000_000,
     connection: int = ID,
-    timing: Timing | None = None,
-) -> Exchange:
+    timing: RetransmitTiming | None = None,
+) -> ArdpExchange:
     message = Line(request, request)
-    return Exchange(message, connection, (PEER,), patience=patience, most=most, timing=timing or Timing())
+    return ArdpExchange(
+        message, connection, (PEER,), patience=patience, most=most, timing=timing or RetransmitTiming()
+    )
 
 
-def begun(request: bytes = b"x", *, patience: float = 100.0, most: int = 1_000_000) -> Exchange:
+def begun(request: bytes = b"x", *, patience: float = 100.0, most: int = 1_000_000) -> ArdpExchange:
     machine = exchange(request, patience=patience, most=most)
     machine.begin(0.0)
     return machine
 
 
-def octets(actions: list[Action]) -> list[bytes]:
+def octets(actions: list[DatagramAction]) -> list[bytes]:
     return [action.octets for action in actions if isinstance(action, Line)]
 
 
@@ -240,7 +242,7 @@ def test_a_server_may_refuse(packet: bytes, code: str, versions: str) -> None:
 def test_a_redirect_is_followed_with_the_same_packets() -> None:
     machine = begun()
     turn, *packets = machine.take(control(redirect_packet("192.0.2.9", 1600)), PEER, 1.0)
-    assert turn == Redirected("192.0.2.9", 1600, lasting=False)
+    assert turn == RedirectAddress("192.0.2.9", 1600, lasting=False)
     assert octets(packets) == [REQUEST]
     assert machine.deadline == 5.0
     assert machine.take(SINGLE, PEER, 1.0) == []
@@ -251,7 +253,7 @@ def test_a_redirect_is_followed_with_the_same_packets() -> None:
 
 def test_a_lasting_redirect_says_so() -> None:
     actions = begun().take(control(redirect_packet("192.0.2.9", 1600, lasting=True)), PEER, 1.0)
-    assert actions[0] == Redirected("192.0.2.9", 1600, lasting=True)
+    assert actions[0] == RedirectAddress("192.0.2.9", 1600, lasting=True)
 
 
 def test_only_what_is_not_acknowledged_goes_to_the_new_place() -> None:
@@ -322,7 +324,9 @@ def test_a_reply_is_bounded() -> None:
     assert (raised.value.limit, raised.value.exit_code) == ("body", 14)
 
 
-def deliver(weather: Weather, request: bytes, reply: bytes, timing: Timing) -> tuple[bytes | None, float]:
+def deliver(
+    weather: Weather, request: bytes, reply: bytes, timing: RetransmitTiming
+) -> tuple[bytes | None, float]:
     """Carry one exchange through the weather, with a server of the recorded kind at the other end: the
     reply, None if nobody heard of the other in time, and how long it took."""
     server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
@@ -350,7 +354,7 @@ REPLY = bytes(range(256)) * 250  # 52 packets, four windows
 
 
 def test_without_loss_nothing_waits_for_a_timer() -> None:
-    assert deliver(Weather(), bytes(40 * 1250), REPLY, Timing()) == (REPLY, 0.0)
+    assert deliver(Weather(), bytes(40 * 1250), REPLY, RetransmitTiming()) == (REPLY, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -360,14 +364,16 @@ def test_a_third_of_all_datagrams_lost_still_delivers(seed: int) -> None:
     weather = Weather(lost=0.3, doubled=0.1, shuffled=True, seed=seed)
     for request in (b"x", bytes(3000)):
         for reply in (b"short", REPLY):
-            tries = [deliver(weather, request, reply, Timing())]
+            tries = [deliver(weather, request, reply, RetransmitTiming())]
             while tries[-1][0] is None and len(tries) < 5:
-                tries.append(deliver(weather, request, reply, Timing()))
+                tries.append(deliver(weather, request, reply, RetransmitTiming()))
             assert tries[-1][0] == reply
 
 
 def test_most_exchanges_survive_that_loss_at_the_first_try() -> None:
-    outcomes = [deliver(Weather(lost=0.3, seed=seed), b"x", b"y", Timing())[0] for seed in range(300)]
+    outcomes = [
+        deliver(Weather(lost=0.3, seed=seed), b"x", b"y", RetransmitTiming())[0] for seed in range(300)
+    ]
     assert outcomes.count(b"y") > 270
 
 
@@ -378,8 +384,8 @@ def test_all_exchanges_survive_it_where_patience_alone_ends_them() -> None:
 
 
 TIMINGS = [
-    (Timing(), 60.0, [4, 8, 16, 32]),
-    (Timing(), 20.0, [4, 8, 8]),
+    (RetransmitTiming(), 60.0, [4, 8, 16, 32]),
+    (RetransmitTiming(), 20.0, [4, 8, 8]),
     (PERSISTENT, 60.0, [2, *[4] * 14, 2]),
     (PERSISTENT, 1.0, [1]),
 ]
@@ -387,7 +393,7 @@ TIMINGS = [
 
 @pytest.mark.parametrize(("timing", "patience", "pauses"), TIMINGS)
 def test_the_pauses_that_are_told_are_those_of_the_machine(
-    timing: Timing, patience: float, pauses: list[float]
+    timing: RetransmitTiming, patience: float, pauses: list[float]
 ) -> None:
     machine = exchange(patience=patience, timing=timing)
     machine.begin(0.0)
@@ -413,6 +419,6 @@ def test_a_server_that_wants_time_is_given_it() -> None:
 def test_any_datagrams_end_in_a_reply_or_an_error() -> None:
     """However a window is cut off, what was put together is what was sent."""
     weather = Weather(lost=0.6, doubled=0.3, shuffled=True, seed=5)
-    outcomes = [deliver(weather, b"x", REPLY, Timing(retries=12))[0] for _ in range(20)]
+    outcomes = [deliver(weather, b"x", REPLY, RetransmitTiming(retries=12))[0] for _ in range(20)]
     assert set(outcomes) <= {REPLY, None}
     assert REPLY in outcomes

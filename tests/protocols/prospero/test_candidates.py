@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.connection import Action, Redirected, SwitchAddress
+from protocols.connection import DatagramAction, RedirectAddress, SwitchAddress
 from protocols.contract import Line
-from protocols.prospero.ardp import Exchange
+from protocols.prospero.ardp import ArdpExchange
 from resolver import TimedOut
 
 A, B, C = "2001:db8::1", "192.0.2.1", "192.0.2.2"
@@ -15,18 +15,18 @@ REQUEST = b"\x09\x12\x34\0\1\0\1\0\0x"
 REPLY = b"\x03\x12\x34reply"
 
 
-def asking(*addresses: str, toward: SwitchAddress | Redirected | None = None) -> Exchange:
+def asking(*addresses: str, toward: SwitchAddress | RedirectAddress | None = None) -> ArdpExchange:
     message = Line(b"x", b"x")
-    return Exchange(message, 0x1234, addresses, patience=100.0, most=1000, toward=toward)
+    return ArdpExchange(message, 0x1234, addresses, patience=100.0, most=1000, toward=toward)
 
 
-def begun(*addresses: str) -> Exchange:
+def begun(*addresses: str) -> ArdpExchange:
     machine = asking(*addresses)
     assert told(machine.begin(0.0)) == [REQUEST]
     return machine
 
 
-def told(actions: list[Action]) -> list[str | bytes]:
+def told(actions: list[DatagramAction]) -> list[str | bytes]:
     """Addresses aimed at, and octets sent."""
     return [
         action.address if isinstance(action, SwitchAddress) else action.octets
@@ -35,7 +35,7 @@ def told(actions: list[Action]) -> list[str | bytes]:
     ]
 
 
-def wake_until(machine: Exchange, end: float) -> dict[float, list[str | bytes]]:
+def wake_until(machine: ArdpExchange, end: float) -> dict[float, list[str | bytes]]:
     """What is done at each deadline up to `end`."""
     done = {}
     while machine.deadline <= end:
@@ -96,8 +96,8 @@ def test_one_address_alone_is_never_aimed_at_again() -> None:
     assert not machine.lose(B, 5.0)
 
 
-@pytest.mark.parametrize("toward", [SwitchAddress(C), Redirected(C, 1600, lasting=True)])
-def test_a_place_that_is_known_is_asked_alone(toward: SwitchAddress | Redirected) -> None:
+@pytest.mark.parametrize("toward", [SwitchAddress(C), RedirectAddress(C, 1600, lasting=True)])
+def test_a_place_that_is_known_is_asked_alone(toward: SwitchAddress | RedirectAddress) -> None:
     """It has answered, or the server has turned us to it: nobody else is believed."""
     machine = asking(A, B, C, toward=toward)
     first, *rest = machine.begin(0.0)

@@ -9,12 +9,12 @@ import pytest
 
 from protocols.prospero.contents import join_contents
 from protocols.prospero.dialogue import converse
-from protocols.prospero.link import Pointer
+from protocols.prospero.link import ObjectPointer
 from protocols.prospero.question import ATTRIBUTES
 from protocols.prospero.reply import parse_reply
-from protocols.prospero.target import Target
+from protocols.prospero.target import RequestObject
 from protocols.rehearsal import rehearse
-from protocols.step import Carry
+from protocols.step import ExchangeDatagrams
 from resolver import Declined, Limits, ProsperoUrl, ResolveError, TimedOut, parse
 from tests.protocols.prospero.captures import Replay, exchanges, names, reply_of, request_of, tell
 
@@ -212,7 +212,9 @@ def test_our_question_is_the_recorded_one(name: str) -> None:
     """
     url = parse(str(ROWS[name].url))
     assert isinstance(url, ProsperoUrl)
-    facts, contents = (step.exchange for step in rehearse(converse(url)) if isinstance(step, Carry))
+    facts, contents = (
+        step.exchange for step in rehearse(converse(url)) if isinstance(step, ExchangeDatagrams)
+    )
     asked = contents if ROWS[name].contents is not None else facts
     recorded = request_of(exchanges(name)[0]).replace(b" example\n", b" url-resolver\n")
     recorded = recorded.replace(b"GET-OBJECT-INFO ACCESS-METHOD ", b"GET-OBJECT-INFO %s " % ATTRIBUTES)
@@ -252,8 +254,8 @@ def test_what_belongs_to_a_link_stays_with_it() -> None:
 def test_a_symbolic_link_and_a_time_of_expiry_are_read() -> None:
     links = parse_reply(reply_of(exchanges("list_multipacket")[0]), Limits()).links
     symbolic, obj = links[18:20]
-    assert symbolic.pointer == Pointer(
+    assert symbolic.pointer == ObjectPointer(
         b"VIRTUAL-SYSTEM", b"/VIRTUAL-SYSTEMS/demo", b"ASCII", b"/lib/notes", 0
     )
     assert obj.expires == b"19991231235959Z"
-    assert obj.pointer.target(Target("h", 1525, b"")).hsoname == b"/pfs/pfsdat/objects/one"
+    assert obj.pointer.target(RequestObject("h", 1525, b"")).hsoname == b"/pfs/pfsdat/objects/one"

@@ -7,14 +7,14 @@ import re
 import pytest
 
 import resolver
-from protocols.prospero.ardp import Timing
+from protocols.prospero.ardp import RetransmitTiming
 from protocols.prospero.dialogue import converse
-from protocols.prospero.question import Inquiry, request_links
-from protocols.prospero.target import Target
+from protocols.prospero.question import Inquirer, request_links
+from protocols.prospero.target import RequestObject
 from protocols.rehearsal import rehearse
-from protocols.step import Carried, Carry, Note, OpenDatagrams, Opened, Step
+from protocols.step import DatagramReply, ExchangeDatagrams, OpenDatagrams, OpenedConnection, PlanNote, Step
 from resolver import Declined, Limits, Options, ProsperoUrl, parse
-from resolver.testing import Player, Values
+from resolver.testing import Player, ValueScript
 
 
 def url(text: str) -> ProsperoUrl:
@@ -25,7 +25,12 @@ def url(text: str) -> ProsperoUrl:
 
 def said(steps: list[Step]) -> list[bytes]:
     """Each packet that is sent."""
-    return [packet.octets for step in steps if isinstance(step, Carry) for packet in step.exchange.packets]
+    return [
+        packet.octets
+        for step in steps
+        if isinstance(step, ExchangeDatagrams)
+        for packet in step.exchange.packets
+    ]
 
 
 HEAD = b"VERSION 5 url-resolver\nAUTHENTICATE '' UNAUTHENTICATED anonymous\n"
@@ -38,11 +43,11 @@ def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
         for asked in (b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES", b"CONTENTS")
     ]
     assert sum(isinstance(step, OpenDatagrams) for step in steps) == 2
-    assert [step.what for step in steps if isinstance(step, Carry)] == [
+    assert [step.what for step in steps if isinstance(step, ExchangeDatagrams)] == [
         "the access methods of the object",
         "the contents of the object",
     ]
-    notes = " ".join(step.text for step in steps if isinstance(step, Note))
+    notes = " ".join(step.text for step in steps if isinstance(step, PlanNote))
     assert "DIRECTORY ASCII '/pub/x' 0 / LIST ATTRIBUTES COMPONENTS" in notes
     assert re.search(r" 2, 4, 4, 4 .* 60 ", notes)
     assert "at random" in notes
@@ -56,11 +61,13 @@ def test_for_facts_the_contents_are_not_asked_for() -> None:
 
 def test_an_answer_is_read_when_it_is_whole() -> None:
     """Wherever its packets end."""
-    opened, carried = Opened(("192.0.2.1",), 7), Carried((b"NONE-", b"FOUND\n"), "192.0.2.1")
-    server = Values(lambda step: {OpenDatagrams: opened, Carry: carried}.get(type(step)))
-    player = Player(Inquiry(Limits(), Timing()).request(request_links(Target("h", 1525, b"x"))), server)
+    opened, carried = OpenedConnection(("192.0.2.1",), 7), DatagramReply((b"NONE-", b"FOUND\n"), "192.0.2.1")
+    server = ValueScript(lambda step: {OpenDatagrams: opened, ExchangeDatagrams: carried}.get(type(step)))
+    player = Player(
+        Inquirer(Limits(), RetransmitTiming()).request(request_links(RequestObject("h", 1525, b"x"))), server
+    )
     player.advance()
-    assert [type(step) for step in player.steps] == [OpenDatagrams, Note, Carry]
+    assert [type(step) for step in player.steps] == [OpenDatagrams, PlanNote, ExchangeDatagrams]
     assert player.result is not None
     assert player.result.none_found
 
@@ -74,7 +81,7 @@ def test_a_url_that_nothing_can_be_asked_for_ends_the_plan() -> None:
     with pytest.raises(Declined):
         next(converse(url("prospero://h/x;HOST-TYPE=X")))
     (note,) = rehearse(converse(url("prospero://h/x;HOST-TYPE=X")))
-    assert isinstance(note, Note)
+    assert isinstance(note, PlanNote)
 
 
 def test_explain_shows_udp_and_sends_nothing() -> None:

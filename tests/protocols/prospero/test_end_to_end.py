@@ -20,7 +20,7 @@ import resolver
 from fixtures.prospero import Behaviour, Moved, ProsperoServer, Thing, Weather, file, method, serve
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, Link, intrinsic
 from protocols.conversation import hold
-from protocols.prospero.ardp import Timing
+from protocols.prospero.ardp import RetransmitTiming
 from protocols.prospero.dialogue import converse
 from resolver import (
     AccessDenied,
@@ -201,7 +201,7 @@ async def test_a_third_of_all_datagrams_lost_still_delivers(nursery: trio.Nurser
     assert isinstance(url, ProsperoUrl)
     async with Network(policy=Policy()) as network:
         gate = network.admit(url)
-        schedule = Timing(first=0.01, retries=12)
+        schedule = RetransmitTiming(first=0.01, retries=12)
         async with hold(converse(url, gate.options, gate.limits, schedule), gate) as reply:
             content = b"".join([octets async for octets in reply.body])
     assert len(content) == 52_000

@@ -11,23 +11,23 @@ import random
 from fixtures.prospero.transport import Manner, Transport, redirect_packet, refusal_packet, wait_packet
 from protocols.contract import Line
 from protocols.prospero.access_method import access_methods_of
-from protocols.prospero.ardp import Exchange, Timing
+from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
 from protocols.prospero.contents import join_contents
 from protocols.prospero.entries import LinkReader, name_lines
 from protocols.prospero.link import pointer_to
-from protocols.prospero.question import Inquiry
-from protocols.prospero.reply import Answer, join_packets, parse_reply
-from protocols.prospero.resolution import Directory, resolve
-from protocols.prospero.target import Target
-from protocols.prospero.union import Member, splice
-from protocols.step import Carried, Carry, Dialogue, OpenDatagrams, Opened, Step
+from protocols.prospero.question import Inquirer
+from protocols.prospero.reply import ProsperoReply, join_packets, parse_reply
+from protocols.prospero.resolution import ResolvedDirectory, resolve
+from protocols.prospero.target import RequestObject
+from protocols.prospero.union import UnionMember, splice
+from protocols.step import DatagramReply, Dialogue, ExchangeDatagrams, OpenDatagrams, OpenedConnection, Step
 from resolver import Declined, LimitExceeded, Limits, ProtocolError, Refused, ResolveError, TimedOut, parse
-from resolver.testing import Player, Values
+from resolver.testing import Player, ValueScript
 from tests.protocols.prospero.captures import exchanges, names, reply_of
 
 ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "800"))
 LIMITS = Limits(line=2_500, lines=30)
-ASKED = Target("h.example", 15251, b"AFTP/pub/x")
+ASKED = RequestObject("h.example", 15251, b"AFTP/pub/x")
 PEER = "192.0.2.1"
 #: Turns that one exchange takes at most: each brings something new, or time passes.
 MOST_TURNS = 500
@@ -68,9 +68,9 @@ def some_reply(chance: random.Random) -> bytes:
     return text
 
 
-def use(answer: Answer) -> None:
+def use(answer: ProsperoReply) -> None:
     """Everything that is made of an answer; what is a URL parses."""
-    members = [Member(link, ASKED) for link in answer.links]
+    members = [UnionMember(link, ASKED) for link in answer.links]
     body = b"".join(name_lines(members))
     entries = list(LinkReader(members, {}).feed(body))
     assert len(entries) == len(members) == body.count(b"\n")
@@ -104,9 +104,9 @@ def test_any_server() -> None:
     for number in range(ROUNDS):
         chance = random.Random(number)
         try:
-            inquiry = Inquiry(LIMITS, Timing())
+            inquiry = Inquirer(LIMITS, RetransmitTiming())
             found = _answer(resolve(inquiry, ASKED, chance.choice(("content", "content", "facts"))), chance)
-            if isinstance(found, Directory) and found.listing is not None:
+            if isinstance(found, ResolvedDirectory) and found.listing is not None:
                 _answer(splice(inquiry, found), chance)
             outcome = type(found).__name__
         except ResolveError as error:
@@ -122,12 +122,12 @@ def _answer(dialogue: Dialogue[object], chance: random.Random) -> object:
         assert len(player.steps) < 10_000, "the questions do not end"
         match step:
             case OpenDatagrams():
-                return Opened((PEER,), 1)
-            case Carry():
-                return Carried((some_reply(chance),), PEER)
+                return OpenedConnection((PEER,), 1)
+            case ExchangeDatagrams():
+                return DatagramReply((some_reply(chance),), PEER)
         return None
 
-    player = Player(dialogue, Values(answer))
+    player = Player(dialogue, ValueScript(answer))
     player.advance()
     return player.result
 
@@ -163,7 +163,7 @@ def _play(chance: random.Random, reply: bytes) -> str:
     reply = reply[: chance.choice((0, 10, 1250, 3000, len(reply)))]
     server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
     message = Line(b"x" * chance.choice((1, 3000)), b"")
-    machine = Exchange(message, 0x1234, (PEER,), patience=60.0, most=20_000)
+    machine = ArdpExchange(message, 0x1234, (PEER,), patience=60.0, most=20_000)
     now, turns = 0.0, 0
     try:
         actions = machine.begin(now)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from protocols.prospero.packet import (
+    ArdpOption,
+    ArdpPacket,
     KnownVersions,
-    Option,
-    Packet,
     decode_packet,
     decode_queue,
     decode_redirect,
@@ -19,72 +19,76 @@ from protocols.wire import encode_commands, encode_datagram, split_message
 from resolver import Refused
 
 #: A datagram in hex, and what it says: the shapes that occur (2.2), then fields that are cut off.
-DECODED: list[tuple[str, Packet]] = [
-    ("01 74", Packet(text=b"t")),
-    ("03 1101 74", Packet(connection=0x1101, text=b"t")),
-    ("07 1104 0001 0000 74", Packet(connection=0x1104, total=0, text=b"t")),
-    ("07 1104 0003 0003", Packet(connection=0x1104, number=3, total=3)),
+DECODED: list[tuple[str, ArdpPacket]] = [
+    ("01 74", ArdpPacket(text=b"t")),
+    ("03 1101 74", ArdpPacket(connection=0x1101, text=b"t")),
+    ("07 1104 0001 0000 74", ArdpPacket(connection=0x1104, total=0, text=b"t")),
+    ("07 1104 0003 0003", ArdpPacket(connection=0x1104, number=3, total=3)),
     (
         "09 1104 0000 0000 0010",
-        Packet(connection=0x1104, number=0, total=0, received_through=16),
+        ArdpPacket(connection=0x1104, number=0, total=0, received_through=16),
     ),
     (
         "0b f35a 0000 0000 0000 0003",
-        Packet(connection=0xF35A, number=0, total=0, received_through=0, wait=3),
+        ArdpPacket(connection=0xF35A, number=0, total=0, received_through=0, wait=3),
     ),
     (
         "0c 1ea1 0001 0001 0001 0000 80 74",
-        Packet(connection=0x1EA1, received_through=1, wait=0, acknowledge=True, text=b"t"),
+        ArdpPacket(connection=0x1EA1, received_through=1, wait=0, acknowledge=True, text=b"t"),
     ),
     (
         "0d 488b 0000 0000 0000 0000 00 01",
-        Packet(connection=0x488B, number=0, total=0, received_through=0, wait=0, option=Option.REFUSED),
+        ArdpPacket(
+            connection=0x488B, number=0, total=0, received_through=0, wait=0, option=ArdpOption.REFUSED
+        ),
     ),
     (
         "13 25ea 0000 0000 0000 0000 00 04 7f000001 3b93",
-        Packet(
+        ArdpPacket(
             connection=0x25EA,
             number=0,
             total=0,
             received_through=0,
             wait=0,
-            option=Option.REDIRECT,
+            option=ArdpOption.REDIRECT,
             data=bytes.fromhex("7f0000013b93"),
         ),
     ),
     # a length that ends inside a field leaves the field out
-    ("02 11 74", Packet(text=b"t")),
-    ("04 1101 00 74", Packet(connection=0x1101, text=b"t")),
-    ("06 1101 0002 00 74", Packet(connection=0x1101, number=2, total=0, text=b"t")),
-    ("08 1101 0002 0003 00", Packet(connection=0x1101, number=2, total=3)),
-    ("0a 1101 0002 0003 0001 00", Packet(connection=0x1101, number=2, total=3, received_through=1)),
+    ("02 11 74", ArdpPacket(text=b"t")),
+    ("04 1101 00 74", ArdpPacket(connection=0x1101, text=b"t")),
+    ("06 1101 0002 00 74", ArdpPacket(connection=0x1101, number=2, total=0, text=b"t")),
+    ("08 1101 0002 0003 00", ArdpPacket(connection=0x1101, number=2, total=3)),
+    ("0a 1101 0002 0003 0001 00", ArdpPacket(connection=0x1101, number=2, total=3, received_through=1)),
     # a control packet with a number has no part in the message
     (
         "0c 1101 0002 0003 0001 0000 40 74",
-        Packet(connection=0x1101, number=2, total=3, received_through=1, wait=0),
+        ArdpPacket(connection=0x1101, number=2, total=3, received_through=1, wait=0),
     ),
     # data for flags stands before data for the option, lowest bit first
     (
         "1d 1101 0000 0000 0000 0000 0f 04 00 02 aabb 0001 0002 0003 7f000001 3b93",
-        Packet(
+        ArdpPacket(
             connection=0x1101,
             number=0,
             total=0,
             received_through=0,
             wait=0,
-            option=Option.REDIRECT,
+            option=ArdpOption.REDIRECT,
             data=bytes.fromhex("7f0000013b93"),
         ),
     ),
     (
         "0e 1101 0000 0000 0000 0000 01 04 00",
-        Packet(connection=0x1101, number=0, total=0, received_through=0, wait=0, option=Option.REDIRECT),
+        ArdpPacket(
+            connection=0x1101, number=0, total=0, received_through=0, wait=0, option=ArdpOption.REDIRECT
+        ),
     ),
 ]
 
 
 @pytest.mark.parametrize(("datagram", "packet"), DECODED)
-def test_a_packet_is_read_as_far_as_its_header_goes(datagram: str, packet: Packet) -> None:
+def test_a_packet_is_read_as_far_as_its_header_goes(datagram: str, packet: ArdpPacket) -> None:
     assert decode_packet(bytes.fromhex(datagram)) == packet
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.link import Pointer
-from protocols.prospero.reply import Answer, join_packets, parse_reply
+from protocols.prospero.link import ObjectPointer
+from protocols.prospero.reply import ProsperoReply, join_packets, parse_reply
 from resolver import (
     AccessDenied,
     Declined,
@@ -19,7 +19,7 @@ from resolver import (
 )
 
 
-def parse(text: bytes, limits: Limits | None = None) -> Answer:
+def parse(text: bytes, limits: Limits | None = None) -> ProsperoReply:
     return parse_reply(text, limits or Limits())
 
 
@@ -120,7 +120,7 @@ def test_a_time_of_expiry_is_kept_and_other_tokens_are_not() -> None:
 def test_forwarded_is_read_with_its_first_line() -> None:
     first = b"FORWARDED INTERNET-D h(99) ASCII '/x y' 3 DEST-EXP 20000101000000Z\n"
     answer = parse(first + b"ID X 1\nFORWARDED A b c d\n")
-    assert answer.forwarded == Pointer(b"INTERNET-D", b"h(99)", b"ASCII", b"/x y", 3)
+    assert answer.forwarded == ObjectPointer(b"INTERNET-D", b"h(99)", b"ASCII", b"/x y", 3)
 
 
 def test_forwarded_with_too_few_tokens_leads_nowhere() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.link import Pointer, parse_pointer, pointer_to
+from protocols.prospero.link import ObjectPointer, parse_pointer, pointer_to
 from protocols.prospero.question import request_attributes, request_listing
-from protocols.prospero.target import Place, Target, parse_place, read_version, target_of
+from protocols.prospero.target import RequestObject, ServerAddress, parse_place, read_version, target_of
 from resolver import Declined, InvalidUrl, ProsperoUrl, Refused, parse
 
 
-def target(text: str) -> Target:
+def target(text: str) -> RequestObject:
     url = parse(text)
     assert isinstance(url, ProsperoUrl)
     return target_of(url)
@@ -97,16 +97,16 @@ def test_octets_that_would_end_a_command_are_never_written(name: str, where: str
 
 
 #: A host token, and what it says.
-PLACES: list[tuple[bytes, Place]] = [
-    (b"Archive.Example.ORG(1570)", Place("archive.example.org", 1570)),
-    (b"192.0.2.1", Place("192.0.2.1")),
-    (b"::1(80)", Place("::1", 80)),
-    (b"h(00080)", Place("h", 80)),
+PLACES: list[tuple[bytes, ServerAddress]] = [
+    (b"Archive.Example.ORG(1570)", ServerAddress("archive.example.org", 1570)),
+    (b"192.0.2.1", ServerAddress("192.0.2.1")),
+    (b"::1(80)", ServerAddress("::1", 80)),
+    (b"h(00080)", ServerAddress("h", 80)),
 ]
 
 
 @pytest.mark.parametrize(("token", "place"), PLACES)
-def test_a_host_token_is_read(token: bytes, place: Place) -> None:
+def test_a_host_token_is_read(token: bytes, place: ServerAddress) -> None:
     assert parse_place(token) == place
 
 
@@ -135,7 +135,7 @@ POINTERS: list[tuple[tuple[bytes, ...], str]] = [
 def test_a_pointer_has_a_url(tokens: tuple[bytes, ...], url: str) -> None:
     pointer = parse_pointer(tokens)
     assert pointer is not None
-    built = pointer.target(via=Target("asked", 1525, b"")).url
+    built = pointer.target(via=RequestObject("asked", 1525, b"")).url
     assert built == url
     assert target(built).hsoname == pointer.hsoname
     assert not parse(built).findings
@@ -144,20 +144,20 @@ def test_a_pointer_has_a_url(tokens: tuple[bytes, ...], url: str) -> None:
 @pytest.mark.parametrize(
     "pointer",
     [
-        Pointer(b"VIRTUAL-SYSTEM", b"h", b"ASCII", b"x"),
-        Pointer(b"INTERNET-D", b"h(0)", b"ASCII", b"x"),
-        Pointer(b"INTERNET-D", b"h(70000)", b"ASCII", b"x"),
-        Pointer(b"INTERNET-D", b"a/b", b"ASCII", b"x"),
-        Pointer(b"INTERNET-D", b"a@b", b"ASCII", b"x"),
-        Pointer(b"INTERNET-D", b"1.2.3", b"ASCII", b"x"),
-        Pointer(b"INTERNET-D", b"h", b"ASCII", b"a\0b"),
-        Pointer(b"INTERNET-D", b"h", b"ASCII", b"a\nb"),
-        Pointer(b"INTERNET-D", b"h", b"A\rB", b"x"),
+        ObjectPointer(b"VIRTUAL-SYSTEM", b"h", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"h(0)", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"h(70000)", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"a/b", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"a@b", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"1.2.3", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"h", b"ASCII", b"a\0b"),
+        ObjectPointer(b"INTERNET-D", b"h", b"ASCII", b"a\nb"),
+        ObjectPointer(b"INTERNET-D", b"h", b"A\rB", b"x"),
     ],
 )
-def test_a_pointer_to_what_no_url_names_is_unusable(pointer: Pointer) -> None:
+def test_a_pointer_to_what_no_url_names_is_unusable(pointer: ObjectPointer) -> None:
     with pytest.raises(InvalidUrl):
-        pointer.target(via=Target("asked", 1525, b""))
+        pointer.target(via=RequestObject("asked", 1525, b""))
 
 
 def test_too_few_tokens_point_nowhere() -> None:
@@ -166,7 +166,9 @@ def test_too_few_tokens_point_nowhere() -> None:
 
 @pytest.mark.parametrize(("port", "token"), [(1525, b"h"), (1570, b"h(1570)")])
 def test_the_object_asked_for_fills_the_gaps(port: int, token: bytes) -> None:
-    assert pointer_to(Target("h", port, b"x", b"T", 3)) == Pointer(b"INTERNET-D", token, b"T", b"x", 3)
+    assert pointer_to(RequestObject("h", port, b"x", b"T", 3)) == ObjectPointer(
+        b"INTERNET-D", token, b"T", b"x", 3
+    )
 
 
 @pytest.mark.parametrize(

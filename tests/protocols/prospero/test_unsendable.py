@@ -7,7 +7,7 @@ import pytest
 from fixtures.prospero import file
 from protocols.contract import Line
 from protocols.conversation.datagrams import carry
-from protocols.prospero.ardp import Exchange
+from protocols.prospero.ardp import ArdpExchange
 from protocols.prospero.reply import join_packets
 from resolver import Unreachable
 from tests.protocols.prospero.network import Datagrams, Network
@@ -38,8 +38,8 @@ def network() -> tuple[Network, str]:
     return found, found.hosts["h", 1525].address
 
 
-def exchange(addresses: tuple[str, ...], request: bytes = ASK) -> Exchange:
-    return Exchange(Line(request, request), 1, addresses, patience=60.0, most=1_000_000)
+def exchange(addresses: tuple[str, ...], request: bytes = ASK) -> ArdpExchange:
+    return ArdpExchange(Line(request, request), 1, addresses, patience=60.0, most=1_000_000)
 
 
 @pytest.mark.parametrize("away", [AWAY[:1], AWAY])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from protocols.telnet.newlines import Text
-from protocols.telnet.octets import Data
-from protocols.telnet.terminal import Happening, Terminal
+from protocols.telnet.newlines import NvtText
+from protocols.telnet.octets import TelnetData
+from protocols.telnet.terminal import Happening, NvtTerminal
 
 
 class Told(NamedTuple):
@@ -18,16 +18,16 @@ class Told(NamedTuple):
     answers: bytes
 
 
-def tell(pieces: Iterable[bytes], terminal: Terminal | None = None) -> Told:
+def tell(pieces: Iterable[bytes], terminal: NvtTerminal | None = None) -> Told:
     """All that comes of these pieces, answered after each."""
-    terminal = terminal or Terminal()
-    text, read, happenings, answers = Text(), b"", list[Happening](), b""
+    terminal = terminal or NvtTerminal()
+    text, read, happenings, answers = NvtText(), b"", list[Happening](), b""
     for piece in pieces:
         for happening in terminal.feed(piece):
-            if isinstance(happening, Data):
+            if isinstance(happening, TelnetData):
                 read += text.feed(happening.octets, binary=terminal.his_binary)
-                if happenings and isinstance(before := happenings[-1], Data):
-                    happenings[-1] = Data(before.octets + happening.octets)
+                if happenings and isinstance(before := happenings[-1], TelnetData):
+                    happenings[-1] = TelnetData(before.octets + happening.octets)
                     continue
             happenings.append(happening)
         answers += b"".join(line.octets for line in terminal.answers())

@@ -8,16 +8,20 @@ from __future__ import annotations
 import os
 import random
 
-from protocols.telnet.codes import IAC, Command, Verb
-from protocols.telnet.negotiation import State
-from protocols.telnet.octets import Negotiation, Scanner
-from protocols.telnet.terminal import Size, Terminal
+from protocols.telnet.codes import IAC, NegotiationVerb, TelnetCommand
+from protocols.telnet.negotiation import OptionState
+from protocols.telnet.octets import OptionNegotiation, TelnetScanner
+from protocols.telnet.terminal import NvtTerminal, WindowSize
 from tests.protocols.telnet.heard import octet_by_octet, tell
 
 ROUNDS = int(os.environ.get("TELNET_FUZZ", "1500"))
 
 #: Octets that mean something; options that are agreed to, refused, unknown; and text.
-_MEANING = [IAC] * 8 + [*Verb] * 2 + [*Command, 0, 1, 3, 6, 24, 31, 34, 39, 46, 85, 255, 10, 13, 65, 1, 0]
+_MEANING = (
+    [IAC] * 8
+    + [*NegotiationVerb] * 2
+    + [*TelnetCommand, 0, 1, 3, 6, 24, 31, 34, 39, 46, 85, 255, 10, 13, 65, 1, 0]
+)
 _OPTIONS = [0, 1, 3, 6, 24, 31, 34, 39, 46, 99, 255]
 #: What one switching on may cost beyond its answer: the size of the window, each octet of it doubled.
 _SIZE = 13
@@ -26,12 +30,12 @@ _SIZE = 13
 def _octets(chance: random.Random) -> bytes:
     if chance.random() < 0.5:
         return bytes(chance.choices(_MEANING, k=chance.randrange(1, 60)))
-    requests = (bytes((IAC, chance.choice([*Verb]), chance.choice(_OPTIONS))) for _ in range(15))
+    requests = (bytes((IAC, chance.choice([*NegotiationVerb]), chance.choice(_OPTIONS))) for _ in range(15))
     return b"".join(requests)
 
 
-def _negotiations(octets: bytes) -> list[Negotiation]:
-    return [each for each in Scanner().feed(octets) if isinstance(each, Negotiation)]
+def _negotiations(octets: bytes) -> list[OptionNegotiation]:
+    return [each for each in TelnetScanner().feed(octets) if isinstance(each, OptionNegotiation)]
 
 
 def test_every_sequence_is_answered_once_at_most_and_the_same_in_every_cut() -> None:
@@ -43,7 +47,7 @@ def test_every_sequence_is_answered_once_at_most_and_the_same_in_every_cut() -> 
         assert tell([octets[:at], octets[at:]]) == whole, seed
         asked, said = _negotiations(octets), _negotiations(whole.answers)
         assert len(said) <= len(asked), seed
-        on = sum(each.verb is Verb.WILL and each.option == 31 for each in said)
+        on = sum(each.verb is NegotiationVerb.WILL and each.option == 31 for each in said)
         assert len(whole.answers) <= 4 * len(octets) + _SIZE * on, seed
         if seed % 16 == 0:
             assert tell(octet_by_octet(octets)) == whole, seed
@@ -52,30 +56,30 @@ def test_every_sequence_is_answered_once_at_most_and_the_same_in_every_cut() -> 
 def test_no_word_changes_a_state_twice_or_is_answered_twice() -> None:
     for seed in range(ROUNDS // 2):
         chance = random.Random(seed)
-        terminal = Terminal(size=Size(chance.randrange(300), chance.randrange(300)))
+        terminal = NvtTerminal(size=WindowSize(chance.randrange(300), chance.randrange(300)))
         for _ in range(20):
-            verb, option = chance.choice([*Verb]), chance.choice(_OPTIONS)
-            side = terminal.his if verb in (Verb.WILL, Verb.WONT) else terminal.ours
+            verb, option = chance.choice([*NegotiationVerb]), chance.choice(_OPTIONS)
+            side = terminal.his if verb in (NegotiationVerb.WILL, NegotiationVerb.WONT) else terminal.ours
             before = side.state(option)
             answers = tell([bytes((IAC, verb, option))], terminal).answers
             said = _negotiations(answers)
-            asks = verb in (Verb.WILL, Verb.DO)
+            asks = verb in (NegotiationVerb.WILL, NegotiationVerb.DO)
             assert len(said) <= 1, seed
             if side.state(option) is before:  # nothing came of it: silence, or the refusal once more
-                assert (said != []) == (asks and before is State.NO), seed
-            assert side.state(option) in (State.NO, State.YES), seed
+                assert (said != []) == (asks and before is OptionState.NO), seed
+            assert side.state(option) in (OptionState.NO, OptionState.YES), seed
 
 
 def test_two_ends_always_settle_whatever_both_ask_for() -> None:
     for seed in range(ROUNDS // 4):
         chance = random.Random(seed)
-        ends, waiting = (Terminal(), Terminal()), [b"", b""]
+        ends, waiting = (NvtTerminal(), NvtTerminal()), [b"", b""]
         for _ in range(chance.randrange(1, 12)):
             at, option, positive = chance.randrange(2), chance.choice(_OPTIONS), chance.random() < 0.6
             verbs, side = (
-                ((Verb.DO, Verb.DONT), ends[at].his)
+                ((NegotiationVerb.DO, NegotiationVerb.DONT), ends[at].his)
                 if chance.random() < 0.5
-                else ((Verb.WILL, Verb.WONT), ends[at].ours)
+                else ((NegotiationVerb.WILL, NegotiationVerb.WONT), ends[at].ours)
             )
             if side.ask(option, positive).answer is not None:
                 waiting[1 - at] += bytes((IAC, verbs[not positive], option))

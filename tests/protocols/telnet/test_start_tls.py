@@ -11,7 +11,7 @@ import resolver
 from protocols.step import StartTls
 from protocols.telnet.dialogue import converse
 from resolver import Disconnected, Options, TelnetUrl, TlsError, Transcript, parse, prompt
-from resolver.testing import Player, Speech
+from resolver.testing import OctetScript, Player
 
 URL = parse("telnet://127.0.0.1/")
 WILL, DO, FOLLOWS = b"\xff\xfb\x2e", b"\xff\xfd\x2e", b"\xff\xfa\x2e\x01\xff\xf0"
@@ -21,7 +21,7 @@ ASKED, ANSWERED = b"\xff\xfb\x01\xff\xfd\x18", b"\xff\xfd\x01\xff\xfb\x18"
 def player(how: Literal["try", "require"], pieces: Iterable[bytes]) -> Player[None]:
     assert isinstance(URL, TelnetUrl)
     wanted = Transcript(prompt=prompt(b"> "), send=(b"hunter2",))
-    return Player(converse(URL, Options(transcript=wanted, tls=how)), Speech(pieces))
+    return Player(converse(URL, Options(transcript=wanted, tls=how)), OctetScript(pieces))
 
 
 @pytest.mark.parametrize("how", ["try", "require"])

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures import recordings
-from protocols.telnet.codes import Command, Option, Verb
-from protocols.telnet.octets import Data, Heard, Odd
-from protocols.telnet.terminal import MOST_IN_A_ROW, MOST_TYPES, Changed, Size, Terminal
+from protocols.telnet.codes import NegotiationVerb, TelnetCommand, TelnetOption
+from protocols.telnet.octets import TelnetData, TelnetEvent, UnknownCommand
+from protocols.telnet.terminal import MOST_IN_A_ROW, MOST_TYPES, NvtTerminal, OptionChanged, WindowSize
 from resolver import LimitExceeded
 from tests.protocols.telnet.heard import octet_by_octet, tell
 
@@ -34,7 +34,11 @@ def test_a_login_is_read_as_a_person_sees_it() -> None:
     told = tell([server_octets("login-inetutils-inetutils")])
     assert b"vt.example.test login: guest\nPassword: " in told.text
     assert b"\xff" not in told.text
-    on = [Option(each.option).name for each in told.happenings if isinstance(each, Changed) and each.on]
+    on = [
+        TelnetOption(each.option).name
+        for each in told.happenings
+        if isinstance(each, OptionChanged) and each.on
+    ]
     assert on == ["TERMINAL_TYPE", "SGA", "NAWS", "ECHO", "BINARY"]
 
 
@@ -44,7 +48,10 @@ def test_a_server_that_waits_for_answers_gets_each() -> None:
     assert tell([asked]).answers == bytes.fromhex("fffe25fffe26fffb18fffc20fffc23fffc27fffc24")
 
 
-WILL, WONT, DO, DONT = (bytes((0xFF, verb)) for verb in (Verb.WILL, Verb.WONT, Verb.DO, Verb.DONT))
+WILL, WONT, DO, DONT = (
+    bytes((0xFF, verb))
+    for verb in (NegotiationVerb.WILL, NegotiationVerb.WONT, NegotiationVerb.DO, NegotiationVerb.DONT)
+)
 
 
 @pytest.mark.parametrize(
@@ -70,22 +77,36 @@ def test_options_are_answered_by_the_table(came: bytes, answered: bytes) -> None
 @pytest.mark.parametrize(
     ("came", "happened"),
     [
-        (b"a\xff\xffb", [Data(b"a\xffb")]),
-        (b"a\xff\xf1\xff\xf2b", [Data(b"a"), Heard(Command.NOP), Heard(Command.DM), Data(b"b")]),
-        (b"\xff\x05x", [Odd("telnet:command", "IAC 05 is no command; both octets are dropped"), Data(b"x")]),
+        (b"a\xff\xffb", [TelnetData(b"a\xffb")]),
+        (
+            b"a\xff\xf1\xff\xf2b",
+            [
+                TelnetData(b"a"),
+                TelnetEvent(TelnetCommand.NOP),
+                TelnetEvent(TelnetCommand.DM),
+                TelnetData(b"b"),
+            ],
+        ),
+        (
+            b"\xff\x05x",
+            [
+                UnknownCommand("telnet:command", "IAC 05 is no command; both octets are dropped"),
+                TelnetData(b"x"),
+            ],
+        ),
         (
             b"\xff\xfa\x18\x01\xff\xfb\x01x\xff\xf0ok",
             [
-                Odd("telnet:subnegotiation", "IAC FB inside one: it is dropped"),
-                Changed(1, True, True),
-                Data(b"x"),
-                Heard(Command.SE),
-                Data(b"ok"),
+                UnknownCommand("telnet:subnegotiation", "IAC FB inside one: it is dropped"),
+                OptionChanged(1, True, True),
+                TelnetData(b"x"),
+                TelnetEvent(TelnetCommand.SE),
+                TelnetData(b"ok"),
             ],
         ),
         (
             b"\xff\xfa\x18" + 2_000 * b"a" + b"\xff\xf0b",
-            [Odd("telnet:subnegotiation", "one of 2000 octets is dropped"), Data(b"b")],
+            [UnknownCommand("telnet:subnegotiation", "one of 2000 octets is dropped"), TelnetData(b"b")],
         ),
     ],
 )
@@ -111,9 +132,9 @@ def test_line_ends_are_read_by_the_table(came: bytes, text: bytes) -> None:
 
 
 def test_the_type_is_told_as_often_as_is_sensible() -> None:
-    told = tell([DO + b"\x18", *(MOST_TYPES + 5) * [b"\xff\xfa\x18\x01\xff\xf0"]], Terminal(b"xterm"))
+    told = tell([DO + b"\x18", *(MOST_TYPES + 5) * [b"\xff\xfa\x18\x01\xff\xf0"]], NvtTerminal(b"xterm"))
     assert told.answers.count(b"\xff\xfa\x18\0xterm\xff\xf0") == MOST_TYPES
-    assert [each.rule for each in told.happenings if isinstance(each, Odd)] == ["telnet:limit"]
+    assert [each.rule for each in told.happenings if isinstance(each, UnknownCommand)] == ["telnet:limit"]
 
 
 @pytest.mark.parametrize(
@@ -126,32 +147,32 @@ def test_the_type_is_told_as_often_as_is_sensible() -> None:
     ],
 )
 def test_a_window_is_told_once_for_each_size(size: tuple[int, int], told: bytes) -> None:
-    terminal = Terminal()
-    terminal.resize(Size(*size))
+    terminal = NvtTerminal()
+    terminal.resize(WindowSize(*size))
     assert terminal.answers() == ()
     assert tell([DO + b"\x1f"], terminal).answers == WILL + b"\x1f\xff\xfa\x1f" + told + b"\xff\xf0"
-    terminal.resize(Size(*size))
+    terminal.resize(WindowSize(*size))
     assert terminal.answers() == ()
-    terminal.resize(Size(1, 1))
+    terminal.resize(WindowSize(1, 1))
     assert [line.octets for line in terminal.answers()] == [b"\xff\xfa\x1f\0\x01\0\x01\xff\xf0"]
 
 
 def test_keys_are_each_what_they_are() -> None:
-    terminal = Terminal()
+    terminal = NvtTerminal()
     assert terminal.keyed(b"a\r\n\xff") == (b"a\r\0\n\xff\xff", b"****", ())
     tell([DO + b"\0"], terminal)
     assert terminal.keyed(b"a\r\n\xff").octets == b"a\r\n\xff\xff"
 
 
 def test_an_end_may_be_none() -> None:
-    terminal = Terminal()
+    terminal = NvtTerminal()
     assert list(terminal.end(whole=True)) == []
     tell([b"text\xff"], terminal)
     assert [odd.rule for odd in terminal.end(whole=False)] == ["telnet:cut", "telnet:close-notify"]
 
 
 def test_what_is_typed_goes_out_as_the_session_has_it() -> None:
-    terminal = Terminal()
+    terminal = NvtTerminal()
     assert terminal.typed(b"a\r\xff\r\n").octets == b"a\r\0\xff\xff\r\n"
     assert terminal.entered(b"me\xff") == (b"me\xff\xff\r\n", b"****\r\n", (b"me\xff\xff",))
     assert terminal.entered(b"").shown == b"\r\n"
@@ -189,7 +210,7 @@ def test_any_octets_mean_the_same_in_every_cut(octets: bytes, cuts: list[int]) -
     pieces = [octets[start:end] for start, end in pairwise(places)]
     whole = tell([octets])
     assert tell(pieces) == whole
-    requests = sum(octets.count(bytes((0xFF, verb))) for verb in Verb)
+    requests = sum(octets.count(bytes((0xFF, verb))) for verb in NegotiationVerb)
     assert len(whole.answers) <= 4 * len(octets) + 9 * requests
 
 
@@ -197,10 +218,14 @@ def test_any_octets_mean_the_same_in_every_cut(octets: bytes, cuts: list[int]) -
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from([0, 1, 3, 24, 31, 99])), max_size=20))
 def test_two_ends_that_ask_each_other_always_settle(wishes: list[tuple[bool, bool, int]]) -> None:
     """RFC 1143: whatever both want, in whatever order, they come to an end."""
-    ends = Terminal(), Terminal()
+    ends = NvtTerminal(), NvtTerminal()
     waiting = [b"", b""]
     for number, (of_server, positive, option) in enumerate(wishes):
-        verbs = (Verb.DO, Verb.DONT) if of_server else (Verb.WILL, Verb.WONT)
+        verbs = (
+            (NegotiationVerb.DO, NegotiationVerb.DONT)
+            if of_server
+            else (NegotiationVerb.WILL, NegotiationVerb.WONT)
+        )
         side = ends[number % 2].his if of_server else ends[number % 2].ours
         if side.ask(option, positive).answer is not None:
             waiting[1 - number % 2] += bytes((0xFF, verbs[not positive], option))

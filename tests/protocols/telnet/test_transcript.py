@@ -9,7 +9,7 @@ import pytest
 
 import resolver
 from protocols.contract import JsonValue
-from protocols.step import Elapsed, Hear, RequestEnd, Say, StartTimer, Step
+from protocols.step import Receive, RequestEnd, Send, StartTimer, Step, TimerElapsed
 from protocols.telnet.dialogue import converse
 from resolver import (
     Disconnected,
@@ -24,17 +24,17 @@ from resolver import (
     parse,
     prompt,
 )
-from resolver.testing import UNSCRIPTED, Player, Speech, Spoken
+from resolver.testing import UNSCRIPTED, OctetScript, PeerOutput, Player
 
 URL = parse("telnet://guest:secret@127.0.0.1/")
 ASKED = b"\xff\xfb\x01\xff\xfd\x18"
 LOGIN = [ASKED + b"Welcome\r", b"\nlogin: ", b"guest\r\n\xff\xfa\x18\x01\xff\xf0$ ", b"date\r\nMon\r\n$ "]
 
 
-class Ending(Speech):
+class Ending(OctetScript):
     """Says what it is given, and then ends in this way."""
 
-    def __init__(self, *pieces: bytes, end: Spoken | Elapsed, proved: bool | None = None) -> None:
+    def __init__(self, *pieces: bytes, end: PeerOutput | TimerElapsed, proved: bool | None = None) -> None:
         super().__init__(pieces)
         self._last = end
         self._proved = proved
@@ -42,17 +42,17 @@ class Ending(Speech):
     def answer(self, step: Step) -> object:
         if isinstance(step, RequestEnd):
             return self._proved
-        if isinstance(step, Hear) and not self._speaking and isinstance(self._last, Elapsed):
+        if isinstance(step, Receive) and not self._speaking and isinstance(self._last, TimerElapsed):
             raise self._last
         return UNSCRIPTED
 
-    def speak(self) -> Spoken:
-        if self._speaking or isinstance(self._last, Elapsed):
+    def speak(self) -> PeerOutput:
+        if self._speaking or isinstance(self._last, TimerElapsed):
             return super().speak()
         return self._last
 
 
-def player(wanted: Transcript, peer: Speech, limits: Limits | None = None) -> Player[None]:
+def player(wanted: Transcript, peer: OctetScript, limits: Limits | None = None) -> Player[None]:
     assert isinstance(URL, TelnetUrl)
     return Player(converse(URL, Options(transcript=wanted), limits), peer)
 
@@ -62,7 +62,7 @@ def asked(pattern: bytes, *send: bytes, seconds: float | None = None) -> Transcr
 
 
 def test_each_text_waits_for_the_prompt_behind_the_last() -> None:
-    played = player(asked(rb"(login: |\$ )", b"guest", b"date"), Speech(LOGIN))
+    played = player(asked(rb"(login: |\$ )", b"guest", b"date"), OctetScript(LOGIN))
     reply = played.play()
     assert played.body == b"Welcome\nlogin: guest\n$ date\nMon\n$ "
     assert played.sent == [b"\xff\xfd\x01\xff\xfb\x18", b"guest\r\n", b"\xff\xfa\x18\0dumb\xff\xf0date\r\n"]
@@ -71,25 +71,25 @@ def test_each_text_waits_for_the_prompt_behind_the_last() -> None:
 
 
 def test_what_is_typed_is_shown_to_nobody() -> None:
-    played = player(asked(b"login: ", b"hunter2"), Speech([b"login: ", b"login: "]))
+    played = player(asked(b"login: ", b"hunter2"), OctetScript([b"login: ", b"login: "]))
     played.play()
     assert played.shown == [b"****\r\n"]
 
 
 def test_several_prompts_may_come_at_once() -> None:
-    played = player(asked(b"> ", b"a", b"b"), Speech([b"> > ", b"> "]))
+    played = player(asked(b"> ", b"a", b"b"), OctetScript([b"> > ", b"> "]))
     played.play()
     assert played.sent == [b"a\r\nb\r\n"]
 
 
 def test_without_a_prompt_texts_follow_the_first_word() -> None:
-    played = player(Transcript(send=(b"a", b"b")), Speech([ASKED, b"hello\r\n", b"bye\r\n"]))
+    played = player(Transcript(send=(b"a", b"b")), OctetScript([ASKED, b"hello\r\n", b"bye\r\n"]))
     assert played.play().verified == set()
     assert (played.body, played.sent[1:]) == (b"hello\nbye\n", [b"a\r\nb\r\n"])
 
 
 def test_the_time_is_the_end_where_nothing_is_waited_for() -> None:
-    played = player(Transcript(seconds=3), Ending(b"hello", end=Elapsed("3 s are over")))
+    played = player(Transcript(seconds=3), Ending(b"hello", end=TimerElapsed("3 s are over")))
     played.play()
     assert played.body == b"hello"
     assert StartTimer(3) in played.steps
@@ -98,14 +98,14 @@ def test_the_time_is_the_end_where_nothing_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("wanted", "end", "error"),
     [
-        (asked(b"> ", seconds=3), Elapsed("3 s are over"), TimedOut),
-        (asked(b"> "), Spoken(), Truncated),
-        (asked(b"> "), Spoken(broken=Disconnected("reset")), Truncated),
-        (Transcript(), Spoken(broken=Disconnected("reset")), Truncated),
+        (asked(b"> ", seconds=3), TimerElapsed("3 s are over"), TimedOut),
+        (asked(b"> "), PeerOutput(), Truncated),
+        (asked(b"> "), PeerOutput(broken=Disconnected("reset")), Truncated),
+        (Transcript(), PeerOutput(broken=Disconnected("reset")), Truncated),
     ],
 )
 def test_what_did_not_come_is_an_error(
-    wanted: Transcript, end: Spoken | Elapsed, error: type[Exception]
+    wanted: Transcript, end: PeerOutput | TimerElapsed, error: type[Exception]
 ) -> None:
     played = player(wanted, Ending(b"hello", end=end))
     with pytest.raises(error):
@@ -116,21 +116,21 @@ def test_what_did_not_come_is_an_error(
 @pytest.mark.parametrize("cut", [b"\xff", b"\xff\xfd", b"\xff\xfa\x18\x01"])
 def test_an_end_inside_a_command_is_a_cut(cut: bytes) -> None:
     with pytest.raises(Truncated, match="command"):
-        player(Transcript(), Speech([b"hello" + cut])).play()
+        player(Transcript(), OctetScript([b"hello" + cut])).play()
 
 
 @pytest.mark.parametrize(("proved", "verified"), [(None, set()), (True, {"close-notify"})])
 def test_tls_proves_an_end(proved: bool | None, verified: set[str]) -> None:
-    assert player(Transcript(), Ending(b"hello", end=Spoken(), proved=proved)).play().verified == verified
+    assert player(Transcript(), Ending(b"hello", end=PeerOutput(), proved=proved)).play().verified == verified
 
 
 def test_an_end_that_tls_does_not_prove_is_a_cut() -> None:
     with pytest.raises(Truncated, match="close_notify") as error:
-        player(Transcript(), Ending(b"hello", end=Spoken(), proved=False)).play()
+        player(Transcript(), Ending(b"hello", end=PeerOutput(), proved=False)).play()
     assert error.value.received == 5
 
 
-def told(wanted: Transcript, peer: Speech, limits: Limits | None = None) -> list[dict[str, JsonValue]]:
+def told(wanted: Transcript, peer: OctetScript, limits: Limits | None = None) -> list[dict[str, JsonValue]]:
     """What is told of it, whatever becomes of it."""
     events: list[dict[str, JsonValue]] = []
     with suppress(resolver.ResolveError):
@@ -140,7 +140,7 @@ def told(wanted: Transcript, peer: Speech, limits: Limits | None = None) -> list
 
 def test_what_happens_is_told() -> None:
     said = [ASKED + b"\xff\xf9caf\xe9\r\n> ", b"\xff\x01\xff\xfc\x01ok\xff\xf1> "]
-    events = told(asked(b"> ", b"hunter2"), Speech(said))
+    events = told(asked(b"> ", b"hunter2"), OctetScript(said))
     assert "IAC 01" in str(events[5].pop("detail"))
     assert events == [
         {"event": "option", "option": "ECHO", "side": "server", "on": True},
@@ -160,41 +160,41 @@ def test_what_happens_is_told() -> None:
 @pytest.mark.parametrize(
     ("wanted", "peer", "reason"),
     [
-        (Transcript(), Speech([b"hello"]), "closed"),
-        (asked(b"> "), Speech([b"hello"]), "closed"),
-        (Transcript(), Speech([b"hello\xff"]), "cut"),
-        (Transcript(), Ending(b"hello", end=Spoken(), proved=False), "cut"),
-        (Transcript(seconds=3), Ending(b"hello", end=Elapsed("3 s are over")), "for"),
-        (asked(b"> ", seconds=3), Ending(b"hello", end=Elapsed("3 s are over")), "for"),
-        (Transcript(), Ending(b"hello", end=Spoken(broken=Disconnected("reset"))), "reset"),
-        (Transcript(), Ending(end=Spoken(broken=Disconnected("reset"))), "reset"),
-        (Transcript(), Speech([500 * b"\xff\xfd\x63"] * 3), "limit"),
+        (Transcript(), OctetScript([b"hello"]), "closed"),
+        (asked(b"> "), OctetScript([b"hello"]), "closed"),
+        (Transcript(), OctetScript([b"hello\xff"]), "cut"),
+        (Transcript(), Ending(b"hello", end=PeerOutput(), proved=False), "cut"),
+        (Transcript(seconds=3), Ending(b"hello", end=TimerElapsed("3 s are over")), "for"),
+        (asked(b"> ", seconds=3), Ending(b"hello", end=TimerElapsed("3 s are over")), "for"),
+        (Transcript(), Ending(b"hello", end=PeerOutput(broken=Disconnected("reset"))), "reset"),
+        (Transcript(), Ending(end=PeerOutput(broken=Disconnected("reset"))), "reset"),
+        (Transcript(), OctetScript([500 * b"\xff\xfd\x63"] * 3), "limit"),
     ],
 )
-def test_why_it_ended_is_told(wanted: Transcript, peer: Speech, reason: str) -> None:
+def test_why_it_ended_is_told(wanted: Transcript, peer: OctetScript, reason: str) -> None:
     assert told(wanted, peer)[-1] == {"event": "end", "reason": reason}
 
 
 def test_a_text_that_nobody_asked_for_is_not_sent_after_the_end() -> None:
     with pytest.raises(Truncated) as error:
-        player(Transcript(send=(b"a",)), Speech([ASKED])).play()
+        player(Transcript(send=(b"a",)), OctetScript([ASKED])).play()
     assert error.value.received == 0
 
 
 def test_before_the_first_octet_it_is_a_lost_connection() -> None:
     with pytest.raises(Disconnected):
-        player(Transcript(), Ending(end=Spoken(broken=Disconnected("reset")))).play()
+        player(Transcript(), Ending(end=PeerOutput(broken=Disconnected("reset")))).play()
 
 
 def test_text_has_a_limit() -> None:
     with pytest.raises(LimitExceeded) as error:
-        player(Transcript(), Speech([b"hello"] * 3), Limits(body=9)).play()
+        player(Transcript(), OctetScript([b"hello"] * 3), Limits(body=9)).play()
     assert error.value.exit_code == 14
 
 
 def test_a_text_with_a_line_end_is_refused() -> None:
     with pytest.raises(resolver.Refused) as refused:
-        player(Transcript(send=(b"a\nb",)), Speech([b"hello"])).play()
+        player(Transcript(send=(b"a\nb",)), OctetScript([b"hello"])).play()
     assert refused.value.rule == "S02"
 
 
@@ -216,6 +216,6 @@ def test_the_plan_has_the_same_steps() -> None:
 
 
 def test_a_dialogue_says_all_its_lines_in_one_write() -> None:
-    played = player(asked(b"> ", b"a"), Speech([ASKED + b"> ", b"> "]))
+    played = player(asked(b"> ", b"a"), OctetScript([ASKED + b"> ", b"> "]))
     played.play()
-    assert len([step for step in played.steps if isinstance(step, Say)]) == 1
+    assert len([step for step in played.steps if isinstance(step, Send)]) == 1

@@ -13,7 +13,7 @@ from fixtures.wais.coding import HEADER_LENGTH
 from fixtures.wais.request import read_request
 from protocols.wais.apdu import parse_search_response
 from protocols.wais.document_id import parse_fields
-from protocols.wais.record import Header, Records, parse_records
+from protocols.wais.record import DocumentHeader, WaisRecords, parse_records
 
 FOLDER = recordings.FOLDER / "wais"
 
@@ -31,7 +31,7 @@ class Capture:
     document: tuple[int, str] | None
 
     @property
-    def searches(self) -> Iterator[tuple[Search, Records]]:
+    def searches(self) -> Iterator[tuple[Search, WaisRecords]]:
         """Searches of both kinds with what they found; not those that a message of length 0 answers."""
         for request, answer in self.exchanges:
             asked = read_request(request[HEADER_LENGTH:])
@@ -39,7 +39,7 @@ class Capture:
                 yield asked, records_in(answer)
 
 
-def records_in(answer: bytes) -> Records:
+def records_in(answer: bytes) -> WaisRecords:
     return parse_records(parse_search_response(answer[HEADER_LENGTH:]).records)
 
 
@@ -88,12 +88,12 @@ class _Builder:
     """Gathers hits, rankings and texts from answers."""
 
     def __init__(self) -> None:
-        self._hits: dict[bytes, dict[bytes, Header]] = {}
-        self._descriptions: dict[bytes, dict[bytes, Header]] = {}
+        self._hits: dict[bytes, dict[bytes, DocumentHeader]] = {}
+        self._descriptions: dict[bytes, dict[bytes, DocumentHeader]] = {}
         self._rankings: dict[bytes, dict[bytes, tuple[tuple[bytes, int], ...]]] = {}
         self._texts: dict[tuple[bytes, bytes], bytearray] = {}
 
-    def learn(self, search: Search, records: Records) -> None:
+    def learn(self, search: Search, records: WaisRecords) -> None:
         if any(diagnostic.code in ("S1", "T2") for diagnostic in records.diagnostics) and not records.headers:
             return
         if search.query_type == b"3":
@@ -108,10 +108,10 @@ class _Builder:
         start = int(search.terms(b"wb")[0].value)
         text[start : start + len(octets)] = octets
         if not local_id.startswith(b"0 0 "):  # one that no recorded search found
-            unseen = Header(octets=b"", document_id=document_id, types=(wtype,), length=len(text))
+            unseen = DocumentHeader(octets=b"", document_id=document_id, types=(wtype,), length=len(text))
             self._hits.setdefault(search.database, {}).setdefault(local_id, unseen)
 
-    def _learn_hits(self, search: Search, records: Records) -> None:
+    def _learn_hits(self, search: Search, records: WaisRecords) -> None:
         ranking = []
         for header in records.headers:
             local_id = field(header.document_id, 3)
@@ -143,7 +143,7 @@ class _Builder:
             rankings=self._rankings[name],
         )
 
-    def _document(self, hit: Header) -> Document:
+    def _document(self, hit: DocumentHeader) -> Document:
         return Document(
             local_id=field(hit.document_id, 3),
             forms={wtype: self._text(hit, wtype) for wtype in hit.types},
@@ -153,7 +153,7 @@ class _Builder:
             lines=hit.lines,
         )
 
-    def _text(self, hit: Header, wtype: bytes) -> bytes:
+    def _text(self, hit: DocumentHeader, wtype: bytes) -> bytes:
         """What was retrieved of it; what never was is blank."""
         found = self._texts.get((field(hit.document_id, 3), wtype))
         return bytes(hit.length or 0) if found is None else bytes(found)

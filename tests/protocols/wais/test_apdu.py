@@ -7,7 +7,7 @@ import pytest
 from fixtures.wais.coding import write_element
 from protocols.wais.apdu import (
     InitResponse,
-    Relevant,
+    RelevantDocument,
     SearchResponse,
     encode_init,
     encode_retrieval,
@@ -34,7 +34,7 @@ def test_a_word_search() -> None:
 
 def test_a_search_for_what_is_like_documents() -> None:
     """Each behind the words: its id, and then its type (wais page, section 4.4)."""
-    marked = [Relevant(b"id", b"TEXT"), Relevant(b"other", b"GIF")]
+    marked = [RelevantDocument(b"id", b"TEXT"), RelevantDocument(b"other", b"GIF")]
     assert encode_word_search(b"demo", b"ferries", 40, marked) == bytes.fromhex(
         "0016 16 00001e 001388 00001e 01 1100 120464656d6f 140133 6327 6a0766657272696573"
         "74026964 81050454455854 74056f74686572 810503474946 6f0101 720128"

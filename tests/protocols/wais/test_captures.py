@@ -14,12 +14,12 @@ from protocols.wais.document_id import write_opaque
 from protocols.wais.entries import HitReader
 from protocols.wais.exchange import read_init_response, read_records
 from protocols.wais.message import LARGEST, read_message
-from protocols.wais.record import Records
+from protocols.wais.record import WaisRecords
 from protocols.wire import encode_message
 from resolver import WaisUrl
 from resolver.testing import Cutter, oddly, one_by_one, whole
 from resolver.testing.outcome import resolve
-from resolver.testing.transcript import Connection, Turn
+from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
 from tests.protocols.wais.captures import (
@@ -197,9 +197,9 @@ async def test_a_search_from_connect_to_entries(
     (_, init), (request, answer) = capture(name).exchanges[:2]
     asked = read_request(request[HEADER_LENGTH:])
     assert isinstance(asked, Search)
-    turns = [Turn("C", encode_message(encode_init(LARGEST)).octets), Turn("S", init)]
+    turns = [TranscriptTurn("C", encode_message(encode_init(LARGEST)).octets), TranscriptTurn("S", init)]
     if name != "init-rejected":
-        turns += [Turn("C", ours(request)), Turn("S", answer)]
+        turns += [TranscriptTurn("C", ours(request)), TranscriptTurn("S", answer)]
     url = WaisUrl(scheme="wais", host="h", database=asked.database, search=asked.words)
     for cutter in CUTTERS:
         gate = MemoryGate([Connection(tuple(turns), "left")], cutter)
@@ -218,11 +218,11 @@ DOCUMENTS = [name for name in ROWS if capture(name).document is not None]
 def scripted(name: str, requests: list[bytes]) -> Connection:
     """A connection of the server of a recording: our requests, and what it says to them."""
     answers = Answers(world_of(name), RECORDED, Behaviour())
-    turns: list[Turn] = []
+    turns: list[TranscriptTurn] = []
     for request in requests:
         head = read_head(request[:HEADER_LENGTH])
         said = write_message(head, answers.answer(head, request[HEADER_LENGTH:]))
-        turns += [Turn("C", request), Turn("S", said)]
+        turns += [TranscriptTurn("C", request), TranscriptTurn("S", said)]
     return Connection(tuple(turns), "left")
 
 
@@ -265,7 +265,7 @@ def test_recordings_hold_every_hit_that_has_a_url() -> None:
     assert recorded_world().databases
 
 
-def _check_entries(records: Records, url: WaisUrl) -> int:
+def _check_entries(records: WaisRecords, url: WaisUrl) -> int:
     reader = HitReader(url)
     found = [*reader.feed(records.octets), *reader.finish()]
     for entry in found:

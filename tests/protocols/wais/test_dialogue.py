@@ -10,9 +10,9 @@ from fixtures.wais import Init, Request, Search
 from fixtures.wais.request import read_request
 from fixtures.wais.strictness import violations_of, violations_of_head
 from protocols.rehearsal import rehearse
-from protocols.step import Begin, Connect, Give, Hear, Note, Say, Step
+from protocols.step import Connect, EmitBody, PlanNote, Receive, Send, StartBody, Step
 from protocols.wais.dialogue import converse, count_of, document_of
-from protocols.wais.retrieval import Document
+from protocols.wais.retrieval import WaisDocument
 from resolver import InvalidUrl, Options, Refused, WaisUrl, parse
 
 
@@ -30,7 +30,7 @@ def requests(steps: Iterable[Step]) -> list[Request]:
     """What is sent; all of it as a strict server wants it."""
     found: list[Request] = []
     for step in steps:
-        if isinstance(step, Say):
+        if isinstance(step, Send):
             (line,) = step.lines
             assert line.shown == line.octets
             request = read_request(line.octets[25:])
@@ -41,10 +41,29 @@ def requests(steps: Iterable[Step]) -> list[Request]:
 
 
 PLANS: list[tuple[str, list[type[Step]]]] = [
-    ("wais://h/db?two words".replace(" ", "%20"), [Connect, Say, Hear, Say, Hear, Begin, Give]),
-    ("wais://h/db?", [Connect, Say, Hear, Say, Hear, Begin, Give]),
-    ("wais://h/db/TEXT/%02%01x", [Connect, Say, Hear, Note, Say, Hear, Begin, Give]),
-    ("wais://h/db", [Connect, Say, Hear, Say, Hear, Begin, Give, Note, Note, Say, Hear, Give]),
+    (
+        "wais://h/db?two words".replace(" ", "%20"),
+        [Connect, Send, Receive, Send, Receive, StartBody, EmitBody],
+    ),
+    ("wais://h/db?", [Connect, Send, Receive, Send, Receive, StartBody, EmitBody]),
+    ("wais://h/db/TEXT/%02%01x", [Connect, Send, Receive, PlanNote, Send, Receive, StartBody, EmitBody]),
+    (
+        "wais://h/db",
+        [
+            Connect,
+            Send,
+            Receive,
+            Send,
+            Receive,
+            StartBody,
+            EmitBody,
+            PlanNote,
+            PlanNote,
+            Send,
+            Receive,
+            EmitBody,
+        ],
+    ),
 ]
 
 
@@ -56,9 +75,9 @@ def test_plans(text: str, steps: list[type[Step]]) -> None:
 @pytest.mark.parametrize(("text", "steps"), PLANS)
 def test_one_request_and_its_whole_answer_and_then_the_next(text: str, steps: list[type[Step]]) -> None:
     """Never pipelined: the real server drops what it has not asked for, and hangs up."""
-    said = [step for step in plan(text) if isinstance(step, Say | Hear)]
-    assert [type(step) for step in said] == [Say, Hear] * (len(said) // 2)
-    assert all(len(step.lines) == 1 for step in said if isinstance(step, Say))
+    said = [step for step in plan(text) if isinstance(step, Send | Receive)]
+    assert [type(step) for step in said] == [Send, Receive] * (len(said) // 2)
+    assert all(len(step.lines) == 1 for step in said if isinstance(step, Send))
     init, *rest = requests(said)
     assert isinstance(init, Init)
     assert (init.maximum_size, init.authentication) == (100_000, None)
@@ -98,7 +117,7 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize(("path", "document_id", "wtype"), DOCUMENTS)
 def test_documents(path: str, document_id: bytes, wtype: bytes) -> None:
-    assert document_of(wais(f"wais://h/db/{path}")) == Document(b"db", document_id, wtype)
+    assert document_of(wais(f"wais://h/db/{path}")) == WaisDocument(b"db", document_id, wtype)
 
 
 @pytest.mark.parametrize(("hits", "most"), [(None, 40), (1, 1), (200, 200), (0, 1_000), (5_000, 1_000)])
@@ -120,7 +139,7 @@ def test_a_search_for_what_is_like_documents() -> None:
 @pytest.mark.parametrize("url", [wais("wais://h/db"), wais("wais://h/db/T/")])
 def test_what_is_no_document_is_like_nothing(url: WaisUrl) -> None:
     (said,) = rehearse(converse(wais("wais://h/db?x"), Options(relevant=(url,))))
-    assert isinstance(said, Note)
+    assert isinstance(said, PlanNote)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +176,7 @@ def test_a_document_without_an_id_is_refused_before_anything_is_done(path: str) 
 
 
 def test_a_plan_says_what_is_received() -> None:
-    assert [step.what for step in plan("wais://h/db/TEXT/x") if isinstance(step, Hear | Give)] == [
+    assert [step.what for step in plan("wais://h/db/TEXT/x") if isinstance(step, Receive | EmitBody)] == [
         "Init-Response: the size that messages may have",
         "Search-Response: octets 0 to 9999 of the document",
         "the document from octet 0 on",

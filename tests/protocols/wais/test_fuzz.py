@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import cast
 
-from protocols.step import Begin, Give, Say, Step
+from protocols.step import EmitBody, Send, StartBody, Step
 from protocols.wais.dialogue import converse
 from protocols.wais.entries import HitReader
 from protocols.wais.message import LARGEST
@@ -30,7 +30,7 @@ from resolver import (
     WaisUrl,
     parse,
 )
-from resolver.testing import Player, Speech, Spoken
+from resolver.testing import OctetScript, PeerOutput, Player
 from tests.protocols.wais.captures import capture, names
 
 DIALOGUES = int(os.environ.get("WAIS_FUZZ", "1000"))
@@ -102,22 +102,22 @@ class Listener(Player[object]):
     """Performs a dialogue with octets for a server, and watches over its limits."""
 
     def __init__(self, url: WaisUrl, start: int, cut: Iterable[bytes]) -> None:
-        super().__init__(converse(url, Options(start=start)), Speech(cut))
+        super().__init__(converse(url, Options(start=start)), OctetScript(cut))
         self._url = url
         self.entries: list[Entry] = []
         self.received = 0
 
     def perform(self, step: Step) -> object:
-        if isinstance(step, Say):
+        if isinstance(step, Send):
             assert len(self.sent) == len(self.heard), "said more before the answer"
         answer = super().perform(step)
-        if isinstance(step, Begin) and step.reply.records is not None:
+        if isinstance(step, StartBody) and step.reply.records is not None:
             self._list(step.reply.records, self._url)
-        if isinstance(step, Give):
+        if isinstance(step, EmitBody):
             self._take_octets(step.octets, self._url)
         return answer
 
-    def receive(self) -> Spoken:
+    def receive(self) -> PeerOutput:
         assert len(self.buffer) <= LARGEST + HEADER + 100_000, "read on without a limit"
         return super().receive()
 

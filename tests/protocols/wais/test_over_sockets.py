@@ -12,7 +12,7 @@ from fixtures.wais.coding import write_element
 from protocols.wais.document_id import write_opaque
 from resolver import Disconnected, Limits, NotFound, Options, Policy, ResolveError, Truncated, WaisUrl
 from resolver.gate import Network
-from resolver.testing import Outcome
+from resolver.testing import TranscriptOutcome
 from resolver.testing.outcome import resolve
 from tests.hang import HANG
 from tests.protocols.in_memory import MemorySink
@@ -39,7 +39,7 @@ def network(server: WaisServer, idle: float = 5.0) -> Network:
 
 async def fetch(
     server: WaisServer, path: str, *, options: Options | None = None, idle: float = 5.0
-) -> Outcome:
+) -> TranscriptOutcome:
     url = parse_as(WaisUrl, server.url(path))
     async with network(server, idle) as open_network:
         return await resolve(open_url, url, open_network.admit(url, options=options))

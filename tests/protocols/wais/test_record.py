@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.wais.coding import write_diagnostic, write_element
 from protocols.wais.diagnostic import Diagnostic
-from protocols.wais.record import Header, Records, parse_records
+from protocols.wais.record import DocumentHeader, WaisRecords, parse_records
 from resolver import ProtocolError
 
 ID = write_element(116, b"an id")
@@ -29,7 +29,7 @@ FULL = write_element(
 HEADERS = [
     (
         FULL,
-        Header(
+        DocumentHeader(
             octets=FULL,
             document_id=b"an id",
             score=554,
@@ -43,7 +43,7 @@ HEADERS = [
             city=b"Dortmund",
         ),
     ),
-    (write_element(150, ID), Header(octets=write_element(150, ID), document_id=b"an id")),
+    (write_element(150, ID), DocumentHeader(octets=write_element(150, ID), document_id=b"an id")),
     # A type block without a type in it, elements in another order, unknown ones, one that comes twice.
     (
         octets := write_element(
@@ -54,35 +54,35 @@ HEADERS = [
             ID,
             write_element(118, b"\x02"),
         ),
-        Header(octets=octets, document_id=b"an id", score=1),
+        DocumentHeader(octets=octets, document_id=b"an id", score=1),
     ),
     # Kinds that no recording has.
     (
         octets := write_element(151, ID, write_element(118, b"\x07"), write_element(131, b"\x05")),
-        Header(octets=octets, document_id=b"an id", score=7, lines=5),
+        DocumentHeader(octets=octets, document_id=b"an id", score=7, lines=5),
     ),
     (
         octets := write_element(
             152, ID, write_element(128, b"s"), write_element(129, b"c"), write_element(130, b"i")
         ),
-        Header(
+        DocumentHeader(
             octets=octets, document_id=b"an id", stock_codes=b"s", company_codes=b"c", industry_codes=b"i"
         ),
     ),
     (
         octets := write_element(154, ID, write_element(123, b"h")),
-        Header(octets=octets, document_id=b"an id", headline=b"h"),
+        DocumentHeader(octets=octets, document_id=b"an id", headline=b"h"),
     ),
     (
         octets := write_element(155, ID, write_element(128, b"s")),
-        Header(octets=octets, document_id=b"an id", stock_codes=b"s"),
+        DocumentHeader(octets=octets, document_id=b"an id", stock_codes=b"s"),
     ),
 ]
 
 
 @pytest.mark.parametrize(("octets", "header"), HEADERS)
-def test_headers(octets: bytes, header: Header) -> None:
-    assert parse_records(octets) == Records(octets, (header,), (), ())
+def test_headers(octets: bytes, header: DocumentHeader) -> None:
+    assert parse_records(octets) == WaisRecords(octets, (header,), (), ())
 
 
 def test_records_of_all_kinds_in_any_mix() -> None:

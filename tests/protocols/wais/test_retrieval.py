@@ -11,15 +11,15 @@ from fixtures.wais import Search
 from fixtures.wais.request import read_request
 from protocols.contract import Reply
 from protocols.rehearsal import rehearse
-from protocols.step import Begin, Dialogue, Give, Hear, Note, Say, Step
+from protocols.step import Dialogue, EmitBody, PlanNote, Receive, Send, StartBody, Step
 from protocols.wais.diagnostic import Diagnostic
 from protocols.wais.message import LARGEST
-from protocols.wais.record import Records
-from protocols.wais.retrieval import Document, Ending, Ranges, chunk_size, give
+from protocols.wais.record import WaisRecords
+from protocols.wais.retrieval import DocumentChunks, DocumentEnding, WaisDocument, chunk_size, give
 from resolver import AccessDenied, Declined, Kind, NotFound, ProtocolError, ResolveError
-from resolver.testing import UNSCRIPTED, Peer, Player
+from resolver.testing import UNSCRIPTED, Player, ScriptedPeer
 
-DOCUMENT = Document(b"demo", b"an id", b"TEXT")
+DOCUMENT = WaisDocument(b"demo", b"an id", b"TEXT")
 BEYOND = Diagnostic("SF", "Request out of range", True)
 MISSING = Diagnostic("SF", "Missing DocID in request", True)
 OTHER = Diagnostic("SF", "whatever")
@@ -52,11 +52,11 @@ class Run:
     ranges: list[tuple[int, int]] = field(default_factory=list)
     body: bytes = b""
     begins: int | None = None
-    ending: Ending | None = None
+    ending: DocumentEnding | None = None
     error: type[ResolveError] | None = None
 
 
-class Ranged(Peer):
+class Ranged(ScriptedPeer):
     """A server that gives ranges of a document; those that were asked for are kept."""
 
     def __init__(self, server: Server) -> None:
@@ -67,16 +67,16 @@ class Ranged(Peer):
         self.ranges.append(_range(octets))
 
     def answer(self, step: Step) -> object:
-        return _records(self._server(*self.ranges[-1])) if isinstance(step, Hear) else UNSCRIPTED
+        return _records(self._server(*self.ranges[-1])) if isinstance(step, Receive) else UNSCRIPTED
 
 
-def run(server: Server, *, agreed: int = LARGEST, start: int = 0, document: Document = DOCUMENT) -> Run:
+def run(server: Server, *, agreed: int = LARGEST, start: int = 0, document: WaisDocument = DOCUMENT) -> Run:
     """Drive the machine; a server that is asked a hundred times has been asked too often."""
     result = Run()
     peer = Ranged(server)
     player = Player(_as_body(_retrieve(document, agreed, start, result)), peer)
     try:
-        while len(peer.ranges) < 100 and player.advance(Say) is not None:
+        while len(peer.ranges) < 100 and player.advance(Send) is not None:
             pass
         assert player.over == (result.ending is not None)
     except ResolveError as error:
@@ -86,7 +86,7 @@ def run(server: Server, *, agreed: int = LARGEST, start: int = 0, document: Docu
 
 
 def _as_body(retrieving: Dialogue[None]) -> Dialogue[None]:
-    yield Begin(Reply(kind=Kind.DOCUMENT))
+    yield StartBody(Reply(kind=Kind.DOCUMENT))
     yield from retrieving
 
 
@@ -98,18 +98,20 @@ def _range(octets: bytes) -> tuple[int, int]:
     return int(start.value), int(end.value)
 
 
-def _records(answer: tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None) -> Records | None:
-    return None if answer is None else Records(b"", (), *answer)
+def _records(answer: tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None) -> WaisRecords | None:
+    return None if answer is None else WaisRecords(b"", (), *answer)
 
 
-def _retrieve(document: Document, agreed: int, start: int, result: Run) -> Dialogue[None]:
-    ranges = Ranges(document, agreed, start)
+def _retrieve(document: WaisDocument, agreed: int, start: int, result: Run) -> Dialogue[None]:
+    ranges = DocumentChunks(document, agreed, start)
     first = yield from ranges.first()
     result.begins = first.at
     reply = Reply(kind=Kind.DOCUMENT)
     yield from give(ranges, first, reply)
-    told = [Ending.TOLD] if "terminator" in reply.verified else []
-    told += [each for each in Ending for found in reply.findings if found.detail.startswith(each.value)]
+    told = [DocumentEnding.TOLD] if "terminator" in reply.verified else []
+    told += [
+        each for each in DocumentEnding for found in reply.findings if found.detail.startswith(each.value)
+    ]
     (result.ending,) = told
 
 
@@ -117,7 +119,7 @@ def _retrieve(document: Document, agreed: int, start: int, result: Run) -> Dialo
 def test_every_length_is_retrieved_whole(length: int) -> None:
     result = run(real(length))
     assert (result.body, result.begins, result.error) == (octets(0, length), 0, None)
-    assert result.ending is Ending.TOLD
+    assert result.ending is DocumentEnding.TOLD
     # A multiple of the range costs one more request, which is not avoided.
     assert result.ranges == [(at, at + 10_000) for at in range(0, length + 1, 10_000)]
 
@@ -127,16 +129,16 @@ def test_the_end_as_each_case_of_the_page_tells_it() -> None:
         return run(lambda start, end: (texts, diagnostics) if start else ((octets(0, 10_000),), ()))
 
     for texts, diagnostics, ending in [
-        ((b"",), (BEYOND,), Ending.TOLD),
-        ((), (BEYOND,), Ending.TOLD),
-        ((), (BEYOND, OTHER), Ending.TOLD),
-        ((b"abc",), (OTHER,), Ending.TOLD),
-        ((b"x" * 10_000,), (BEYOND,), Ending.TOLD),
-        ((b"abc",), (), Ending.SHORT),
-        ((b"",), (), Ending.SHORT),
-        ((), (OTHER,), Ending.DECLINED),
-        ((), (MISSING,), Ending.DECLINED),
-        ((), (), Ending.EMPTY),
+        ((b"",), (BEYOND,), DocumentEnding.TOLD),
+        ((), (BEYOND,), DocumentEnding.TOLD),
+        ((), (BEYOND, OTHER), DocumentEnding.TOLD),
+        ((b"abc",), (OTHER,), DocumentEnding.TOLD),
+        ((b"x" * 10_000,), (BEYOND,), DocumentEnding.TOLD),
+        ((b"abc",), (), DocumentEnding.SHORT),
+        ((b"",), (), DocumentEnding.SHORT),
+        ((), (OTHER,), DocumentEnding.DECLINED),
+        ((), (MISSING,), DocumentEnding.DECLINED),
+        ((), (), DocumentEnding.EMPTY),
     ]:
         result = ends(texts, *diagnostics)
         assert (result.error, result.ending) == (None, ending), (texts, diagnostics)
@@ -183,7 +185,7 @@ def test_a_document_of_no_octets_is_a_document(texts: tuple[bytes, ...], start: 
     """The real server says `Request out of range` of it, alone or with a text, and other words of one that is
     missing. What was held of a longer one before is void."""
     result = run(lambda first, end: (texts, (BEYOND,)), start=start)
-    assert (result.body, result.begins, result.ending, result.error) == (b"", 0, Ending.TOLD, None)
+    assert (result.body, result.begins, result.ending, result.error) == (b"", 0, DocumentEnding.TOLD, None)
 
 
 # -- sizes
@@ -196,7 +198,7 @@ def test_the_range_leaves_room_in_a_message() -> None:
     assert chunk_size(DOCUMENT, 106) == 1
     with pytest.raises(ProtocolError, match=r"\b105\b.*document"):
         chunk_size(DOCUMENT, 105)
-    assert chunk_size(Document(b"demo", b"i" * 2_048, b"TEXT"), 2_149) == 1
+    assert chunk_size(WaisDocument(b"demo", b"i" * 2_048, b"TEXT"), 2_149) == 1
 
 
 def test_what_does_not_fit_is_asked_for_by_halves() -> None:
@@ -208,7 +210,7 @@ def test_what_does_not_fit_is_asked_for_by_halves() -> None:
         *((0, 10_000), (0, 5_000), (0, 2_500)),
         *((2_500, 5_000), (5_000, 7_500)),  # the smaller range is kept to
     ]
-    assert (result.body, result.ending) == (octets(0, 6_000), Ending.TOLD)
+    assert (result.body, result.ending) == (octets(0, 6_000), DocumentEnding.TOLD)
 
 
 def test_halving_in_the_midst() -> None:
@@ -258,4 +260,4 @@ def test_a_document_that_is_gone_is_not_taken_for_complete() -> None:
 def test_the_plan() -> None:
     """As with a document that is shorter than a range."""
     steps = [type(step) for step in rehearse(_retrieve(DOCUMENT, LARGEST, 0, Run()))]
-    assert steps == [Note, Say, Hear, Give]
+    assert steps == [PlanNote, Send, Receive, EmitBody]

@@ -11,7 +11,7 @@ from fixtures.transcript import transcripts
 from protocols.wais.dialogue import converse
 from resolver import Limits, Policy, WaisUrl, parse
 from resolver.gate import Network
-from resolver.testing import CUTTERS, Transcript, check, recite
+from resolver.testing import CUTTERS, DialogueTranscript, check, recite
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
 from tests.hang import HANG
@@ -28,12 +28,12 @@ def test_there_are_some() -> None:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-def test_the_dialogue_alone(transcript: Transcript) -> None:
+def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
     check(recite(converse(parse_as(WaisUrl, transcript.url)), transcript), transcript.outcome)
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-async def test_the_handler_in_memory(transcript: Transcript) -> None:
+async def test_the_handler_in_memory(transcript: DialogueTranscript) -> None:
     for cutter in CUTTERS:
         gate = MemoryGate.of(transcript, cutter)
         check(await resolve(open_url, parse(transcript.url), gate), transcript.outcome)
@@ -41,7 +41,7 @@ async def test_the_handler_in_memory(transcript: Transcript) -> None:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-async def test_on_a_socket(transcript: Transcript) -> None:
+async def test_on_a_socket(transcript: DialogueTranscript) -> None:
     url = parse(transcript.url)
     assert isinstance(url, WaisUrl)
     with trio.fail_after(HANG):

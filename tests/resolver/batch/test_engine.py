@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from resolver import Declined, LocalError
-from resolver.batch import Batch, GiveWay, Hosts, Result, Task, current
+from resolver.batch import Batch, BatchTask, HostScheduler, Requeue, TaskResult, current
 from resolver.batch.hosts import SILENCE
 from tests.hang import HANG
 
@@ -48,7 +48,7 @@ class Work:
         return self.name
 
 
-async def given(tasks: Iterable[Work]) -> AsyncIterator[Task[str]]:
+async def given(tasks: Iterable[Work]) -> AsyncIterator[BatchTask[str]]:
     for task in tasks:
         yield task
 
@@ -60,11 +60,11 @@ def free(scheme: str, waiting: int) -> None:
 def batch(
     cap: Callable[[str, int], int | None] = free, concurrency: int = 4, window: int = 100
 ) -> Batch[str]:
-    return Batch(Hosts(cap), concurrency=concurrency, window=window)
+    return Batch(HostScheduler(cap), concurrency=concurrency, window=window)
 
 
-class Taken(list[Result[str]]):
-    async def take(self, result: Result[str]) -> None:
+class Taken(list[TaskResult[str]]):
+    async def take(self, result: TaskResult[str]) -> None:
         self.append(result)
 
 
@@ -91,7 +91,7 @@ async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> 
     taken = Taken()
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
-            one: Batch[str] = Batch(Hosts(lambda scheme, waiting: 1), concurrency=2, resting=resting)
+            one: Batch[str] = Batch(HostScheduler(lambda scheme, waiting: 1), concurrency=2, resting=resting)
             nursery.start_soon(one.run, given(works), taken.take)
             await trio.testing.wait_all_tasks_blocked()
             assert len(begun) == 1 + resting
@@ -116,7 +116,7 @@ async def test_what_a_task_sets_for_itself_no_later_one_sees(rests: bool) -> Non
     for work in works:
         work.go.set()
     with trio.fail_after(HANG):
-        one: Batch[str] = Batch(Hosts(free), concurrency=2, resting=2)
+        one: Batch[str] = Batch(HostScheduler(free), concurrency=2, resting=2)
         await one.run(given(works), Taken().take)
     assert names == [""] * 6
 
@@ -146,7 +146,7 @@ async def test_what_nobody_foresaw_ends_it_and_is_raised_by_itself() -> None:
 
 
 async def test_what_the_source_raises_ends_it_too() -> None:
-    async def source() -> AsyncIterator[Task[str]]:
+    async def source() -> AsyncIterator[BatchTask[str]]:
         yield Work("a", [])
         raise Declined("no list")
 
@@ -203,7 +203,7 @@ async def test_a_result_that_nobody_takes_holds_its_place() -> None:
         work.go.set()
     more = trio.Event()
 
-    async def take(result: Result[str]) -> None:
+    async def take(result: TaskResult[str]) -> None:
         await more.wait()
 
     with trio.fail_after(HANG):
@@ -281,7 +281,7 @@ async def test_a_source_may_wait_for_what_a_task_finds() -> None:
     begun: list[str] = []
     found = trio.Event()
 
-    async def source() -> AsyncIterator[Task[str]]:
+    async def source() -> AsyncIterator[BatchTask[str]]:
         first = Work("directory", begun)
         first.go.set()
         yield first
@@ -292,7 +292,7 @@ async def test_a_source_may_wait_for_what_a_task_finds() -> None:
 
     taken = Taken()
 
-    async def take(result: Result[str]) -> None:
+    async def take(result: TaskResult[str]) -> None:
         await taken.take(result)
         found.set()
 
@@ -308,14 +308,14 @@ async def test_from_its_end_on_nothing_begins_and_what_was_begun_ends(
     works = [Work(str(number), begun) for number in range(9)]
     read: list[Work] = []
 
-    async def source() -> AsyncIterator[Task[str]]:
+    async def source() -> AsyncIterator[BatchTask[str]]:
         for work in works:
             read.append(work)
             yield work
 
     taken = Taken()
     ends = trio.current_time() + 60
-    one: Batch[str] = Batch(Hosts(free), concurrency=2, window=4, until=ends)
+    one: Batch[str] = Batch(HostScheduler(free), concurrency=2, window=4, until=ends)
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(one.run, source(), taken.take)
@@ -335,7 +335,7 @@ async def test_a_host_that_wants_to_be_left_alone_is_not_waited_for_beyond_the_e
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     begun: list[str] = []
-    hosts: Hosts[Task[str]] = Hosts(free)
+    hosts: HostScheduler[BatchTask[str]] = HostScheduler(free)
     start = trio.current_time()
     hosts.leave_alone("h", start + 600)
     one: Batch[str] = Batch(hosts, concurrency=2, until=start + 60)
@@ -361,7 +361,7 @@ class Crowded:
             assert turn is not None
             if self.under_way[0] > self.room:
                 if turn.lower():
-                    raise GiveWay
+                    raise Requeue
                 raise LocalError("alone")
             self.under_way.append(self.under_way[0])
             return "done"
@@ -372,7 +372,7 @@ class Crowded:
 async def test_batch_without_room_does_less_at_once() -> None:
     taken, under_way = Taken(), [0]
 
-    async def tasks() -> AsyncIterator[Task[str]]:
+    async def tasks() -> AsyncIterator[BatchTask[str]]:
         for _ in range(50):
             yield Crowded(under_way, 3)
 
@@ -385,7 +385,7 @@ async def test_batch_without_room_does_less_at_once() -> None:
 async def test_batch_with_one_task_cannot_do_less() -> None:
     taken = Taken()
 
-    async def tasks() -> AsyncIterator[Task[str]]:
+    async def tasks() -> AsyncIterator[BatchTask[str]]:
         yield Crowded([0], 0)
 
     await batch().run(tasks(), taken.take)

@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.batch import Hosts
-from resolver.batch.hosts import SILENCE, Waiting
+from resolver.batch import HostScheduler
+from resolver.batch.hosts import SILENCE, QueuedTask
 
 CAPS = {"ftp": 2, "http": 6, "file": None}
 MANY = 20
@@ -22,7 +22,7 @@ def cap_of_many(scheme: str, waiting: int) -> int:
     return 4 if waiting >= MANY else 2
 
 
-def fill(hosts: Hosts[str], host: str, scheme: str, count: int) -> list[Waiting[str]]:
+def fill(hosts: HostScheduler[str], host: str, scheme: str, count: int) -> list[QueuedTask[str]]:
     """So many of them under way."""
     for number in range(count):
         hosts.add(host, scheme, f"{host}{number}")
@@ -31,13 +31,13 @@ def fill(hosts: Hosts[str], host: str, scheme: str, count: int) -> list[Waiting[
 
 
 def test_a_host_has_as_many_as_its_scheme_may_and_no_more() -> None:
-    assert len(fill(Hosts(cap_of), "a", "ftp", 9)) == 2
-    assert len(fill(Hosts(cap_of), "a", "http", 9)) == 6
-    assert len(fill(Hosts(cap_of), "", "file", 9)) == 9
+    assert len(fill(HostScheduler(cap_of), "a", "ftp", 9)) == 2
+    assert len(fill(HostScheduler(cap_of), "a", "http", 9)) == 6
+    assert len(fill(HostScheduler(cap_of), "", "file", 9)) == 9
 
 
 def test_a_host_for_which_many_wait_has_more_until_they_are_few() -> None:
-    hosts: Hosts[str] = Hosts(cap_of_many)
+    hosts: HostScheduler[str] = HostScheduler(cap_of_many)
     burst = fill(hosts, "a", "ftp", 2)
     for number in range(MANY - 1):
         hosts.add("a", "ftp", str(number))
@@ -59,7 +59,7 @@ def test_a_host_for_which_many_wait_has_more_until_they_are_few() -> None:
 
 
 def test_one_that_pushes_back_has_no_more_for_many() -> None:
-    hosts: Hosts[str] = Hosts(cap_of_many)
+    hosts: HostScheduler[str] = HostScheduler(cap_of_many)
     for number in range(2 * MANY):
         hosts.add("a", "ftp", str(number))
     burst = [hosts.take(0) for _ in range(4)]
@@ -72,14 +72,14 @@ def test_one_that_pushes_back_has_no_more_for_many() -> None:
 
 
 def test_all_schemes_of_a_host_share_what_it_may_have() -> None:
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     assert len(fill(hosts, "a", "http", 2)) == 2
     hosts.add("a", "ftp", "one")
     assert hosts.take(0) is None
 
 
 def test_a_host_that_pushes_back_has_half_and_a_burst_counts_once() -> None:
-    hosts: Hosts[str] = Hosts(lambda scheme, waiting: 8)
+    hosts: HostScheduler[str] = HostScheduler(lambda scheme, waiting: 8)
     burst = fill(hosts, "a", "ftp", 8)
     for task in burst[4:]:
         hosts.push_back(task, 0)
@@ -89,7 +89,7 @@ def test_a_host_that_pushes_back_has_half_and_a_burst_counts_once() -> None:
 
 
 def test_nothing_starts_there_until_it_wants_to_be_asked() -> None:
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     (task,) = fill(hosts, "a", "http", 1)
     hosts.add("a", "http", "next")
     hosts.add("b", "http", "other")
@@ -107,7 +107,7 @@ def test_nothing_starts_there_until_it_wants_to_be_asked() -> None:
 
 
 def test_success_raises_slowly_and_the_more_slowly_the_more_often_it_pushed_back() -> None:
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     burst = fill(hosts, "a", "http", 6)
     hosts.push_back(burst[0], 0)
     caps = []
@@ -123,7 +123,7 @@ def test_success_raises_slowly_and_the_more_slowly_the_more_often_it_pushed_back
 
 
 def test_a_rate_lets_so_many_start_a_second() -> None:
-    hosts: Hosts[str] = Hosts(cap_of, rate=0.5)
+    hosts: HostScheduler[str] = HostScheduler(cap_of, rate=0.5)
     for host in "ab":
         for number in range(2):
             hosts.add(host, "http", f"{host}{number}")
@@ -136,7 +136,7 @@ def test_a_rate_lets_so_many_start_a_second() -> None:
 
 
 def test_what_was_put_back_keeps_its_place() -> None:
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     one, two = fill(hosts, "a", "ftp", 2)
     hosts.add("a", "ftp", "three")
     hosts.put_back(two, 0)
@@ -150,7 +150,7 @@ def test_what_was_put_back_keeps_its_place() -> None:
 
 
 def test_a_host_that_has_nothing_to_say_is_forgotten() -> None:
-    hosts: Hosts[str] = Hosts(cap_of, rate=1.0)
+    hosts: HostScheduler[str] = HostScheduler(cap_of, rate=1.0)
     for number in range(1_000):
         hosts.add(f"h{number}", "http", "")
         task = hosts.take(number * 2)
@@ -161,7 +161,7 @@ def test_a_host_that_has_nothing_to_say_is_forgotten() -> None:
 
 
 def test_what_hangs_is_lent_and_starts_no_more_until_it_is_heard() -> None:
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     mute = fill(hosts, "mute", "ftp", 1)
     lively = fill(hosts, "lively", "ftp", 2)
     hosts.add("mute", "ftp", "next")
@@ -178,7 +178,7 @@ def test_what_hangs_is_lent_and_starts_no_more_until_it_is_heard() -> None:
 
 
 def test_an_end_is_heard_too_and_who_begins_has_time() -> None:
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     one, _ = fill(hosts, "a", "ftp", 2)
     hosts.add("a", "ftp", "three")
     hosts.look(SILENCE, [])
@@ -194,7 +194,7 @@ def test_an_end_is_heard_too_and_who_begins_has_time() -> None:
 
 
 def test_this_machine_is_never_silent() -> None:
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     fill(hosts, "", "file", 3)
     hosts.look(99, [])
     assert hosts.lent == 0
@@ -210,12 +210,12 @@ def test_hosts_that_hang_hold_no_other_while_they_hold_no_more_than_is_lent(
     """As the engine does it: what waits at hosts that live is all done while none that hang has ended, as
     long as those cannot hold twice as many places as there are."""
     mute = {f"hangs {name}": count for name, count in hang.items()}
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     order = [name for name, count in (*mute.items(), *live.items()) for _ in range(count)]
     chance.shuffle(order)
     for name in order:
         hosts.add(name, "ftp", name)
-    under_way: list[Waiting[str]] = []
+    under_way: list[QueuedTask[str]] = []
     now, done = 0.0, list[str]()
     for _ in range(4 * len(order) + 8):
         while len(under_way) - min(hosts.lent, most) < most and (task := hosts.take(now)) is not None:
@@ -248,8 +248,8 @@ Event = st.tuples(
 def test_never_more_than_it_may_and_everything_is_started_in_order(
     events: list[tuple[str, str, str, int]], rate: float | None
 ) -> None:
-    hosts: Hosts[int] = Hosts(cap_of, rate=rate)
-    under_way: list[Waiting[int]] = []
+    hosts: HostScheduler[int] = HostScheduler(cap_of, rate=rate)
+    under_way: list[QueuedTask[int]] = []
     added: dict[str, list[int]] = {}
     started: dict[str, list[int]] = {}
     now, count, again = 0.0, 0, set[int]()
@@ -309,7 +309,7 @@ def test_never_more_than_it_may_and_everything_is_started_in_order(
 
 
 def test_what_hosts_still_want_is_told_and_kept_to() -> None:
-    hosts: Hosts[str] = Hosts(cap_of, rate=2.0)
+    hosts: HostScheduler[str] = HostScheduler(cap_of, rate=2.0)
     hosts.add("a", "http", "first")
     hosts.add("a", "http", "second")
     hosts.add("b", "http", "third")
@@ -319,7 +319,7 @@ def test_what_hosts_still_want_is_told_and_kept_to() -> None:
     hosts.push_back(first, 10.0, pause=30.0)
     assert hosts.pauses(15.0) == {"a": 25.0}
 
-    later: Hosts[str] = Hosts(cap_of)
+    later: HostScheduler[str] = HostScheduler(cap_of)
     later.leave_alone("a", 25.0)
     later.add("a", "http", "second")
     later.add("b", "http", "third")
@@ -332,7 +332,7 @@ def test_what_hosts_still_want_is_told_and_kept_to() -> None:
 
 
 def test_what_waits_can_be_dropped_and_what_is_under_way_goes_on() -> None:
-    hosts: Hosts[str] = Hosts(cap_of)
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
     (one, two) = fill(hosts, "a", "ftp", 9)
     hosts.drop()
     assert hosts.waiting == 0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.batch.line import Line
+from resolver.batch.line import HostQueue
 
 
 class Each(NamedTuple):
@@ -15,8 +15,8 @@ class Each(NamedTuple):
     lane: str | None
 
 
-def line_of(*lanes: str | None) -> Line[Each]:
-    line: Line[Each] = Line()
+def line_of(*lanes: str | None) -> HostQueue[Each]:
+    line: HostQueue[Each] = HostQueue()
     for number, lane in enumerate(lanes):
         line.add(Each(number, lane))
     return line
@@ -68,7 +68,7 @@ def test_what_is_put_back_has_its_place_in_its_lane() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "take", "leave", "back"]), st.integers(0, 9)), max_size=80))
 def test_each_comes_out_and_those_of_a_lane_in_their_order(events: list[tuple[str, int]]) -> None:
-    line: Line[Each] = Line()
+    line: HostQueue[Each] = HostQueue()
     count, waiting, under_way, came = 0, 0, list[Each](), list[Each]()
 
     def take() -> None:

@@ -14,7 +14,7 @@ from fixtures import ftp, http
 from fixtures.ftp.server import MockFtp
 from fixtures.http import Behaviour, Page
 from resolver import Event, NotFound, Policy, Resolver, Retrying, RetryPolicy, Saved, TryLater
-from resolver.batch import Batch, GiveWay, Hosts, Result, Task, current
+from resolver.batch import Batch, BatchTask, HostScheduler, Requeue, TaskResult, current
 from tests.hang import HANG
 
 BUSY = b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n"
@@ -35,7 +35,7 @@ class Saving:
         return await self.session.save(self.url, self.path)
 
 
-async def given(tasks: Iterable[Task[Saved]]) -> AsyncIterator[Task[Saved]]:
+async def given(tasks: Iterable[BatchTask[Saved]]) -> AsyncIterator[BatchTask[Saved]]:
     for task in tasks:
         yield task
 
@@ -47,13 +47,13 @@ class Run:
         self.folder = folder
         self.cap = cap
         self.events: list[Event] = []
-        self.results: list[Result[Saved]] = []
+        self.results: list[TaskResult[Saved]] = []
 
     async def save(self, *urls: str, **ports: int) -> None:
-        async def take(result: Result[Saved]) -> None:
+        async def take(result: TaskResult[Saved]) -> None:
             self.results.append(result)
 
-        hosts: Hosts[Task[Saved]] = Hosts(lambda scheme, waiting: self.cap)
+        hosts: HostScheduler[BatchTask[Saved]] = HostScheduler(lambda scheme, waiting: self.cap)
         batch: Batch[Saved] = Batch(hosts, concurrency=self.cap)
         patience = RetryPolicy(3, 0.0)
         policy = Policy(allow_port=frozenset(ports.values()))
@@ -159,18 +159,18 @@ def test_nothing_starts_until_the_host_wants_to_be_asked() -> None:
             assert turn is not None
             if begun[-1][1] == "a1" and len(begun) == 1:
                 turn.push_back(30.0)
-                raise GiveWay
+                raise Requeue
             await trio.sleep(1)
 
-    async def source() -> AsyncIterator[Task[None]]:
+    async def source() -> AsyncIterator[BatchTask[None]]:
         for host, name in (("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2")):
             yield Work(host, name)
 
-    async def take(result: Result[None]) -> None:
+    async def take(result: TaskResult[None]) -> None:
         assert result.error is None
 
     async def main() -> None:
-        hosts: Hosts[Task[None]] = Hosts(lambda scheme, waiting: 1)
+        hosts: HostScheduler[BatchTask[None]] = HostScheduler(lambda scheme, waiting: 1)
         await Batch(hosts, concurrency=1).run(source(), take)
 
     trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from resolver import Declined
-from resolver.batch.running import Running
+from resolver.batch.running import RunningBatch
 from resolver.loops import running
 from tests.scheduled import run_scheduled
 
@@ -57,7 +57,7 @@ async def settle() -> None:
 def test_all_are_given_and_then_it_has_ended(run: Run) -> None:
     async def main() -> None:
         count, told = Count(5), []
-        values = Running(count.work)
+        values = RunningBatch(count.work)
         values.when_ended = lambda: told.append("ended")
         assert [value async for value in values] == [0, 1, 2, 3, 4]
         with pytest.raises(StopAsyncIteration):
@@ -71,7 +71,7 @@ def test_all_are_given_and_then_it_has_ended(run: Run) -> None:
 def test_no_more_begins_than_is_asked_for(run: Run) -> None:
     async def main() -> None:
         count = Count(100)
-        values = Running(count.work)
+        values = RunningBatch(count.work)
         await settle()
         assert count.begun == []
         assert await anext(values) == 0
@@ -87,7 +87,7 @@ def test_no_more_begins_than_is_asked_for(run: Run) -> None:
 
 def test_what_ends_it_is_raised_behind_what_came_before(run: Run) -> None:
     async def main() -> None:
-        values = Running(Count(1, Declined("no")).work)
+        values = RunningBatch(Count(1, Declined("no")).work)
         assert await anext(values) == 0
         for _ in range(2):
             with pytest.raises(Declined, match="no"):
@@ -104,7 +104,7 @@ def test_a_cancel_of_who_waits_loses_nothing(run: Run) -> None:
             await go.wait()
             await give(7)
 
-        values = Running(work)
+        values = RunningBatch(work)
         with running().move_on_after(0) as scope:
             await anext(values)
         assert scope.cancelled_caught
@@ -117,7 +117,7 @@ def test_a_cancel_of_who_waits_loses_nothing(run: Run) -> None:
 def test_closed_before_it_began_it_does_nothing(run: Run) -> None:
     async def main() -> None:
         count = Count(3)
-        values = Running(count.work)
+        values = RunningBatch(count.work)
         await values.aclose()
         with pytest.raises(RuntimeError, match="closed"):
             await anext(values)
@@ -142,7 +142,7 @@ def test_a_native_cancel_waits_for_the_end_too() -> None:
                 await asyncio.sleep(0)
                 cleaned.set()
 
-        values = Running(work)
+        values = RunningBatch(work)
         await anext(values)
         await entered.wait()
         closing = asyncio.create_task(values.aclose())
@@ -160,7 +160,7 @@ async def test_it_ends_with_the_run_that_it_is_of() -> None:
     count = Count(100)
 
     async def main() -> None:
-        assert await anext(Running(count.work)) == 0
+        assert await anext(RunningBatch(count.work)) == 0
 
     await trio.to_thread.run_sync(run_scheduled, main)
     assert count.ended

@@ -42,7 +42,7 @@ from resolver.blocking.callbacks import crossing
 from resolver.disk.group_commit import Sync
 from resolver.events import OnEvent
 from resolver.gate import Family, Given
-from resolver.gate.credentials import Keeper
+from resolver.gate.credentials import CredentialCache
 from resolver.loops import running
 from resolver.portal import portal
 from resolver.warc.archive import Archive
@@ -261,4 +261,4 @@ async def test_credentials_that_need_no_waiting_are_taken_where_they_are_awaited
     nursery: trio.Nursery,
 ) -> None:
     found = Credentials(b"user", b"xyzzy")
-    assert await Keeper(lambda *_: found).request("http", "h.example", 80, None) is found
+    assert await CredentialCache(lambda *_: found).request("http", "h.example", 80, None) is found

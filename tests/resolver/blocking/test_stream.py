@@ -18,7 +18,7 @@ from fixtures.gopher import Behaviour, GopherServer, Item, serve
 from fixtures.ports import listen as listen_at
 from resolver import Declined, Event, Limits, Policy, Progress, Truncated, blocking
 from resolver.portal import MOST, ask, portal
-from resolver.portal.ahead import Ahead
+from resolver.portal.ahead import ReadAhead
 from tests.elsewhere import served
 from tests.hang import NEVER
 from tests.resolver.blocking.conftest import allowing
@@ -208,10 +208,10 @@ def test_an_end_that_comes_between_two_calls_is_the_end() -> None:
         yield b"all there is"
         await over.wait()
 
-    async def begin() -> Ahead:
-        return Ahead(body(), home)
+    async def begin() -> ReadAhead:
+        return ReadAhead(body(), home)
 
-    async def take(ahead: Ahead) -> bytes:
+    async def take(ahead: ReadAhead) -> bytes:
         octets = await ahead.gather(1)
         await ask(lambda: None)  # the thread that called waits still
         return octets

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from bench.bulk_plan import answering, planned, requests, sizes, unequal
 from resolver.bulk.forecast import BESIDES, WORKERS, forecast, simulate
-from resolver.bulk.item import Item, Slice
-from resolver.bulk.plan import Pace, Plan
-from resolver.bulk.turns import Share, Turns
+from resolver.bulk.item import BulkRequest, RequestSlice
+from resolver.bulk.plan import BulkPlan, HostPace
+from resolver.bulk.turns import BulkScheduler, HostShare
 from tests.sampled import FULL, sampled
 
-POLITE = Pace(rate=2.0)
+POLITE = HostPace(rate=2.0)
 
 #: 100,000 URLs over 1,000 hosts, a tenth of what `python -m bench.bulk_plan` plays; or a tenth of
 #: that. The largest host needs minutes, of which a slice is a small part.
@@ -40,8 +40,8 @@ def test_a_plan_that_guessed_wrongly_learns_how_fast_hosts_are() -> None:
     """They take from a twentieth of a second to five, and each was thought to take one."""
     counts = sizes(20_000, 200, 2_000)
     slowest = max(count * unequal(f"h{host}.example.org") / 6 for host, count in enumerate(counts))
-    with planned(counts, Pace()) as plan:
-        done = simulate(plan, 64, perform=answering(Pace(), unequal))
+    with planned(counts, HostPace()) as plan:
+        done = simulate(plan, 64, perform=answering(HostPace(), unequal))
     assert done.makespan < 1.2 * slowest
     assert done.slices < 2 * len(counts)
 
@@ -56,14 +56,14 @@ def test_no_slot_is_idle_while_a_partition_is_free(
     counts: list[int], slots: int, partitions: int, rate: float
 ) -> None:
     """So it takes no longer than the longest partition and all others' work over the slots."""
-    turns = Turns(Pace(rate=rate), partitions=partitions)
+    turns = BulkScheduler(HostPace(rate=rate), partitions=partitions)
     for number, requests_of_it in enumerate(counts):
         host = turns.add_host(number % partitions, 6)
         for _ in range(requests_of_it):
             turns.add(host)
     taken = list[tuple[int, float]]()
 
-    def perform(share: Share) -> tuple[tuple[()], float]:
+    def perform(share: HostShare) -> tuple[tuple[()], float]:
         taken.append((share.partition, share.seconds))
         return (), share.seconds
 
@@ -89,7 +89,7 @@ def test_of_slices_at_hand_the_most_urgent_is_begun() -> None:
     with planned([600, 120, 100], POLITE) as plan:
         begun = list[str]()
 
-        def perform(slice: Slice) -> tuple[tuple[()], float]:
+        def perform(slice: RequestSlice) -> tuple[tuple[()], float]:
             begun.append(slice.label.partition(".")[0])
             return (), slice.seconds
 
@@ -122,7 +122,7 @@ def test_a_forecast_of_a_plan_that_is_under_way_is_of_what_is_left() -> None:
 
 
 def test_a_forecast_of_nothing() -> None:
-    with Plan(POLITE) as plan:
+    with BulkPlan(POLITE) as plan:
         found = forecast(plan)
     assert (found.requests, found.slices, found.bound, found.bound_by) == (0, 0, 0.0, None)
     assert set(found.expected.values()) == {0.0}
@@ -134,7 +134,7 @@ def test_memory_does_not_grow_with_the_requests() -> None:
     def most_held(counts: list[int]) -> int:
         tracemalloc.start()
         try:
-            with Plan(POLITE) as plan:
+            with BulkPlan(POLITE) as plan:
                 for request in requests(counts):
                     plan.add(*request)
                 simulate(plan, 4)
@@ -148,10 +148,12 @@ def test_memory_does_not_grow_with_the_requests() -> None:
 
 def test_a_slice_of_the_simulated_worker_is_what_the_rate_allows() -> None:
     """What the figures above rest on."""
-    items = tuple(Item(f"http://a.example/{number}", f"a.example/{number}") for number in range(130))
-    left, seconds = answering(POLITE, lambda host: 2.0)(Slice(0, 0, "a.example", items, True, 60.0))
+    items = tuple(BulkRequest(f"http://a.example/{number}", f"a.example/{number}") for number in range(130))
+    left, seconds = answering(POLITE, lambda host: 2.0)(RequestSlice(0, 0, "a.example", items, True, 60.0))
     assert left == list(items[120:])
     assert seconds == pytest.approx(59.5 + 2.0 + BESIDES)
-    left, seconds = answering(Pace(), lambda host: 2.0)(Slice(0, 0, "a.example", items, True, 60.0))
+    left, seconds = answering(HostPace(), lambda host: 2.0)(
+        RequestSlice(0, 0, "a.example", items, True, 60.0)
+    )
     assert left == []
     assert seconds == pytest.approx(44.0 + BESIDES)

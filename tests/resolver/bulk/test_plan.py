@@ -9,27 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import LocalError
-from resolver.bulk.item import Item, Slice
-from resolver.bulk.plan import Pace, Plan, partition_of
-from resolver.bulk.turns import MOST, Turns
+from resolver.bulk.item import BulkRequest, RequestSlice
+from resolver.bulk.plan import BulkPlan, HostPace, partition_of
+from resolver.bulk.turns import MOST, BulkScheduler
 from tests.fresh import run_alone
 
-POLITE = Pace(rate=2.0)
+POLITE = HostPace(rate=2.0)
 
 
-def item(host: str, number: int) -> Item:
-    return Item(f"http://{host}/{number}", f"{host}/{number}")
+def item(host: str, number: int) -> BulkRequest:
+    return BulkRequest(f"http://{host}/{number}", f"{host}/{number}")
 
 
-def host_of(each: Item) -> str:
+def host_of(each: BulkRequest) -> str:
     return each.path.rpartition("/")[0]
 
 
 def filled(
-    counts: dict[str, int], pace: Pace = POLITE, *, partitions: int = 1_024, box: float = 60.0
-) -> Plan:
+    counts: dict[str, int], pace: HostPace = POLITE, *, partitions: int = 1_024, box: float = 60.0
+) -> BulkPlan:
     """The requests of the hosts by turns, as in a list that somebody shuffled."""
-    plan = Plan(pace, partitions=partitions, box=box)
+    plan = BulkPlan(pace, partitions=partitions, box=box)
     for number in range(max(counts.values(), default=0)):
         for host, count in counts.items():
             if number < count:
@@ -37,13 +37,13 @@ def filled(
     return plan
 
 
-def taken(plan: Plan) -> Slice:
+def taken(plan: BulkPlan) -> RequestSlice:
     slice = plan.take()
     assert slice is not None
     return slice
 
 
-def all_of(plan: Plan) -> list[Slice]:
+def all_of(plan: BulkPlan) -> list[RequestSlice]:
     """Each done as it was thought, before the next."""
     found = []
     while (slice := plan.take()) is not None:
@@ -52,9 +52,9 @@ def all_of(plan: Plan) -> list[Slice]:
     return found
 
 
-def cut(slice: Slice, most: dict[str, int]) -> tuple[list[Item], list[Item]]:
+def cut(slice: RequestSlice, most: dict[str, int]) -> tuple[list[BulkRequest], list[BulkRequest]]:
     """What is begun, where some hosts get no further than that, and what is left."""
-    begun, left = list[Item](), list[Item]()
+    begun, left = list[BulkRequest](), list[BulkRequest]()
     counts = defaultdict[str, int](int)
     for each in slice.items:
         counts[host_of(each)] += 1
@@ -64,7 +64,7 @@ def cut(slice: Slice, most: dict[str, int]) -> tuple[list[Item], list[Item]]:
 
 HOSTS = st.dictionaries(st.sampled_from([f"h{each}.example" for each in range(12)]), st.integers(1, 40))
 PACES = st.builds(
-    Pace,
+    HostPace,
     rate=st.none() | st.floats(0.05, 50),
     per_host=st.none() | st.integers(1, 8),
     each=st.floats(0.01, 30),
@@ -74,11 +74,11 @@ PACES = st.builds(
 
 @given(HOSTS, PACES, st.integers(1, 6), st.floats(1, 60), st.data())
 def test_every_request_is_done_once_in_its_hosts_order_and_no_host_is_asked_by_two(
-    counts: dict[str, int], pace: Pace, partitions: int, box: float, data: st.DataObject
+    counts: dict[str, int], pace: HostPace, partitions: int, box: float, data: st.DataObject
 ) -> None:
     """Whatever is under way together, ends in whatever order, and gives back whatever it did not begin."""
-    done = defaultdict[str, list[Item]](list)
-    under_way: list[Slice] = []
+    done = defaultdict[str, list[BulkRequest]](list)
+    under_way: list[RequestSlice] = []
     with filled(counts, pace, partitions=partitions, box=box) as plan:
         while True:
             slice = plan.take() if data.draw(st.booleans()) or not under_way else None
@@ -104,7 +104,7 @@ def test_every_request_is_done_once_in_its_hosts_order_and_no_host_is_asked_by_t
 
 @given(HOSTS, PACES, st.integers(1, 6), st.floats(1, 60))
 def test_a_slice_takes_no_longer_than_its_box_by_what_is_known(
-    counts: dict[str, int], pace: Pace, partitions: int, box: float
+    counts: dict[str, int], pace: HostPace, partitions: int, box: float
 ) -> None:
     """But for one request, which none is without."""
     with filled(counts, pace, partitions=partitions, box=box) as plan:
@@ -147,7 +147,7 @@ def test_what_is_in_a_slice_is_in_the_order_in_which_it_can_be_begun() -> None:
 
 def test_a_host_that_is_slower_has_its_requests_further_apart() -> None:
     """Of a.example 30 were begun within a minute, and all 360 of b.example."""
-    with filled({"a.example": 900, "b.example": 900}, Pace(), partitions=1) as plan:
+    with filled({"a.example": 900, "b.example": 900}, HostPace(), partitions=1) as plan:
         slice = taken(plan)
         begun, left = cut(slice, {"a.example": 30})
         assert len(begun) == 390
@@ -159,7 +159,9 @@ def test_a_host_that_is_slower_has_its_requests_further_apart() -> None:
 
 def test_where_a_slice_has_no_room_for_all_every_host_has_less_of_it() -> None:
     """But as many as it can have under way in any case: those that need longest then go first."""
-    with filled({f"h{each}.example": 900 for each in range(10)}, Pace(10.0, each=0.1), partitions=1) as plan:
+    with filled(
+        {f"h{each}.example": 900 for each in range(10)}, HostPace(10.0, each=0.1), partitions=1
+    ) as plan:
         hosts = Counter(host_of(each) for each in taken(plan).items)
     assert set(hosts.values()) == {200}
     assert len(hosts) == 10
@@ -169,12 +171,12 @@ def test_where_a_slice_has_no_room_for_all_every_host_has_less_of_it() -> None:
 
 
 def test_a_host_has_no_more_under_way_than_a_slice() -> None:
-    assert Pace(at_once=2).between(6) == 0.5
+    assert HostPace(at_once=2).between(6) == 0.5
 
 
 def test_a_partition_needs_as_long_as_all_its_requests_do_together() -> None:
     """100 of one host take 50 s, and one of each of 5,000 hosts 78 s, 64 at once."""
-    turns = Turns(POLITE, partitions=2)
+    turns = BulkScheduler(POLITE, partitions=2)
     one = turns.add_host(0, 6)
     for _ in range(100):
         turns.add(one)
@@ -199,11 +201,13 @@ def test_a_large_host_has_as_much_of_a_slice_as_its_rate_allows_and_small_ones_a
 def test_what_is_sent_comes_out_as_it_was_given() -> None:
     """Also what was said of it, octets that are no text, and the same URL twice."""
     given_in = [
-        Item("ftp://u:p@a.example/x", "a/x", {"size": 3, "mirrors": ["http://b.example/"], "checksum": None}),
-        Item("ftp://a.example/%ff\u2028", "a/y"),
-        Item("ftp://a.example/%ff\u2028", "a/y"),
+        BulkRequest(
+            "ftp://u:p@a.example/x", "a/x", {"size": 3, "mirrors": ["http://b.example/"], "checksum": None}
+        ),
+        BulkRequest("ftp://a.example/%ff\u2028", "a/y"),
+        BulkRequest("ftp://a.example/%ff\u2028", "a/y"),
     ]
-    with Plan(POLITE) as plan:
+    with BulkPlan(POLITE) as plan:
         for each in given_in:
             plan.add(each, "a.example", "ftp")
         slice = taken(plan)
@@ -223,7 +227,7 @@ def test_a_slice_that_was_lost_is_the_same_again_and_nothing_is_learned_of_it() 
 
 def test_how_fast_a_host_is_is_learned_of_what_it_did() -> None:
     """Without a rate; 6 of http at once, and a second for each are assumed: 360 in a slice."""
-    with filled({"a.example": 2_000}, Pace()) as plan:
+    with filled({"a.example": 2_000}, HostPace()) as plan:
         sizes = []
         for begun, seconds in ((360, 90.0), (720, 60.0), (100, 70.0), (100, 60.0), (50, 60.0)):
             slice = taken(plan)
@@ -256,7 +260,7 @@ def test_what_needs_no_asking_goes_by_in_few_slices_and_says_nothing_of_a_host()
 
 
 def test_no_answer_makes_a_host_asked_for_more_than_its_rate() -> None:
-    with filled({"a.example": 1_000}, Pace(rate=2.0)) as plan:
+    with filled({"a.example": 1_000}, HostPace(rate=2.0)) as plan:
         for _ in range(4):
             slice = taken(plan)
             assert len(slice.items) == 120
@@ -265,7 +269,7 @@ def test_no_answer_makes_a_host_asked_for_more_than_its_rate() -> None:
 
 def test_of_hosts_that_had_no_turn_fewer_are_in_the_next_slice() -> None:
     """They were not slow: there was no room for them."""
-    with filled({f"h{each}.example": 2 for each in range(400)}, Pace(at_once=4), partitions=1) as plan:
+    with filled({f"h{each}.example": 2 for each in range(400)}, HostPace(at_once=4), partitions=1) as plan:
         slice = taken(plan)
         assert len(slice.items) == 240
         plan.end(slice, slice.items[60:], 60.0)
@@ -274,22 +278,22 @@ def test_of_hosts_that_had_no_turn_fewer_are_in_the_next_slice() -> None:
 
 
 def test_a_host_may_have_what_is_polite_for_the_strictest_of_its_schemes() -> None:
-    with Plan(Pace()) as plan:
+    with BulkPlan(HostPace()) as plan:
         plan.add(item("a.example", 0), "a.example", "http")
         plan.add(item("b.example", 0), "b.example", "gopher")
         assert plan.largest(9) == [("b.example", 1, 1 / 2), ("a.example", 1, 1 / 6)]
         plan.add(item("a.example", 1), "a.example", "gopher")
         plan.add(item("a.example", 2), "a.example", "http")
         assert plan.largest(1) == [("a.example", 3, 3 / 2)]
-    with Plan(Pace(per_host=1)) as plan:
+    with BulkPlan(HostPace(per_host=1)) as plan:
         plan.add(item("a.example", 0), "a.example", "http")
         assert plan.bound == 1.0
 
 
 def test_files_of_this_machine_have_no_host_that_binds_them() -> None:
-    with Plan(Pace(rate=1.0)) as plan:
+    with BulkPlan(HostPace(rate=1.0)) as plan:
         for number in range(200):
-            plan.add(Item(f"file:///{number}", f"{number}"), "", "file")
+            plan.add(BulkRequest(f"file:///{number}", f"{number}"), "", "file")
         assert (plan.hosts, plan.bound, plan.largest(1), plan.histogram()) == (0, 0.0, [], [])
         slices = []
         while (slice := plan.take()) is not None:

@@ -17,9 +17,9 @@ import pytest
 
 import resolver.blocking
 from resolver import LocalError, NotConfigured, Policy, SaveRequest
-from resolver.bulk import Progress, run
-from resolver.bulk.item import Item, Report
-from resolver.bulk.plan import Plan
+from resolver.bulk import BulkProgress, run
+from resolver.bulk.item import BulkRequest, SliceReport
+from resolver.bulk.plan import BulkPlan
 from resolver.bulk.scratch import scratch
 from tests.window.served import Site
 
@@ -100,7 +100,7 @@ def test_urls_come_from_whatever_has_them(
     from pyarrow import parquet
 
     urls = [f"{site.origin}/{name}" for name in NAMES]
-    told: list[Progress] = []
+    told: list[BulkProgress] = []
     summary = run(given(urls), client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
     assert (summary.requests, summary.hosts, summary.done, summary.exit) == (6, 1, 6, 0)
     assert summary.bytes == sum(map(len, NAMES))
@@ -114,10 +114,12 @@ def test_urls_come_from_whatever_has_them(
 
 def test_what_is_told_of_a_run_can_be_kept_and_sent(client: Client, site: Site, tmp_path: Path) -> None:
     """Values like any others, which come back as they were: also by way of Dask."""
-    told: list[Progress] = []
+    told: list[BulkProgress] = []
     urls = [f"{site.origin}/0.txt", f"{site.origin}/none", "gopher://127.0.0.1:25/"]
     summary = run(urls, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
-    report = Report(7, 0, (Item("http://h.example/", "h.example/a", None),), {"done": 1}, {0: 1}, 3, 0.5, {})
+    report = SliceReport(
+        7, 0, (BulkRequest("http://h.example/", "h.example/a", None),), {"done": 1}, {0: 1}, 3, 0.5, {}
+    )
     assert (summary.done, summary.failed, summary.refused) == (1, 1, 1)
     for value in (summary, *told, report):
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
@@ -178,7 +180,7 @@ def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
 
 def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
     """There are two: what is of the host that takes longest is never behind the slices of others."""
-    told: list[Progress] = []
+    told: list[BulkProgress] = []
     refused = [f"gopher://127.0.0.{number}:25/" for number in range(1, 13)]
     run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
     assert [each.under_way for each in told] == [2] * 10 + [1, 0]
@@ -192,9 +194,9 @@ def test_a_run_waits_for_workers(
     another version than those that were asked before."""
     from distributed import Client, LocalCluster
 
-    told: list[Progress] = []
+    told: list[BulkProgress] = []
 
-    def hear(progress: Progress) -> None:
+    def hear(progress: BulkProgress) -> None:
         told.append(progress)
         if len(told) == 1:
             if version is not None:
@@ -238,7 +240,7 @@ def test_nobody_keeps_requests_that_are_done(client: Client, tmp_path: Path) -> 
     refused = [f"gopher://kept.example:25/{number}" for number in range(50)]
     run(refused, client=client, out=str(tmp_path), policy=POLICY)
     gc.collect()
-    assert [each for each in gc.get_objects() if type(each) is Item and "//kept." in each.url] == []
+    assert [each for each in gc.get_objects() if type(each) is BulkRequest and "//kept." in each.url] == []
 
 
 def test_dask_shows_each_partition_under_the_name_of_its_host(
@@ -246,7 +248,7 @@ def test_dask_shows_each_partition_under_the_name_of_its_host(
 ) -> None:
     """A name of its own for each slice would be kept by the scheduler, whatever becomes of the slice."""
     monkeypatch.setattr(RUN, "PARTITIONS", 1)
-    monkeypatch.setattr(RUN, "Plan", partial(Plan, box=0.5))
+    monkeypatch.setattr(RUN, "Plan", partial(BulkPlan, box=0.5))
     assert client.cluster is not None
     names = client.cluster.scheduler.task_prefixes
     before = set(names)

@@ -14,13 +14,13 @@ from warcio.archiveiterator import ArchiveIterator
 
 from resolver import Policy, Settings
 from resolver.bulk.archives import close_all
-from resolver.bulk.item import Slice
-from resolver.bulk.job import Job
+from resolver.bulk.item import RequestSlice
+from resolver.bulk.job import BulkJob
 from resolver.bulk.requests import placed
 from resolver.bulk.slice import fetch_slice, is_under_way
 from resolver.bulk.store import store_of
 from resolver.disk.ledger_file import LedgerFile
-from resolver.disk.shelf import Shelf
+from resolver.disk.shelf import OutputFiles
 from tests.window.served import Sent, Site
 
 
@@ -47,14 +47,14 @@ def out(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     MemoryFileSystem.store.clear()
 
 
-def job(out: str, *, box: float = 60.0, **more: Any) -> Job:
+def job(out: str, *, box: float = 60.0, **more: Any) -> BulkJob:
     settings: Settings = {"policy": Policy(allow_address={"127.0.0.0/8"})}
-    return Job(out=out, settings=settings, format="jsonl", box=box, **more)
+    return BulkJob(out=out, settings=settings, format="jsonl", box=box, **more)
 
 
-def slice_of(site: Site, *names: str, last: bool = True) -> Slice:
+def slice_of(site: Site, *names: str, last: bool = True) -> RequestSlice:
     items = tuple(placed(f"{site.origin}/{name}").item for name in names)
-    return Slice(7, 0, "127.0.0.1", items, last, 1.0)
+    return RequestSlice(7, 0, "127.0.0.1", items, last, 1.0)
 
 
 def told(out: str) -> list[dict[str, Any]]:
@@ -118,13 +118,13 @@ def test_bodies_in_archives_are_in_no_files(site: Site, out: str) -> None:
     store = store_of(out)
     assert {row["path"] for row in told(out)} == {None}
     assert store.read(f"bodies/{slice_of(site, 'a.txt').items[0].path}") is None
-    if isinstance(store, Shelf):
+    if isinstance(store, OutputFiles):
         archives = [store.place(f"warc/{name}") for name in store.names("warc") if "warc" in name]
     else:
         archives = [name for name in MemoryFileSystem.store if name.endswith(".warc.gz")]
     records = []
     for name in archives:
-        octets = Path(name).read_bytes() if isinstance(store, Shelf) else MemoryFileSystem().cat(name)
+        octets = Path(name).read_bytes() if isinstance(store, OutputFiles) else MemoryFileSystem().cat(name)
         records += [each.rec_type for each in ArchiveIterator(io.BytesIO(octets))]
     assert records.count("response") == 2
 
@@ -148,7 +148,7 @@ def test_it_is_known_for_as_long_as_it_is_under_way(
 
 def test_what_another_run_is_at_work_with_is_given_back(site: Site, tmp_path: Path) -> None:
     out, slice = str(tmp_path), slice_of(site, "a.txt")
-    held = LedgerFile(Shelf(out).place("ledger/0007.ledger"))
+    held = LedgerFile(OutputFiles(out).place("ledger/0007.ledger"))
     held.take()
     report = fetch_slice(job(out, box=0.0), slice)
     assert (report.held, report.left, dict(report.counts)) == (True, slice.items, {})

@@ -9,8 +9,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from resolver import LocalError
-from resolver.bulk.store import Remote, store_of
-from resolver.disk.shelf import Shelf
+from resolver.bulk.store import RemoteStore, store_of
+from resolver.disk.shelf import OutputFiles
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def memory() -> Iterator[str]:
 def test_a_directory_is_written_to_in_one_step(tmp_path: Path) -> None:
     for out in (str(tmp_path), tmp_path.as_uri()):
         store = store_of(out)
-        assert isinstance(store, Shelf)
+        assert isinstance(store, OutputFiles)
         assert store.read("a/b") is None
         store.write("a/b", b"1")
         store.write("a/b", b"2")
@@ -35,13 +35,13 @@ def test_what_others_left_of_a_file_goes_with_the_next_one(tmp_path: Path) -> No
     """A program that reads a directory of tables reads all that is in it."""
     (tmp_path / "part-1.jsonl.6180886f9e601eb1").write_bytes(b"half a li")
     (tmp_path / "part-10.jsonl").write_bytes(b"another one")
-    Shelf(str(tmp_path)).write("part-1.jsonl", b"1")
+    OutputFiles(str(tmp_path)).write("part-1.jsonl", b"1")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["part-1.jsonl", "part-10.jsonl"]
 
 
 def test_what_is_in_the_way_is_said(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("no directory")
-    store = Shelf(str(tmp_path))
+    store = OutputFiles(str(tmp_path))
     with pytest.raises(LocalError, match="a/b"):
         store.write("a/b", b"")
     with pytest.raises(LocalError, match="cannot read"):
@@ -50,7 +50,7 @@ def test_what_is_in_the_way_is_said(tmp_path: Path) -> None:
 
 def test_a_place_of_fsspec_is_read_and_sent_to(memory: str, tmp_path: Path) -> None:
     store = store_of(memory)
-    assert isinstance(store, Remote)
+    assert isinstance(store, RemoteStore)
     assert store.read("a/b") is None
     store.write("a/b", b"1")
     assert store.read("a/b") == b"1"
@@ -68,7 +68,7 @@ def test_what_is_there_is_fetched_whatever_is_remembered_of_it(
 ) -> None:
     """`exists` of many places is also False where it could not be asked."""
     store = store_of(memory)
-    assert isinstance(store, Remote)
+    assert isinstance(store, RemoteStore)
     store.write("a/b", b"1")
     monkeypatch.setattr(MemoryFileSystem, "exists", lambda *_: False)
     assert store.fetch("a/b", str(tmp_path / "copy"))
@@ -81,7 +81,7 @@ def test_what_cannot_be_fetched_is_not_missing(
 ) -> None:
     """With half a ledger, or none, all would be asked for again."""
     store = store_of(memory)
-    assert isinstance(store, Remote)
+    assert isinstance(store, RemoteStore)
     store.write("a/b", b"1")
 
     def cut(self: MemoryFileSystem, there: str, here: str) -> None:
@@ -97,7 +97,7 @@ def test_what_cannot_be_fetched_is_not_missing(
 
 def test_a_place_that_cannot_be_asked(memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = store_of(memory)
-    assert isinstance(store, Remote)
+    assert isinstance(store, RemoteStore)
 
     def gone(*_: object) -> None:
         raise PermissionError("token")
@@ -137,7 +137,7 @@ def strict(memory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_directories_are_made_where_there_are_such(strict: str, tmp_path: Path) -> None:
     store = store_of(strict)
-    assert isinstance(store, Remote)
+    assert isinstance(store, RemoteStore)
     store.write("a.json", b"1")
     (tmp_path / "x").write_bytes(b"x")
     store.send([(str(tmp_path / "x"), "d/e/x"), (str(tmp_path / "x"), "f/x")])
@@ -148,7 +148,7 @@ def test_no_bucket_is_made(strict: str, monkeypatch: pytest.MonkeyPatch) -> None
     """As a store of objects would do it that is asked for a directory."""
     monkeypatch.setattr(MemoryFileSystem, "async_impl", True)
     store = store_of(strict)
-    assert isinstance(store, Remote)
+    assert isinstance(store, RemoteStore)
     with pytest.raises(LocalError, match="FileNotFoundError"):
         store.write("a.json", b"1")
 
@@ -162,7 +162,7 @@ def test_a_password_is_not_shown() -> None:
 @pytest.mark.parametrize("out", ["nothing://there", "memory:"])
 def test_what_fsspec_does_not_know(out: str) -> None:
     if out == "memory:":
-        assert isinstance(store_of(out), Shelf)  # a directory of that name
+        assert isinstance(store_of(out), OutputFiles)  # a directory of that name
         return
     with pytest.raises(LocalError, match="nothing://there"):
         store_of(out)

@@ -10,8 +10,8 @@ import pytest
 
 from resolver import NotConfigured, Settings
 from resolver.bulk import versions
-from resolver.bulk.item import Slice
-from resolver.bulk.job import Job
+from resolver.bulk.item import RequestSlice
+from resolver.bulk.job import BulkJob
 from resolver.bulk.sent import fetch_packed, packed
 from resolver.version import VERSION
 
@@ -56,7 +56,7 @@ def test_a_cluster_is_asked(asked: Any, said: str | None) -> None:
 
 def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it reads what another version has written."""
-    sent = packed(Job(out="x", settings=Settings(), box=1.0), Slice(0, 0, "h", (), True, 1.0))
+    sent = packed(BulkJob(out="x", settings=Settings(), box=1.0), RequestSlice(0, 0, "h", (), True, 1.0))
     monkeypatch.setattr(versions, "VERSION", "9.9")
     with pytest.raises(NotConfigured, match=rf"^a worker has 9\.9, .* {VERSION}: .*the same version"):
         fetch_packed(sent[: len(VERSION) + 1] + b"what nobody reads")

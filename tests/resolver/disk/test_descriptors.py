@@ -12,10 +12,10 @@ import pytest
 
 from protocols.errors import LocalError
 from resolver.disk.descriptors import SPARE, is_scarce, most_descriptors, spared
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.faults import writing_fault
-from resolver.gate.bulk import Pipe
-from resolver.gate.connecting import Attempts
+from resolver.gate.bulk import SplicePipe
+from resolver.gate.connecting import ConnectAttempts
 
 
 @pytest.fixture(name="scarce")
@@ -56,14 +56,14 @@ def test_is_scarce_looks_at_the_cause() -> None:
 async def test_connect_without_descriptors_is_a_local_error(scarce: None) -> None:
     for addresses in (["127.0.0.1"], ["127.0.0.1", "127.0.0.2"]):
         with pytest.raises(LocalError, match="too many open files") as raised:
-            await Attempts("here").connect(addresses, 9)
+            await ConnectAttempts("here").connect(addresses, 9)
         assert is_scarce(raised.value)
 
 
 def test_files_and_pipes_without_descriptors_are_refused(scarce: None, tmp_path: Path) -> None:
     with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
-        Pipe()
+        SplicePipe()
     with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
-        Directory(str(tmp_path), make=False).hold()
+        DirectoryHandle(str(tmp_path), make=False).hold()
     with open(tmp_path / "late", "w") as late:  # what is opened seldom finds some
         assert late.fileno() > 0

@@ -13,8 +13,8 @@ import trio
 
 from protocols.contract import FileStatus
 from resolver import AccessDenied, Kind, LocalError, NotFound, Refused, TimedOut
-from resolver.disk.file import READ_SIZE, LocalFile, open_local
-from resolver.disk.rooted import Root
+from resolver.disk.file import READ_SIZE, OpenedFile, open_local
+from resolver.disk.rooted import FileRoot
 from tests.resolver.gate.transfers import file_sink
 
 WHEN = datetime(1994, 12, 20, 12, 0, 0, tzinfo=UTC)
@@ -26,8 +26,8 @@ def segments_of(path: Path | str) -> tuple[bytes, ...]:
 
 def opened(
     path: Path | str, *, root: Path | None = None, special: bool = False, idle: float = 5
-) -> LocalFile:
-    below = None if root is None else Root(str(root))
+) -> OpenedFile:
+    below = None if root is None else FileRoot(str(root))
     return open_local(segments_of(path), root=below, special=special, idle=idle)
 
 

@@ -14,7 +14,7 @@ import trio
 
 from resolver import LocalError, Resolver, Validators
 from resolver.disk import durable, group_commit
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.group_commit import GroupCommit, Sync
 from resolver.disk.partial_file import PartialFile
 from tests.resolver.disk.test_partial_file import WHEN
@@ -35,11 +35,11 @@ async def save(path: Path, octets: bytes, commits: GroupCommit | None = None) ->
         await sink.commit(WHEN)
 
 
-def nothing(self: Directory) -> int | None:
+def nothing(self: DirectoryHandle) -> int | None:
     return None
 
 
-def unnamed(self: Directory, fd: int, name: str) -> bool:
+def unnamed(self: DirectoryHandle, fd: int, name: str) -> bool:
     return False
 
 
@@ -47,9 +47,9 @@ def unnamed(self: Directory, fd: int, name: str) -> bool:
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """File systems and kernels differ in what they have."""
     if request.param == "no file without a name":
-        monkeypatch.setattr(Directory, "create_nameless", nothing)
+        monkeypatch.setattr(DirectoryHandle, "create_nameless", nothing)
     elif request.param == "no name for it":
-        monkeypatch.setattr(Directory, "give_name", unnamed)
+        monkeypatch.setattr(DirectoryHandle, "give_name", unnamed)
 
 
 @pytest.fixture(params=[0o022, 0o002, 0o077], ids=oct)
@@ -268,7 +268,7 @@ async def test_names_are_on_the_disk_where_that_was_asked_for(
     sync: Sync, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = []
-    monkeypatch.setattr(Directory, "sync", lambda self: synced.append(sorted(os.listdir(tmp_path))))
+    monkeypatch.setattr(DirectoryHandle, "sync", lambda self: synced.append(sorted(os.listdir(tmp_path))))
     commits = GroupCommit(sync)
     await save(tmp_path / "small", b"1", commits)
     await save(tmp_path / "too large", b"123456789", commits)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.names import make_directory
 from resolver.disk.partial_file import PartialFile
 
@@ -100,7 +100,7 @@ def test_a_directory_that_goes_while_it_is_entered_is_made_again(
 
     monkeypatch.setattr(os, "mkdir", lost)
     below = f"{tmp_path}/" if is_below else None
-    directory = Directory(str(tmp_path / "host/ab"), make=True, below=below)
+    directory = DirectoryHandle(str(tmp_path / "host/ab"), make=True, below=below)
     directory.hold()
     directory.close()
     assert len(taken) == 3

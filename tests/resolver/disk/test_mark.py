@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.disk.mark import Mark, is_guarded, is_own, put_mark, wipe
+from resolver.disk.mark import FileIdentity, is_guarded, is_own, put_mark, wipe
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def opened(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def marked(path: Path) -> Mark:
+def marked(path: Path) -> FileIdentity:
     with opened(path) as fd:
         return put_mark(fd)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.part import Existing
 from resolver.disk.partial_file import PartialFile
 
@@ -96,7 +96,7 @@ async def test_a_file_that_is_adopted_stays_as_open_as_it_was(mode: int, end: st
     path.chmod(mode)
     if end == "killed":  # when the state was there and the mode changed
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Directory, "replace", _refuse_but_the_state)
+            patch.setattr(DirectoryHandle, "replace", _refuse_but_the_state)
             with pytest.raises(LocalError, match="operation not permitted"):
                 await go_on(path, adopt=True)
     if end == "restarted":
@@ -112,7 +112,7 @@ async def test_a_file_that_is_adopted_stays_as_open_as_it_was(mode: int, end: st
     assert os.listdir(tmp_path) == ["got"]
 
 
-def _refuse_but_the_state(self: Directory, old: str, new: str) -> None:
+def _refuse_but_the_state(self: DirectoryHandle, old: str, new: str) -> None:
     if new.endswith(".part"):
         raise PermissionError(1, "Operation not permitted")
     os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)

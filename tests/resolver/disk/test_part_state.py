@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.disk.directory import Directory
-from resolver.disk.mark import Mark
+from resolver.disk.directory import DirectoryHandle
+from resolver.disk.mark import FileIdentity
 from resolver.disk.part_state import PartState, forget_state, read_state, write_state
 
 WHEN = datetime(1994, 11, 6, 8, 49, 37, 500_000, tzinfo=UTC)
-MARK = Mark(64_769, 12, "0123456789abcdef")
+MARK = FileIdentity(64_769, 12, "0123456789abcdef")
 GOOD = {
     "format": "url-resolver part state 1",
     "url": "ftp://h.example/a",
@@ -34,8 +34,8 @@ GOOD = {
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Iterator[Directory]:
-    held = Directory(str(tmp_path), make=False)
+def directory(tmp_path: Path) -> Iterator[DirectoryHandle]:
+    held = DirectoryHandle(str(tmp_path), make=False)
     held.hold()
     yield held
     held.close()
@@ -56,12 +56,12 @@ def put(path: Path, octets: bytes) -> None:
             MARK,
             0o002,
         ),
-        PartState("x" * 65_536, Validators(size=0), Mark(1 << 63, 1 << 63, None), complete=True),
+        PartState("x" * 65_536, Validators(size=0), FileIdentity(1 << 63, 1 << 63, None), complete=True),
     ],
 )
 @pytest.mark.parametrize("umask", [0o022, 0o000])
 def test_it_is_read_as_it_was_written(
-    state: PartState, umask: int, directory: Directory, tmp_path: Path
+    state: PartState, umask: int, directory: DirectoryHandle, tmp_path: Path
 ) -> None:
     before = os.umask(umask)
     try:
@@ -102,7 +102,7 @@ def _good(**changed: object) -> bytes:
         json.dumps({name: value for name, value in GOOD.items() if name != "complete"}).encode(),
     ],
 )
-def test_what_makes_no_sense_is_none(octets: bytes, directory: Directory, tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_none(octets: bytes, directory: DirectoryHandle, tmp_path: Path) -> None:
     """It begins as ours do, as far as it goes: a run was killed over it, or a later version wrote it."""
     put(tmp_path / "state", octets)
     put(tmp_path / "state.new", octets)
@@ -111,7 +111,7 @@ def test_what_makes_no_sense_is_none(octets: bytes, directory: Directory, tmp_pa
     assert os.listdir(tmp_path) == ["state"]
 
 
-def test_what_is_missing_is_none(directory: Directory, tmp_path: Path) -> None:
+def test_what_is_missing_is_none(directory: DirectoryHandle, tmp_path: Path) -> None:
     assert read_state("missing", directory) is None
     put(tmp_path / "good", _good())
     assert read_state("good", directory) is not None
@@ -138,7 +138,7 @@ def _made(place: Path, how: str) -> None:
 @pytest.mark.parametrize(
     "how", ["json", "list", "octets", "link", "hard link", "folder", "pipe", "group", "others"]
 )
-def test_what_is_none_of_ours_stays(how: str, name: str, directory: Directory, tmp_path: Path) -> None:
+def test_what_is_none_of_ours_stays(how: str, name: str, directory: DirectoryHandle, tmp_path: Path) -> None:
     _made(tmp_path / name, how)
     before = (tmp_path / name).lstat()
     for act in (
@@ -153,11 +153,11 @@ def test_what_is_none_of_ours_stays(how: str, name: str, directory: Directory, t
 
 
 def test_a_file_system_that_keeps_nothing_for_its_owner_gets_none(
-    directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    directory: DirectoryHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some show every file as everybody's: what is written there could not be believed later."""
-    create = Directory.create
-    monkeypatch.setattr(Directory, "create", lambda self, name, mode: _opened(create(self, name, mode)))
+    create = DirectoryHandle.create
+    monkeypatch.setattr(DirectoryHandle, "create", lambda self, name, mode: _opened(create(self, name, mode)))
     assert not write_state("state", directory, PartState("ftp://h.example/a", Validators(), MARK))
     assert os.listdir(tmp_path) == []
 
@@ -168,7 +168,7 @@ def _opened(fd: int) -> int:
 
 
 def test_what_cannot_be_written_leaves_the_old_state(
-    directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    directory: DirectoryHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = PartState("ftp://h.example/a", Validators(size=1), MARK)
     write_state("state", directory, old)

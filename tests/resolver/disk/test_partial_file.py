@@ -18,7 +18,7 @@ import trio
 import trio.testing
 
 from resolver import LocalError
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.part import Existing
 from resolver.disk.partial_file import PartialFile
 
@@ -106,13 +106,13 @@ async def test_what_another_transfer_finished_a_moment_ago_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one finished between our look at the name and our NAME.part: nothing is left over."""
-    create = Directory.create
+    create = DirectoryHandle.create
 
-    def finish_first(self: Directory, name: str, mode: int = 0o666) -> int:
+    def finish_first(self: DirectoryHandle, name: str, mode: int = 0o666) -> int:
         (tmp_path / "got").write_bytes(b"theirs")
         return create(self, name, mode)
 
-    monkeypatch.setattr(Directory, "create", finish_first)
+    monkeypatch.setattr(DirectoryHandle, "create", finish_first)
     with pytest.raises(LocalError, match="already"):
         await write(tmp_path / "got", b"ours")
     assert os.listdir(tmp_path) == ["got"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from resolver import NotConfigured, NotFound, Refused
-from resolver.disk.file import LocalFile, open_local
-from resolver.disk.rooted import MOST_LINKS, Root
+from resolver.disk.file import OpenedFile, open_local
+from resolver.disk.rooted import MOST_LINKS, FileRoot
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def opened(path: str, root: Path) -> LocalFile:
+def opened(path: str, root: Path) -> OpenedFile:
     segments = tuple(os.fsencode(path).split(b"/")[1:])
-    return open_local(segments, root=Root(str(root)), special=False, idle=5)
+    return open_local(segments, root=FileRoot(str(root)), special=False, idle=5)
 
 
 @pytest.mark.parametrize(

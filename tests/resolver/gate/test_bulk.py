@@ -18,8 +18,8 @@ import trustme
 
 from resolver import Disconnected, TimedOut
 from resolver.gate import stream as stream_module
-from resolver.gate.bulk import SPLICE_FROM, Pipe, spliceable
-from resolver.gate.stream import Stream
+from resolver.gate.bulk import SPLICE_FROM, SplicePipe, spliceable
+from resolver.gate.stream import SocketStream
 from tests.hang import HANG
 from tests.resolver.gate.peers import admit, reset, start, start_tls
 from tests.resolver.gate.transfers import FileSink, file_sink
@@ -132,7 +132,7 @@ def test_only_regular_files_not_open_for_appending_are_spliced_into(tmp_path: Pa
 
 
 def test_a_pipe_closes_both_ends() -> None:
-    with Pipe() as pipe:
+    with SplicePipe() as pipe:
         assert pipe.size >= 65_536
         ends = (pipe._in, pipe._out)
         assert all(stat.S_ISFIFO(os.fstat(end).st_mode) for end in ends)
@@ -279,5 +279,5 @@ async def test_a_stream_is_what_the_contract_says(nursery: trio.Nursery) -> None
 
     port = await start(nursery, serve)
     async with admit(f"gopher://127.0.0.1:{port}/").connect(tls=False) as stream:
-        assert type(stream) is Stream
+        assert type(stream) is SocketStream
         assert {name for name in vars(Contract) if not name.startswith("_")} <= set(dir(stream))

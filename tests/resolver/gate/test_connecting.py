@@ -11,7 +11,7 @@ import trio.testing
 
 from resolver import Refused, TimedOut, Unreachable
 from resolver.gate import connecting
-from resolver.gate.connecting import Attempts, check_peer, interleave
+from resolver.gate.connecting import ConnectAttempts, check_peer, interleave
 from tests.resolver.gate.peers import admit, closed_port, silent_listener
 
 SIX, SIX2, FOUR, FOUR2 = "2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"
@@ -71,7 +71,7 @@ async def test_the_next_address_is_tried_after_a_quarter_of_a_second(
 ) -> None:
     network = Network(**behaviour)
     monkeypatch.setattr(connecting, "connect_to", network)
-    sock, address = await Attempts("h.example port 70").connect(list(behaviour), 70)
+    sock, address = await ConnectAttempts("h.example port 70").connect(list(behaviour), 70)
     assert (address, network.tried) == (winner, tried)
     assert sock is network.sockets[winner]
     sock.close()
@@ -82,7 +82,7 @@ async def test_a_second_winner_in_the_same_turn_is_closed(
 ) -> None:
     network = Network(a=(0.25, True), b=(0.0, True))
     monkeypatch.setattr(connecting, "connect_to", network)
-    sock, address = await Attempts("h.example port 70").connect(["a", "b"], 70)
+    sock, address = await ConnectAttempts("h.example port 70").connect(["a", "b"], 70)
     others = [other for name, other in network.sockets.items() if name != address]
     assert all(other.fileno() == -1 for other in others)
     assert sock.fileno() != -1
@@ -94,7 +94,7 @@ async def test_each_address_and_why_it_failed_is_told(
 ) -> None:
     monkeypatch.setattr(connecting, "connect_to", Network(a=(0, False), b=(1, False)))
     with pytest.raises(Unreachable, match=r" h port 70: a: connection refused; b: connect"):
-        await Attempts("h port 70").connect(["a", "b"], 70)
+        await ConnectAttempts("h port 70").connect(["a", "b"], 70)
 
 
 async def test_a_cancel_leaves_nothing_open(
@@ -103,7 +103,7 @@ async def test_a_cancel_leaves_nothing_open(
     network = Network(a=(9, True), b=(9, True))
     monkeypatch.setattr(connecting, "connect_to", network)
     with trio.move_on_after(1) as scope:
-        await Attempts("h port 70").connect(["a", "b"], 70)
+        await ConnectAttempts("h port 70").connect(["a", "b"], 70)
     assert scope.cancelled_caught
     assert len(network.tried) == 2
     assert network.sockets == {}
@@ -112,7 +112,7 @@ async def test_a_cancel_leaves_nothing_open(
 async def test_a_real_connection_has_no_nagle_and_does_not_block() -> None:
     listener, port = silent_listener()
     with listener:
-        sock, address = await Attempts("here").connect(["127.0.0.1"], port)
+        sock, address = await ConnectAttempts("here").connect(["127.0.0.1"], port)
         with sock:
             assert address == "127.0.0.1"
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -121,7 +121,7 @@ async def test_a_real_connection_has_no_nagle_and_does_not_block() -> None:
 
 async def test_a_closed_port_is_unreachable() -> None:
     with closed_port() as port, pytest.raises(Unreachable, match=r"127\.0\.0\.1: connection refused"):
-        await Attempts("here").connect(["127.0.0.1"], port)
+        await ConnectAttempts("here").connect(["127.0.0.1"], port)
 
 
 async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
@@ -147,7 +147,7 @@ async def test_it_makes_no_difference_which_bound_ends_the_wait(
     """With TLS there is a scope around it, which ends at the same time."""
 
     async def connect_to(address: str, port: int, until: float) -> socket.socket:
-        raise connecting.Late
+        raise connecting.ConnectTimeout
 
     monkeypatch.setattr(connecting, "connect_to", connect_to)
     with pytest.raises(TimedOut, match=r"127\.0\.0\.1 port 80 "):

@@ -6,7 +6,7 @@ import trio
 import trio.testing
 
 from resolver import Credentials
-from resolver.gate.credentials import CAPACITY, Keeper
+from resolver.gate.credentials import CAPACITY, CredentialCache
 from tests.hang import HANG
 
 
@@ -17,7 +17,7 @@ async def test_places_without_number_are_not_all_remembered() -> None:
         asked.append(host)
         return Credentials(host.encode(), b"secret")
 
-    keeper = Keeper(ask)
+    keeper = CredentialCache(ask)
     for number in range(2 * CAPACITY):
         await keeper.request("ftp", f"h{number}", 21, None)
         await keeper.request("ftp", "often", 21, None)
@@ -36,7 +36,7 @@ async def test_what_is_known_waits_for_nobody_who_is_asked() -> None:
             await trio.sleep_forever()
         return Credentials(host.encode(), b"secret")
 
-    keeper = Keeper(ask)
+    keeper = CredentialCache(ask)
     first = await keeper.request("ftp", "known", 21, None)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keeper.request, "ftp", "slow", 21, None)
@@ -54,7 +54,7 @@ async def test_a_source_that_answers_otherwise_is_asked_again() -> None:
             return Credentials(b"me", b"%d" % self.round) if self.round else None
 
     source = Source()
-    keeper = Keeper(source)
+    keeper = CredentialCache(source)
     assert await keeper.request("ftp", "h", 21, None) is None
     source.round = 1
     for _ in range(2):

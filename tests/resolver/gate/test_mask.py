@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from protocols.location import Kind
 from protocols.reply import Reply, facts_of
 from resolver.gate import Mask, Masked
-from resolver.gate.mask import Reported, Secrets
+from resolver.gate.mask import MaskedError, SentSecrets
 
 SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
 
 
-def secrets_of(*secrets: bytes) -> Secrets:
-    found = Secrets()
+def secrets_of(*secrets: bytes) -> SentSecrets:
+    found = SentSecrets()
     found.add(secrets)
     return found
 
 
-def told(secrets: Secrets, pieces: list[bytes]) -> list[bytes]:
+def told(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
     """What a listener is told of these pieces, and of an end behind them."""
-    reading = Reported(secrets)
+    reading = MaskedError(secrets)
     heard = [*map(reading.feed, pieces), reading.flush()]
     return [secrets.hide(octets) for octets in heard if octets]
 
@@ -76,7 +76,7 @@ def test_messages_hide_what_they_write_with_escapes(secret: str) -> None:
 
 def test_what_goes_out_later_is_hidden_too() -> None:
     """A retrieval that came to a connection before somebody else sent a password on it."""
-    mask, secrets = Mask(), Secrets()
+    mask, secrets = Mask(), SentSecrets()
     mask.watch(secrets)
     mask.watch(secrets)
     assert mask.hide(b"sesame") == b"sesame"

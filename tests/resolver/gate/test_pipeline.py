@@ -13,9 +13,9 @@ import trio
 from protocols.contract import Line
 from protocols.wire import Buffer
 from resolver import Disconnected, NetworkError, TimedOut, TlsError, Unreachable
-from resolver.gate.pipeline import Pipeline, Pipelines, Slot
-from resolver.gate.pool import Pool
-from resolver.gate.stream import Stream
+from resolver.gate.pipeline import Pipeline, Pipelines, PipelineSlot
+from resolver.gate.pool import ConnectionPool
+from resolver.gate.stream import SocketStream
 from resolver.gate.stream_settings import StreamSettings
 from resolver.loops import running
 
@@ -89,25 +89,25 @@ class Company:
     pipelines: Pipelines
 
     @classmethod
-    async def gather(cls, state: State | None = None, pool: Pool | None = None) -> Company:
+    async def gather(cls, state: State | None = None, pool: ConnectionPool | None = None) -> Company:
         stream, state = FakeStream(), state or State()
-        pipelines = Pipelines(Pool() if pool is None else pool)
+        pipelines = Pipelines(ConnectionPool() if pool is None else pool)
 
-        async def open_() -> tuple[Stream, State]:
-            return cast(Stream, stream), state
+        async def open_() -> tuple[SocketStream, State]:
+            return cast(SocketStream, stream), state
 
         return cls(stream, state, await pipelines.join("key", HERE, open_), pipelines)
 
-    def add(self, *names: str) -> list[Slot]:
+    def add(self, *names: str) -> list[PipelineSlot]:
         return [self.pipeline.add(terms(name)) for name in names]
 
-    async def leave(self, slot: Slot, *, ended: bool = True) -> None:
+    async def leave(self, slot: PipelineSlot, *, ended: bool = True) -> None:
         if ended:
             slot.end_response()
         await self.pipelines.leave("key", self.pipeline, slot)
 
 
-async def send(slot: Slot) -> None:
+async def send(slot: PipelineSlot) -> None:
     await slot.start_request()
     await slot.stream.send(LINE)
 
@@ -241,7 +241,7 @@ async def test_a_cancel_while_waiting_frees_the_slot(nursery: trio.Nursery) -> N
 
 
 async def test_the_last_one_puts_the_connection_away() -> None:
-    pool = Pool()
+    pool = ConnectionPool()
     pool.open()
     company = await Company.gather(pool=pool)
     (slot,) = company.add("1")
@@ -254,7 +254,7 @@ async def test_the_last_one_puts_the_connection_away() -> None:
 
 @pytest.mark.parametrize(("ended", "idle"), [(False, True), (True, False)])
 async def test_what_is_not_in_order_is_closed(ended: bool, idle: bool) -> None:
-    pool = Pool()
+    pool = ConnectionPool()
     pool.open()
     company = await Company.gather(State(idle=idle), pool)
     (slot,) = company.add("1")
@@ -267,8 +267,8 @@ async def test_who_comes_joins_the_pipeline_that_is_there() -> None:
     company = await Company.gather()
     company.add("1")
 
-    async def open_() -> tuple[Stream, State]:
-        return cast(Stream, FakeStream()), State()
+    async def open_() -> tuple[SocketStream, State]:
+        return cast(SocketStream, FakeStream()), State()
 
     assert await company.pipelines.join("key", HERE, open_) is company.pipeline
     assert await company.pipelines.join("other", HERE, open_) is not company.pipeline
@@ -283,8 +283,8 @@ async def test_nobody_joins_a_pipeline_that_is_out_of_step() -> None:
     await send(first)
     await company.leave(first, ended=False)
 
-    async def open_() -> tuple[Stream, State]:
-        return cast(Stream, FakeStream()), State()
+    async def open_() -> tuple[SocketStream, State]:
+        return cast(SocketStream, FakeStream()), State()
 
     assert await company.pipelines.join("key", HERE, open_) is not company.pipeline
 
@@ -297,17 +297,17 @@ class Opening:
         self.calls = 0
         self.go = trio.Event()
 
-    async def __call__(self) -> tuple[Stream, State]:
+    async def __call__(self) -> tuple[SocketStream, State]:
         self.calls += 1
         await self.go.wait()
         error = self._errors.pop(0) if self._errors else None
         if error is not None:
             raise error
-        return cast(Stream, FakeStream()), State()
+        return cast(SocketStream, FakeStream()), State()
 
 
 async def test_all_wait_for_one_connection(nursery: trio.Nursery) -> None:
-    pipelines, opening = Pipelines(Pool()), Opening()
+    pipelines, opening = Pipelines(ConnectionPool()), Opening()
     joined = [started(nursery, lambda: pipelines.join("key", HERE, opening)) for _ in range(5)]
     await trio.testing.wait_all_tasks_blocked()
     opening.go.set()
@@ -318,7 +318,7 @@ async def test_all_wait_for_one_connection(nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize("error", [Unreachable("nobody"), TimedOut("nothing"), TlsError("no trust")])
 async def test_all_share_its_failure(nursery: trio.Nursery, error: NetworkError) -> None:
-    pipelines, opening = Pipelines(Pool()), Opening(error)
+    pipelines, opening = Pipelines(ConnectionPool()), Opening(error)
     joined = [started(nursery, lambda: pipelines.join("key", HERE, opening)) for _ in range(5)]
     opening.go.set()
     await trio.testing.wait_all_tasks_blocked()
@@ -328,7 +328,7 @@ async def test_all_share_its_failure(nursery: trio.Nursery, error: NetworkError)
 
 
 async def test_a_cancel_of_the_first_one_is_not_theirs(nursery: trio.Nursery) -> None:
-    pipelines, opening = Pipelines(Pool()), Opening()
+    pipelines, opening = Pipelines(ConnectionPool()), Opening()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as inner:
             started(inner, lambda: pipelines.join("key", HERE, opening))

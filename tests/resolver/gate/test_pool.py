@@ -11,7 +11,7 @@ import trustme
 from protocols.contract import Line
 from resolver import Policy, Referrer, Refused, parse
 from resolver.gate import Network, UrlGate
-from resolver.gate.pool import CAPACITY, LIFETIME, Pool
+from resolver.gate.pool import CAPACITY, LIFETIME, ConnectionPool
 from resolver.loops import running
 from tests.protocols.in_memory import MemorySink
 from tests.resolver.gate.peers import reset, start, start_tls
@@ -231,7 +231,7 @@ class Fake:
 
 
 async def test_the_last_one_used_comes_first() -> None:
-    pool = Pool()
+    pool = ConnectionPool()
     pool.open()
     fakes = [Fake() for _ in range(3)]
     for number, fake in enumerate(fakes):
@@ -242,7 +242,7 @@ async def test_the_last_one_used_comes_first() -> None:
 
 async def test_one_that_suits_comes_before_all_others_and_spares_the_last() -> None:
     """Where none suits it is the first one: the last may suit who comes next."""
-    pool = Pool()
+    pool = ConnectionPool()
     pool.open()
     for number in range(5):
         await pool.put("k", Fake(), number)  # type: ignore[arg-type]
@@ -258,7 +258,7 @@ def _is_odd(state: object) -> bool:
 
 
 async def test_it_waits_no_longer_than_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:
-    pool, fake, late = Pool(), Fake(), Fake()
+    pool, fake, late = ConnectionPool(), Fake(), Fake()
     pool.open()
     await pool.put("k", fake, 1)  # type: ignore[arg-type]
     await trio.sleep(LIFETIME + 1)
@@ -270,7 +270,7 @@ async def test_it_waits_no_longer_than_its_lifetime(autojump_clock: trio.testing
 
 
 async def test_the_oldest_makes_room() -> None:
-    pool, fakes = Pool(), [Fake() for _ in range(CAPACITY + 2)]
+    pool, fakes = ConnectionPool(), [Fake() for _ in range(CAPACITY + 2)]
     pool.open()
     for number, fake in enumerate(fakes):
         await pool.put(number % 7, fake, number)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Came
+from protocols.contract import FirstResult
 from resolver import Disconnected, NotFound
 from resolver.gate.race import bare, first_of
 
@@ -34,9 +34,9 @@ async def test_the_first_result_wins_and_the_other_is_cancelled() -> None:
         finally:
             cancelled = True
 
-    assert await first_of(soon, never) == (Came("soon"), None)
+    assert await first_of(soon, never) == (FirstResult("soon"), None)
     assert cancelled
-    assert await first_of(never, soon) == (None, Came("soon"))
+    assert await first_of(never, soon) == (None, FirstResult("soon"))
 
 
 async def test_both_are_given_when_both_came_in_the_same_turn(nursery: trio.Nursery) -> None:
@@ -51,14 +51,14 @@ async def test_both_are_given_when_both_came_in_the_same_turn(nursery: trio.Nurs
         event.set()
 
     nursery.start_soon(ring)
-    assert await first_of(heard, heard) == (Came("heard"), Came("heard"))
+    assert await first_of(heard, heard) == (FirstResult("heard"), FirstResult("heard"))
 
 
 async def test_none_is_a_value_too() -> None:
     async def nothing() -> None:
         await trio.lowlevel.checkpoint()
 
-    assert await first_of(nothing, trio.sleep_forever) == (Came(None), None)
+    assert await first_of(nothing, trio.sleep_forever) == (FirstResult(None), None)
 
 
 async def test_an_error_is_raised_bare_and_keeps_its_cause() -> None:
@@ -75,7 +75,7 @@ async def test_an_error_is_raised_bare_and_keeps_its_cause() -> None:
 
 
 async def test_a_value_beside_an_error_is_kept() -> None:
-    assert await first_of(fail, at_once) == (None, Came(7))
+    assert await first_of(fail, at_once) == (None, FirstResult(7))
 
 
 async def test_a_cancel_from_outside_cancels_both_and_stays_a_cancel() -> None:

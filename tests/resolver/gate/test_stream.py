@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Came, Line
+from protocols.contract import FirstResult, Line
 from protocols.wire import Secret, encode_line
 from resolver import Closed, Connected, Disconnected, Event, Policy, Received, Refused, Sent, TimedOut
 from resolver.gate.bulk import RECEIVE_SIZE, ROOM
@@ -317,7 +317,7 @@ async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, aut
                 await stream.send(line)
                 await trio.sleep_forever()
 
-            assert await url_gate.first_of(take, give) == (Came(3_000_002), None)
+            assert await url_gate.first_of(take, give) == (FirstResult(3_000_002), None)
 
 
 async def test_a_reset_before_the_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:

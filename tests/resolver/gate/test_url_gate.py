@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import Came
+from protocols.contract import FirstResult
 from protocols.wire import encode_line
 from resolver import (
     Connected,
@@ -24,7 +24,7 @@ from resolver import (
     parse,
 )
 from resolver.gate import Family, Lookup, Network
-from resolver.policy import Server
+from resolver.policy import NewsServer
 from tests.ipv6 import HAS_IPV6, needs_ipv6
 from tests.resolver.gate.peers import admit, closed_port, no_lookup, seen, silent_listener, start
 
@@ -189,11 +189,11 @@ async def test_warnings_are_found_on_the_passage(nursery: trio.Nursery) -> None:
 async def test_a_news_server_of_the_users_is_judged_and_used(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(b"200"))
     url = parse("news:comp.infosystems")
-    url_gate = network().admit(url, server=Server(HERE, port))
+    url_gate = network().admit(url, server=NewsServer(HERE, port))
     async with url_gate.connect(tls=False) as stream:
         assert await stream.receive() == b"200"
     with pytest.raises(Refused) as raised:
-        network(policy=Policy.untrusted()).admit(url, server=Server(HERE, port))
+        network(policy=Policy.untrusted()).admit(url, server=NewsServer(HERE, port))
     assert raised.value.rule in ("S04", "S08")
 
 
@@ -238,7 +238,7 @@ async def test_two_things_at_once(nursery: trio.Nursery) -> None:
     url_gate = admit(f"ftp://{HERE}:{port}/")
     async with url_gate.connect(tls=False) as control, url_gate.connect_data(port) as data:
         await control.send(encode_line(b"NOOP"))
-        assert await url_gate.first_of(control.receive, data.receive) == (Came(b"NOOP\r\n"), None)
+        assert await url_gate.first_of(control.receive, data.receive) == (FirstResult(b"NOOP\r\n"), None)
 
 
 async def test_where_a_url_leads_counts_with_where_it_came_from(nursery: trio.Nursery) -> None:

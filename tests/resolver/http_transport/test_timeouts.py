@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from resolver.clock import Clock
-from resolver.http_transport.timeouts import Times
+from resolver.http_transport.timeouts import HttpxTimeouts
 
 
 async def test_silence_beside_what_is_said_is_nobodys_fault() -> None:
-    times = Times({}, Clock(None), None)
+    times = HttpxTimeouts({}, Clock(None), None)
     told: list[str] = []
     times.begin_saying()
     times.late = "write"

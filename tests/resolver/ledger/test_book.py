@@ -11,8 +11,8 @@ import pytest
 
 from resolver import NotFound, Validators
 from resolver.gate import Masked
-from resolver.ledger import LedgerFault, LedgerHeld, Whole, database
-from resolver.ledger.book import Asked, Entry, Ledger
+from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld, database
+from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 from resolver.ledger.report import became, read
 
 #: More than are written together.
@@ -24,12 +24,12 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "PATIENCE", 0.0)
 
 
-def asked(number: int) -> Asked:
+def asked(number: int) -> RequestRow:
     url = f"http://h.example/{number}"
-    return Asked(url, f"/nowhere/{number}", url)
+    return RequestRow(url, f"/nowhere/{number}", url)
 
 
-async def end(entry: Entry, number: int) -> None:
+async def end(entry: LedgerEntry, number: int) -> None:
     """Of three one has failed."""
     if number % 3:
         await entry.done(f"/nowhere/{'long ' * 40}{number}", 7, 7, 1, skipped=False)
@@ -98,10 +98,10 @@ async def test_a_ledger_that_was_moved_with_its_files_knows_them(elsewhere: bool
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     (here / "a.txt").write_bytes(b"seven..")
-    one = Asked("http://h.example/a", "a.txt", "http://h.example/a")
+    one = RequestRow("http://h.example/a", "a.txt", "http://h.example/a")
     async with Ledger(str(here / "ledger"), below=str(here), elsewhere=elsewhere) as ledger:
         (entry,) = ledger.admit([one])
-        facts = Whole(
+        facts = CompletedFile(
             str(here / "a.txt"), 1, 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
         )
         await entry.whole(facts)

@@ -13,7 +13,7 @@ import pytest
 
 from resolver import ResolveError
 from resolver.ledger import LedgerFault
-from resolver.ledger.book import Asked, Ledger
+from resolver.ledger.book import Ledger, RequestRow
 from resolver.ledger.database import TABLES, connect
 from resolver.ledger.report import again, became
 from resolver.ledger.report import read as report
@@ -27,7 +27,7 @@ INSERT = (
 async def run(path: Path, urls: list[str]) -> Ledger:
     """One that is under way, and has ended with these."""
     ledger = await Ledger(str(path)).__aenter__()
-    for entry in ledger.admit(Asked(url, "f", url) for url in urls):
+    for entry in ledger.admit(RequestRow(url, "f", url) for url in urls):
         await entry.failed(ResolveError("no"), "ResolveError", refused=False)
     await ledger.settle()
     return ledger

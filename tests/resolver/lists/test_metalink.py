@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Finding
-from resolver.lists.listed import BadItem, Listed
+from resolver.lists.listed import BadItem, ListedFile
 from resolver.lists.metalink import BrokenList, Item, MetalinkReader, is_metalink
 from resolver.retrieval.checksum import Checksum
 
@@ -47,7 +47,7 @@ WHOLE = f"""{HEAD}
   </file>
 {TAIL}"""
 FILES = [
-    Listed(
+    ListedFile(
         urls=(
             "ftp://one.example/a.iso",
             "http://two.example/a.iso",
@@ -58,7 +58,7 @@ FILES = [
         size=6,
         checksum=Checksum("sha256", SHA256),
     ),
-    Listed(
+    ListedFile(
         urls=("http://h.example/b",),
         name="b",
         findings=(
@@ -97,7 +97,7 @@ def test_a_prefix_for_the_namespace() -> None:
         "<url>ftp://other/</url></m:file></m:metalink>"
     )
     (found,) = read(text)
-    assert isinstance(found, Listed)
+    assert isinstance(found, ListedFile)
     assert found.urls == ("ftp://h/x",)
 
 
@@ -117,7 +117,7 @@ def test_the_best_digest_that_is_known(hashes: tuple[str, ...], algorithm: str |
     }
     text = "".join(f'<hash type="{name}"> {digests[name]} </hash>' for name in hashes)
     found = one(f"{text}<url>ftp://h/x</url>")
-    assert isinstance(found, Listed)
+    assert isinstance(found, ListedFile)
     assert (found.checksum and found.checksum.algorithm) == algorithm
     told = [finding.detail for finding in found.findings]
     assert ["blake2b-512" in detail for detail in told] == ([] if algorithm else [True])
@@ -153,7 +153,7 @@ def test_what_is_wrong_with_one_file(inside: str, name: str, words: str) -> None
     found = read(f"{HEAD}<file{name}>{inside}</file><file name='y'><url>ftp://h/y</url></file>{TAIL}")
     assert isinstance(found[0], BadItem)
     assert words in str(found[0])
-    assert isinstance(found[1], Listed)
+    assert isinstance(found[1], ListedFile)
 
 
 _LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 20))
@@ -284,5 +284,5 @@ def test_a_long_one_is_read_in_pieces_and_forgotten() -> None:
     for number in range(1_000):
         octets = f"<file name='{number}'><url>ftp://h/{number}</url></file>".encode()
         (found,) = reader.feed(octets)
-        assert isinstance(found, Listed)
+        assert isinstance(found, ListedFile)
         assert found.name == str(number)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from resolver import InvalidUrl, parse
 from resolver.lists.listed import BadItem
 from resolver.lists.names import parts_of, safe_path
-from resolver.lists.sums import Sum, parse_sum
+from resolver.lists.sums import ListedDigest, parse_sum
 from resolver.retrieval.checksum import Checksum
 
 LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
@@ -46,7 +46,7 @@ def test_each_way_to_write_one(line: str, name: str | None) -> None:
         with pytest.raises(BadItem, match="SHA2-256"):
             parse_sum(line)
     else:
-        assert parse_sum(line) == Sum(name, Checksum("sha256", SHA256))
+        assert parse_sum(line) == ListedDigest(name, Checksum("sha256", SHA256))
 
 
 @pytest.mark.parametrize(("algorithm", "length"), LENGTHS.items())
@@ -110,7 +110,7 @@ def test_what_sha256sum_writes(options: tuple[str, ...], tmp_path: Path) -> None
     ).stdout.decode()
     found = [parse_sum(line) for line in written.removesuffix("\n").split("\n")]
     assert found == [
-        Sum(name, Checksum("sha256", new("sha256", name.encode()).hexdigest())) for name in names
+        ListedDigest(name, Checksum("sha256", new("sha256", name.encode()).hexdigest())) for name in names
     ]
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from protocols.contract import Origin
 from resolver import Policy, Referrer, Refused, check, parse
-from resolver.policy import Reach, classify, judge_addresses, judge_credentials, literal_addresses
+from resolver.policy import AddressScope, classify, judge_addresses, judge_credentials, literal_addresses
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PUBLIC, UNTRUSTED, Row
 
-ADDRESSES: dict[Reach, tuple[str, ...]] = {
-    Reach.PUBLIC: (
+ADDRESSES: dict[AddressScope, tuple[str, ...]] = {
+    AddressScope.PUBLIC: (
         PUBLIC,
         "1.1.1.1",
         "9.255.255.255",
@@ -39,7 +39,7 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
         "64:ff9b::1.1.1.1",
         "2606:4700::5efe:101:101",  # ISATAP
     ),
-    Reach.PRIVATE: (
+    AddressScope.PRIVATE: (
         "10.0.0.0",
         "10.255.255.255",
         "172.16.0.1",
@@ -82,7 +82,7 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
         "2606:4700::200:5efe:10.0.0.1",
         "::ffff:0:192.168.0.1",
     ),
-    Reach.LINK_LOCAL: (
+    AddressScope.LINK_LOCAL: (
         "169.254.169.254",
         "169.254.0.1",
         "fe80::1",
@@ -101,7 +101,7 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
         "2606:4700::5efe:169.254.169.254",
         "::ffff:0:169.254.169.254",
     ),
-    Reach.LOOPBACK: (
+    AddressScope.LOOPBACK: (
         "127.0.0.1",
         "127.255.255.255",
         "::1",
@@ -119,7 +119,7 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
         "2606:4700::5efe:7f00:1",  # ISATAP
         "2606:4700::200:5efe:127.0.0.1",
     ),
-    Reach.NEVER: (
+    AddressScope.NEVER: (
         "0.0.0.0",
         "0.1.2.3",
         "::",
@@ -137,11 +137,11 @@ ADDRESSES: dict[Reach, tuple[str, ...]] = {
 }
 EACH = [(address, reach) for reach, addresses in ADDRESSES.items() for address in addresses]
 INSIDE = {
-    Reach.PUBLIC: PUBLIC,
-    Reach.PRIVATE: "10.1.1.1",
-    Reach.LINK_LOCAL: "169.254.7.7",
-    Reach.LOOPBACK: "127.0.0.1",
-    Reach.NEVER: "0.0.0.0",
+    AddressScope.PUBLIC: PUBLIC,
+    AddressScope.PRIVATE: "10.1.1.1",
+    AddressScope.LINK_LOCAL: "169.254.7.7",
+    AddressScope.LOOPBACK: "127.0.0.1",
+    AddressScope.NEVER: "0.0.0.0",
 }
 URL = parse("http://h.example/")
 
@@ -157,7 +157,7 @@ def verdict_on(
 
 
 @pytest.mark.parametrize(("address", "reach"), EACH)
-def test_classes(address: str, reach: Reach) -> None:
+def test_classes(address: str, reach: AddressScope) -> None:
     assert classify(address) is reach
 
 
@@ -177,37 +177,41 @@ def test_nobody_is_inside_by_an_address_that_says_so(address: str) -> None:
 def test_what_python_knows_to_be_no_public_address_is_none(address: IPv4Address | IPv6Address) -> None:
     """Python's tables are others, and are of the time of the Python."""
     embedded = address.version == 6 and address.packed[:2] in (b"\0\0", b"\0\x64", b"\x20\x02")
-    if classify(str(address)) is Reach.PUBLIC and not embedded:
+    if classify(str(address)) is AddressScope.PUBLIC and not embedded:
         assert address.is_global
 
 
 @given(st.text())
 def test_any_text_has_a_class(text: str) -> None:
-    assert classify(text) in Reach
+    assert classify(text) in AddressScope
 
 
 @pytest.mark.parametrize(("address", "reach"), EACH)
-def test_user_is_warned_of_link_local_and_kept_from_what_is_no_place(address: str, reach: Reach) -> None:
-    expected = {Reach.LINK_LOCAL: "warn", Reach.NEVER: "refuse"}.get(reach, "allow")
+def test_user_is_warned_of_link_local_and_kept_from_what_is_no_place(
+    address: str, reach: AddressScope
+) -> None:
+    expected = {AddressScope.LINK_LOCAL: "warn", AddressScope.NEVER: "refuse"}.get(reach, "allow")
     assert verdict_on(address) == expected
     assert verdict_on(address, CAUTIOUS) == ("allow" if expected == "allow" else "refuse")
 
 
 @pytest.mark.parametrize(("address", "reach"), EACH)
 @pytest.mark.parametrize("origin", ["user", "chosen", "derived"])
-def test_untrusted_reaches_public_addresses_only(address: str, reach: Reach, origin: Origin) -> None:
-    expected = "allow" if reach is Reach.PUBLIC else "refuse"
+def test_untrusted_reaches_public_addresses_only(address: str, reach: AddressScope, origin: Origin) -> None:
+    expected = "allow" if reach is AddressScope.PUBLIC else "refuse"
     assert verdict_on(address, UNTRUSTED, origin, came_from="127.0.0.1") == expected
 
 
 @pytest.mark.parametrize("origin", ["chosen", "derived"])
-@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("reach", AddressScope)
 @pytest.mark.parametrize("came_from", [None, *INSIDE])
-def test_links_do_not_lead_farther_inside(origin: Origin, reach: Reach, came_from: Reach | None) -> None:
+def test_links_do_not_lead_farther_inside(
+    origin: Origin, reach: AddressScope, came_from: AddressScope | None
+) -> None:
     start = None if came_from is None else INSIDE[came_from]
-    depth = Reach.PUBLIC if came_from in (None, Reach.NEVER) else came_from
-    fits = reach in (Reach.PRIVATE, Reach.LOOPBACK) and reach <= depth
-    expected = "allow" if reach is Reach.PUBLIC or fits else "refuse"
+    depth = AddressScope.PUBLIC if came_from in (None, AddressScope.NEVER) else came_from
+    fits = reach in (AddressScope.PRIVATE, AddressScope.LOOPBACK) and reach <= depth
+    expected = "allow" if reach is AddressScope.PUBLIC or fits else "refuse"
     assert verdict_on(INSIDE[reach], DEFAULT, origin, start) == expected
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import resolver.policy
 from protocols.contract import Origin
 from resolver import InvalidUrl, UnsupportedScheme, check, parse
-from resolver.policy import Server, judge, judgement, subject_of
+from resolver.policy import NewsServer, judge, judgement, subject_of
 from resolver.policy.credentials import judge_user_information
 from resolver.policy.hops import judge_hop, judge_session
 from resolver.policy.names import judge_name
@@ -115,14 +115,14 @@ def test_refusal_of_a_scheme_names_the_flag() -> None:
 
 def test_configured_news_server_is_judged_as_the_users() -> None:
     url = parse("news:a.b")
-    for server, action in ((Server("s.example", 119), "allow"), (Server("s.example", 25), "refuse")):
+    for server, action in ((NewsServer("s.example", 119), "allow"), (NewsServer("s.example", 25), "refuse")):
         assert judge(url, DEFAULT, server=server).action == action
-    unusual = judge(url, DEFAULT, origin="derived", referrer=None, server=Server("s.example", 1119))
+    unusual = judge(url, DEFAULT, origin="derived", referrer=None, server=NewsServer("s.example", 1119))
     assert (unusual.action, unusual.rules) == ("warn", ("S04",))
-    inside = judge(url, DEFAULT, origin="chosen", server=Server("127.0.0.1", 119))
+    inside = judge(url, DEFAULT, origin="chosen", server=NewsServer("127.0.0.1", 119))
     assert inside.action == "allow"
-    assert judge(url, UNTRUSTED, server=Server("127.0.0.1", 119)).rules == ("S08",)
-    named = judge(parse("news://s.example/a.b"), DEFAULT, server=Server("127.0.0.1", 25))
+    assert judge(url, UNTRUSTED, server=NewsServer("127.0.0.1", 119)).rules == ("S08",)
+    named = judge(parse("news://s.example/a.b"), DEFAULT, server=NewsServer("127.0.0.1", 25))
     assert named.action == "allow"  # the URL's own server goes first
 
 

@@ -24,7 +24,7 @@ from resolver import (
 )
 from resolver.policy import judge
 from resolver.policy.schemes import RULES
-from resolver.testing.contract.setting import Listening
+from resolver.testing.contract.setting import ListeningSockets
 from resolver.url import redact
 from tests.contract.cases import CASES
 from tests.plugin import installed
@@ -82,7 +82,7 @@ def test_a_value_that_cannot_be_judged_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize("text", HOLES.values(), ids=HOLES)
 async def test_nothing_is_connected_for_what_is_refused(text: str) -> None:
-    with Listening() as watch:
+    with ListeningSockets() as watch:
         text = text.format("%0D%0A").replace("h.example", f"127.0.0.1:{watch.port}")
         async with Resolver(policy=Policy(allow_port={watch.port})) as session:
             with pytest.raises(Refused) as caught:
@@ -160,7 +160,7 @@ def test_a_host_with_escapes_is_seen_whoever_parsed_it() -> None:
 
 async def test_tls_is_required_of_a_plugin_too() -> None:
     """Whoever does not say that there is TLS has none."""
-    with Listening() as watch:
+    with ListeningSockets() as watch:
         url = f"finger://127.0.0.1:{watch.port}/a"
         async with Resolver(
             policy=Policy(allow_port={watch.port}), options=Options(tls="require")
@@ -173,7 +173,7 @@ async def test_tls_is_required_of_a_plugin_too() -> None:
 
 async def test_tls_is_required_of_a_gateway_too() -> None:
     """Its URL is what is asked for in the end."""
-    with Listening() as watch:
+    with ListeningSockets() as watch:
         session = Resolver(
             policy=Policy(allow_port={watch.port}),
             options=Options(tls="require"),

@@ -17,7 +17,7 @@ from resolver.adapters.fsspec import FtpFileSystem
 from resolver.adapters.guard.requests import GuardedAdapter
 from resolver.adapters.guard.sockets import create_connection
 from resolver.adapters.httpx import mounts
-from resolver.adapters.mcp import Grant
+from resolver.adapters.mcp import ToolGrant
 
 
 def test_named_policies() -> None:
@@ -44,7 +44,7 @@ TAKERS: dict[str, Callable[[Any], object]] = {
     "mounts": lambda policy: _refused(
         partial(httpx.Client(mounts=mounts(policy=policy)).get, "gopher://127.0.0.1:9/0a")
     ),
-    "Grant": lambda policy: Grant(policy=policy).policy,
+    "Grant": lambda policy: ToolGrant(policy=policy).policy,
     "FtpFileSystem": lambda policy: FtpFileSystem(policy=policy, skip_instance_cache=True)._session().policy,
 }
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.retrieval import aside
-from resolver.retrieval.aside import Aside
-from resolver.retrieval.claims import Claim, Names
+from resolver.retrieval.aside import SpillMap
+from resolver.retrieval.claims import NameReservation, NameReservations
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def _few_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_put_is_there() -> None:
-    found = Aside()
+    found = SpillMap()
     texts = [*"abcdefgh", "", "\udcff", "\ud800", "é"]
     assert [found.get(text) for text in texts] == [0] * len(texts)
     for number, text in enumerate(texts, 1):
@@ -29,21 +29,21 @@ def test_what_was_put_is_there() -> None:
 
 
 def test_memory_holds_so_many_and_no_more() -> None:
-    found = Aside()
+    found = SpillMap()
     for number in range(100):
         found.put(str(number), 1)
     assert len(vars(found)["_held"]) == 3
 
 
 def test_names_are_numbered_as_ever() -> None:
-    names = Names(lambda path, url: True)
+    names = NameReservations(lambda path, url: True)
     wanted = ["a", "b", "c", "d", "e", "a", "e", "e", "d/x", "d/x", "e.2"]
-    found = [Claim(names, number).take(path, "x:") for number, path in enumerate(wanted)]
+    found = [NameReservation(names, number).take(path, "x:") for number, path in enumerate(wanted)]
     assert found == ["a", "b", "c", "d", "e", "a.2", "e.2", "e.3", "d.2/x", "d.2/x.2", "e.2.2"]
 
 
 def test_names_that_differ_in_case_or_form_are_numbered() -> None:
-    names = Names(lambda path, url: True)
+    names = NameReservations(lambda path, url: True)
     wanted = [
         "README",
         "readme",
@@ -56,7 +56,7 @@ def test_names_that_differ_in_case_or_form_are_numbered() -> None:
         "STRASSE",
         "stra\xdfe",
     ]
-    found = [Claim(names, number).take(path, "x:") for number, path in enumerate(wanted)]
+    found = [NameReservation(names, number).take(path, "x:") for number, path in enumerate(wanted)]
     assert found == [
         *("README", "readme.2", "Readme.2.2", "d/x", "D/X.2", "D.2"),
         *("caf\xe9", "cafe\u0301.2", "STRASSE", "stra\xdfe.2"),
@@ -66,17 +66,17 @@ def test_names_that_differ_in_case_or_form_are_numbered() -> None:
 
 def test_names_hold_path_that_differs_in_case_from_one_held_is_held() -> None:
     """Whoever says which path it is to be may want both."""
-    names = Names(lambda path, url: True)
+    names = NameReservations(lambda path, url: True)
     assert [names.hold(path) for path in ("A", "a", "./A", "A/b", "c/d", "C/D")] == [
         *(True, True, False, False, True, True)
     ]
-    assert Claim(names, 1).take("a", "x:") == "a.2"
+    assert NameReservation(names, 1).take("a", "x:") == "a.2"
     assert not names.hold("A.2")
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), max_size=9), max_size=6))
 def test_many_at_once_are_new_as_one_by_one(several: list[list[str]]) -> None:
-    together, one_by_one = Aside(), Aside()
+    together, one_by_one = SpillMap(), SpillMap()
     for texts in several:
         new = []
         for text in texts:
@@ -89,10 +89,10 @@ def test_many_at_once_are_new_as_one_by_one(several: list[list[str]]) -> None:
 
 
 def test_names_that_were_had_before_are_had_once() -> None:
-    names = Names(lambda path, url: True)
-    assert Claim(names, 1).take("a", "x:") == "a"
-    assert Claim(names, 2).take("d/e", "x:") == "d/e"
+    names = NameReservations(lambda path, url: True)
+    assert NameReservation(names, 1).take("a", "x:") == "a"
+    assert NameReservation(names, 2).take("d/e", "x:") == "d/e"
     again = ["a", "a.2", "d", "d/e", "d/f", "a.2", "g/h", "a/b", "g", "i"]
     assert names.reserve_again(again) == [False, True, False, False, True, False, True, False, False, True]
-    assert Claim(names, 3).take("a", "x:") == "a.3"
-    assert Claim(names, 4).take("d/f", "x:") == "d/f.2"
+    assert NameReservation(names, 3).take("a", "x:") == "a.3"
+    assert NameReservation(names, 4).take("d/f", "x:") == "d/f.2"

@@ -10,7 +10,7 @@ import pytest
 
 from protocols.contract import Reply
 from protocols.reply import Facts, facts_of
-from protocols.step import Begin, Dialogue, Give
+from protocols.step import Dialogue, EmitBody, StartBody
 from resolver import GopherUrl, Kind, Limits, Options, Resolver, Response, Saved, StreamingResponse
 from tests.resolver.test_ways import answer_with
 
@@ -31,8 +31,8 @@ TOLD = Reply(
 
 
 def converse(url: GopherUrl, options: Options, limits: Limits) -> Dialogue[None]:
-    yield Begin(replace(TOLD))
-    yield Give(b"abc")
+    yield StartBody(replace(TOLD))
+    yield EmitBody(b"abc")
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from protocols.contract import Moved
 from resolver import Credentials, Options, Policy, ProtocolError, Referrer, Refused, Url, parse
-from resolver.retrieval.hops import Request, next_request
+from resolver.retrieval.hops import RetrievalRequest, next_request
 
 DEFAULT = Policy.default()
 SECRETS = ((b"Authorization", b"Bearer t"), (b"Cookie", b"c"), (b"X-Key", b"k"))
@@ -25,8 +25,8 @@ def step(
     policy: Policy = DEFAULT,
     earlier: tuple[str, ...] = (),
     hops: int = 10,
-) -> Request:
-    request = Request(parse(start), options=Options() if options is None else options)
+) -> RetrievalRequest:
+    request = RetrievalRequest(parse(start), options=Options() if options is None else options)
     return next_request(
         request, Moved(location, "302"), "192.0.2.1", [parse(each) for each in earlier], policy, hops
     )

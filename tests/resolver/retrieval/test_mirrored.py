@@ -12,9 +12,9 @@ import trio
 
 from fixtures.faulty import Fault, FaultyServer, Manner, serve
 from resolver import NotConfigured, Policy, Refused, Resolver, RetryPolicy, Truncated, Validators, parse
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.part_state import PartState, read_state
-from resolver.retrieval.mirrored import Prefixes
+from resolver.retrieval.mirrored import MirrorPrefixes
 from resolver.retrieval.retry import OVERLAP
 
 SAID: Mapping[str, tuple[str, ...]] = {
@@ -53,7 +53,7 @@ SAID: Mapping[str, tuple[str, ...]] = {
 def test_the_longest_prefix_counts_and_the_rest_goes_behind_its_mirrors(
     url: str, expected: list[str] | None
 ) -> None:
-    found = Prefixes(SAID).find(parse(url))
+    found = MirrorPrefixes(SAID).find(parse(url))
     assert (None if found is None else list(found[1])) == expected
 
 
@@ -88,7 +88,7 @@ def below(server: FaultyServer) -> str:
 
 
 def state_in(folder: Path) -> PartState | None:
-    directory = Directory(str(folder), make=False)
+    directory = DirectoryHandle(str(folder), make=False)
     directory.hold()
     try:
         return read_state("it.part-state", directory)

@@ -42,7 +42,7 @@ from resolver import (
     Warned,
 )
 from resolver.disk import part_state
-from resolver.disk.directory import Directory
+from resolver.disk.directory import DirectoryHandle
 from resolver.disk.part_state import PartState, read_state
 from resolver.disk.partial_file import PartialFile
 from tests.elsewhere import Elsewhere
@@ -102,7 +102,7 @@ def rules(saved: Saved) -> list[str]:
 
 
 def state_in(folder: Path) -> PartState | None:
-    directory = Directory(str(folder), make=False)
+    directory = DirectoryHandle(str(folder), make=False)
     directory.hold()
     try:
         return read_state("it.part-state", directory)
@@ -692,7 +692,7 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
         await until(lambda: "sync" in steps and steps[-1] == "write")
         await wire.say(octets[len(octets) // 2 :])
 
-    def written(name: str, directory: Directory, state: PartState) -> bool:
+    def written(name: str, directory: DirectoryHandle, state: PartState) -> bool:
         octets = (tmp_path / "it.part").read_bytes()
         assert all(octets[begin:end] == OBJECT[begin:end] for begin, end in state.whole or ())
         steps.append("write")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resolver import Validators
 from resolver.disk.ranges import Ranges, joined, missing, octets_of, parse_ranges, prefix_of, within
-from resolver.retrieval.segments import LEAST, LEAST_WITHOUT_END, Pieces, is_same, tells
+from resolver.retrieval.segments import LEAST, LEAST_WITHOUT_END, SegmentPlan, is_same, tells
 
 WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ def test_each_octet_is_asked_for_once_whatever_fails(
     size: int, count: int, held: list[tuple[int, int]], fails: list[int], stops: bool
 ) -> None:
     whole = within(joined(held), size)
-    pieces = Pieces(size, whole, count)
+    pieces = SegmentPlan(size, whole, count)
     came = list(whole)
     while (piece := pieces.take(stops=stops)) is not None:
         begin, end = piece
@@ -40,7 +40,7 @@ def test_each_octet_is_asked_for_once_whatever_fails(
 
 
 def test_pieces_get_smaller_and_are_never_small() -> None:
-    pieces = Pieces(64 * LEAST, (), 4)
+    pieces = SegmentPlan(64 * LEAST, (), 4)
     sizes = []
     while (piece := pieces.take()) is not None:
         sizes.append(piece[1] - piece[0])
@@ -51,11 +51,11 @@ def test_pieces_get_smaller_and_are_never_small() -> None:
 
 
 def test_pieces_without_an_end_are_one_for_each_connection() -> None:
-    pieces = Pieces(8 * LEAST_WITHOUT_END, (), 4)
+    pieces = SegmentPlan(8 * LEAST_WITHOUT_END, (), 4)
     taken = [pieces.take(stops=False) for _ in range(5)]
     share = 2 * LEAST_WITHOUT_END
     assert taken == [(share * number, share * (number + 1)) for number in range(4)] + [None]
-    few = Pieces(3 * LEAST_WITHOUT_END - 1, (), 4)
+    few = SegmentPlan(3 * LEAST_WITHOUT_END - 1, (), 4)
     assert [few.take(stops=False), few.take(stops=False), few.take(stops=False)] == [
         (0, LEAST_WITHOUT_END),
         (LEAST_WITHOUT_END, 3 * LEAST_WITHOUT_END - 1),

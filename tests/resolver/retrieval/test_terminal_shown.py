@@ -10,9 +10,9 @@ import pyte
 import pytest
 
 from fixtures.telnet.board import FIRST_PAGE
-from protocols.telnet.octets import Data
-from protocols.telnet.terminal import Terminal
-from resolver.retrieval.terminal_shown import Shown
+from protocols.telnet.octets import TelnetData
+from protocols.telnet.terminal import NvtTerminal
+from resolver.retrieval.terminal_shown import TerminalOutput
 
 RECORDINGS = sorted(Path("fixtures/recordings/telnet").glob("*.json"))
 
@@ -22,12 +22,12 @@ HARMLESS = re.compile(
 )
 
 
-def shown(octets: bytes, shown: Shown, size: int) -> bytes:
+def shown(octets: bytes, shown: TerminalOutput, size: int) -> bytes:
     """All of it, in pieces of that many octets."""
-    terminal, out = Terminal(b"xterm"), b""
+    terminal, out = NvtTerminal(b"xterm"), b""
     for at in range(0, len(octets), size):
         for happening in terminal.feed(octets[at : at + size]):
-            if isinstance(happening, Data):
+            if isinstance(happening, TelnetData):
                 out += shown.of(happening.octets, binary=terminal.his_binary)
     return out
 
@@ -38,10 +38,10 @@ def test_recorded_sessions_move_colour_and_clear(path: Path) -> None:
     octets = b"".join(bytes.fromhex(each["hex"]) for each in exchanges if each["dir"] == "server")
     if len(octets) > 40_000:
         octets = octets[:40_000]
-    out = shown(octets, Shown(), len(octets) or 1)
+    out = shown(octets, TerminalOutput(), len(octets) or 1)
     assert HARMLESS.sub(b"", out) == b""
-    assert shown(octets, Shown(), 1) == out
-    assert b"\x1b" not in shown(octets, Shown(plain=True), 7)
+    assert shown(octets, TerminalOutput(), 1) == out
+    assert b"\x1b" not in shown(octets, TerminalOutput(plain=True), 7)
 
 
 def test_recordings_were_found() -> None:
@@ -55,7 +55,7 @@ def read_as_utf8(text: str) -> str:
 
 @pytest.mark.parametrize("size", [1, 3, len(FIRST_PAGE)])
 def test_a_board_is_drawn_as_it_was_meant(size: int) -> None:
-    out = shown(FIRST_PAGE, Shown(), size)
+    out = shown(FIRST_PAGE, TerminalOutput(), size)
     assert (b"\x1b]" in out, b"6n" in out) == (False, False)
     screen = pyte.Screen(80, 24)
     pyte.ByteStream(screen).feed(out)

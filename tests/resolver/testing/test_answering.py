@@ -9,7 +9,7 @@ import trio
 
 from resolver.testing import parse_transcript
 from resolver.testing.contract import answering
-from resolver.testing.contract.serving import Answering
+from resolver.testing.contract.serving import TranscriptServer
 
 ONE = parse_transcript("# made\nU: t://h/\nS: hi\nC: a\\r\\n\nS: one\nE: close\n", "one")
 TWO = parse_transcript("# made\nU: t://h/\nS: hi\nC: b\\r\\n\nS: two\nC: c\\r\\n\nS: end\nE: close\n", "two")
@@ -33,7 +33,7 @@ async def talk(port: int, *words: bytes) -> bytes:
 )
 async def test_it_answers(nursery: trio.Nursery, words: tuple[bytes, ...], heard: bytes) -> None:
     server = await answering(ONE, TWO)(nursery, CONTEXT)
-    assert isinstance(server, Answering)
+    assert isinstance(server, TranscriptServer)
     assert [await talk(server.port, *words), await talk(server.port, *words)] == [heard, heard]
     assert server.heard == [b"".join(words)] * 2
     assert server.strange == ([b"x\r\n"] * 2 if heard == b"hi" else [])

@@ -13,10 +13,19 @@ import resolver.testing
 from fixtures.transcript import transcripts
 from protocols.contract import Reply
 from protocols.gopher import GOPHER
-from protocols.step import Begin, Connect, Dialogue, Pass, Say, hear
+from protocols.step import Connect, CopyBody, Dialogue, Send, StartBody, receive
 from protocols.wire import encode_line, read_line
 from resolver import GopherUrl, Kind, Limits, Options, registry
-from resolver.testing import CUTTERS, Cutter, Transcript, chunkings, cut_at, cutting, parse_transcript, recite
+from resolver.testing import (
+    CUTTERS,
+    Cutter,
+    DialogueTranscript,
+    chunkings,
+    cut_at,
+    cutting,
+    parse_transcript,
+    recite,
+)
 from tests.fresh import run_alone
 from tests.protocols.typed_url import parse_as
 
@@ -60,11 +69,11 @@ TALK = parse_transcript(
 
 def talk() -> Dialogue[None]:
     yield Connect()
-    greeting = yield from hear(read_line(80), "a greeting", b"200 hi")
+    greeting = yield from receive(read_line(80), "a greeting", b"200 hi")
     assert greeting == b"200 hi"
-    yield Say((encode_line(b"GO"),))
-    yield Begin(Reply(kind=Kind.DOCUMENT))
-    yield Pass("the rest")
+    yield Send((encode_line(b"GO"),))
+    yield StartBody(Reply(kind=Kind.DOCUMENT))
+    yield CopyBody("the rest")
 
 
 @pytest.mark.parametrize("cutter", [*CUTTERS, cut_at(1), cut_at(2, 7)])
@@ -76,15 +85,15 @@ def test_a_dialogue_does_not_mind_how_it_comes(cutter: Cutter) -> None:
 def test_what_is_said_too_early_fails() -> None:
     def hasty() -> Dialogue[None]:
         yield Connect()
-        yield Say((encode_line(b"GO"),))
+        yield Send((encode_line(b"GO"),))
 
     with pytest.raises(AssertionError, match=r"b'GO.*server"):
         recite(hasty(), TALK)
 
     def hasty_in_the_middle() -> Dialogue[None]:
         yield Connect()
-        yield from hear(read_first, "an octet", b"2")
-        yield Say((encode_line(b"GO"),))
+        yield from receive(read_first, "an octet", b"2")
+        yield Send((encode_line(b"GO"),))
 
     def read_first(buffer):  # type: ignore[no-untyped-def]
         while not buffer:
@@ -96,7 +105,7 @@ def test_what_is_said_too_early_fails() -> None:
 
 
 @pytest.mark.parametrize("transcript", transcripts("gopher"), ids=lambda each: each.name)
-def test_transcripts_octet_by_octet(transcript: Transcript) -> None:
+def test_transcripts_octet_by_octet(transcript: DialogueTranscript) -> None:
     """What comes of it is the same as in one piece, also where it is an error."""
     url = parse_as(GopherUrl, transcript.url)
     if transcript.outcome.error == "Refused" or "surplus" in transcript.name or "unframed" in transcript.name:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from resolver import Finding, ResolveError, Resolver, Saved, parse
-from resolver.batch import Batch, Hosts, Result
+from resolver.batch import Batch, HostScheduler, TaskResult
 from resolver.retrieval.saving import Exists
-from resolver.tree.listing import Listed
+from resolver.tree.listing import ListedDirectory
 from resolver.tree.mirror import Inventory
 from resolver.tree.robots import Robots
 from resolver.tree.selection import Selection
-from resolver.tree.walk import Directory, File, Top, Walk
+from resolver.tree.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Mirrored:
     """What became of all that was given out."""
 
     saved: list[Saved] = field(default_factory=list)
-    listed: list[Listed] = field(default_factory=list)
+    listed: list[ListedDirectory] = field(default_factory=list)
     failed: dict[str, ResolveError] = field(default_factory=dict)
     warned: list[Finding] = field(default_factory=list)
 
@@ -43,14 +43,14 @@ class Mirrored:
 
 
 class _Work:
-    def __init__(self, item: File | Directory, exists: Exists) -> None:
+    def __init__(self, item: TreeFile | TreeDirectory, exists: Exists) -> None:
         self.item = item
         self._exists = exists
         self.host, self.scheme = item.host, item.scheme
 
-    async def run(self) -> Saved | Listed | None:
+    async def run(self) -> Saved | ListedDirectory | None:
         item = self.item
-        if isinstance(item, Directory):
+        if isinstance(item, TreeDirectory):
             return await item.run()
         return await item.fetch(
             lambda: item.session.save(
@@ -76,15 +76,15 @@ async def mirror(
     **wanted: Any,
 ) -> Mirrored:
     """All of these trees, each in a directory of its name below `into`; the words of a `Selection` are taken
-    out of `wanted`, the rest says more of a `Top`."""
+    out of `wanted`, the rest says more of a `WalkRequest`."""
     chosen = {name: wanted.pop(name) for name in ("accept", "reject", "pattern") if name in wanted}
     found = Mirrored()
 
-    async def take(result: Result[Saved | Listed | None]) -> None:
+    async def take(result: TaskResult[Saved | ListedDirectory | None]) -> None:
         match result.value:
             case Saved() as saved:
                 found.saved.append(saved)
-            case Listed() as listed:
+            case ListedDirectory() as listed:
                 found.listed.append(listed)
         if result.error is not None:
             work = result.task
@@ -92,14 +92,14 @@ async def mirror(
             found.failed[work.item.url.text] = result.error
 
     async with session or Resolver() as opened:
-        hosts: Hosts[Any] = Hosts(lambda scheme, waiting: None)
+        hosts: HostScheduler[Any] = HostScheduler(lambda scheme, waiting: None)
         robots = Robots(opened, hosts.slow_down, lambda url, finding: found.warned.append(finding))
-        walk = Walk(opened, robots=robots if heed else None, inventory=inventory)
+        walk = TreeWalk(opened, robots=robots if heed else None, inventory=inventory)
         try:
             for url in urls:
                 top = os.path.join(into, "top")
                 walk.plant(
-                    Top(
+                    WalkRequest(
                         url=parse(url),
                         below=str(into),
                         path=top,
@@ -114,7 +114,7 @@ async def mirror(
     return found
 
 
-async def _works(walk: Walk, exists: Exists) -> Any:
+async def _works(walk: TreeWalk, exists: Exists) -> Any:
     async for item in walk:
         yield _Work(item, exists)
 

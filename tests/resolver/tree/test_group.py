@@ -15,7 +15,7 @@ import trio
 from fixtures.nntp import Article, Behaviour, Group, NewsServer, Spool, serve
 from resolver import Declined, LocalError, Options, ResolveError, Resolver, Saved, parse
 from resolver.disk.mailbox import Maildir, Mbox
-from resolver.tree.group import Gathering, source_of
+from resolver.tree.group import GroupMailbox, source_of
 
 HEAD = b"Message-ID: <%d@h>\r\nFrom: a@h\r\nDate: Sun, 09 Sep 2001 01:46:40 GMT\r\nSubject: %d\r\n\r\n"
 BODIES = {
@@ -43,7 +43,7 @@ def as_file(article: bytes) -> bytes:
 async def gather(server: NewsServer, path: Path, form: type[Mbox] | type[Maildir] = Mbox) -> Saved:
     url = parse(server.url("comp.misc"))
     async with Resolver(options=Options(entries=0)) as session:
-        return await Gathering(session, url, form(str(path), source_of(url)), str(path)).run()
+        return await GroupMailbox(session, url, form(str(path), source_of(url)), str(path)).run()
 
 
 def in_mbox(path: Path) -> list[bytes]:
@@ -212,4 +212,4 @@ async def test_an_article_is_no_group(nursery: trio.Nursery, tmp_path: Path) -> 
     url = parse(server.url("comp.misc/1"))
     async with Resolver() as session:
         with pytest.raises(Declined):
-            await Gathering(session, url, Mbox(str(tmp_path / "box"), "s@h"), "box").run()
+            await GroupMailbox(session, url, Mbox(str(tmp_path / "box"), "s@h"), "box").run()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from resolver import Entry
-from resolver.tree.loops import Likeness
+from resolver.tree.loops import DirectoryDigest
 
 
 def _likeness(*names: str) -> str:
-    likeness = Likeness()
+    likeness = DirectoryDigest()
     for name in names:
         likeness.add(name.encode(), Entry(name=name))
     return likeness.text

@@ -21,14 +21,14 @@ from fixtures.http import serve as serve_http
 from fixtures.http.site import Framing
 from resolver import LocalError, Resolver, RetryPolicy
 from resolver.testing.certificates import server_tls
-from resolver.tree.mirror import Inventory, Proven, Pruner, Surplus
+from resolver.tree.mirror import Inventory, Proven, Pruner, SurplusFile
 from resolver.tree.selection import Selection
 from tests.resolver.tree.mirrors import Mirrored, contents, mirror, plant
 
 SOURCE = {"a.txt": b"a", "sub/b.txt": b"b", "sub/deep/c.txt": b"c"}
 
 
-async def again(source: str, into: Path, prepare: Callable[[], object], **wanted: Any) -> list[Surplus]:
+async def again(source: str, into: Path, prepare: Callable[[], object], **wanted: Any) -> list[SurplusFile]:
     """Mirrored, then `prepare` done, then mirrored once more: what is to go then."""
     await mirror(source, into=into, **wanted)
     prepare()
@@ -37,7 +37,7 @@ async def again(source: str, into: Path, prepare: Callable[[], object], **wanted
 
 async def _surplus(
     source: str, into: Path, *, cafile: str | None = None, **wanted: Any
-) -> tuple[Mirrored, list[Surplus]]:
+) -> tuple[Mirrored, list[SurplusFile]]:
     session = Resolver(patience=RetryPolicy(tries=1), cafile=cafile)
     with closing(Inventory()) as inventory:
         found = await mirror(
@@ -48,7 +48,7 @@ async def _surplus(
         return found, list(pruner.surplus())
 
 
-def paths(found: list[Surplus]) -> list[str]:
+def paths(found: list[SurplusFile]) -> list[str]:
     return [each.path for each in found]
 
 

@@ -9,8 +9,8 @@ import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, serve
 from resolver import TryLater
-from resolver.batch import Hosts
-from resolver.tree.robots import LONGEST_DELAY, MOST, Rules
+from resolver.batch import HostScheduler
+from resolver.tree.robots import LONGEST_DELAY, MOST, RobotsRules
 from tests.resolver.tree.mirrors import contents, mirror
 
 ALL = "User-agent: *\n"
@@ -52,11 +52,11 @@ ROWS = [
 
 @pytest.mark.parametrize(("rules", "path", "allowed"), ROWS)
 def test_rules(rules: str, path: str, allowed: bool) -> None:
-    assert Rules(rules.encode()).allows(f"http://h.example{path}") is allowed
+    assert RobotsRules(rules.encode()).allows(f"http://h.example{path}") is allowed
 
 
 def test_the_line_that_forbids_it_is_shown() -> None:
-    rules = Rules(f"{ALL}Disallow: /a # a comment\nDisallow: /a/b\nDisallow: /c".encode())
+    rules = RobotsRules(f"{ALL}Disallow: /a # a comment\nDisallow: /a/b\nDisallow: /c".encode())
     assert rules.line("http://h.example/a/b/c") == "Disallow: /a/b"
 
 
@@ -72,13 +72,13 @@ def test_the_line_that_forbids_it_is_shown() -> None:
     ],
 )
 def test_whatever_is_in_them_is_no_error(octets: bytes) -> None:
-    Rules(octets).allows("http://h.example/" + "a" * 2_000)
+    RobotsRules(octets).allows("http://h.example/" + "a" * 2_000)
 
 
 def test_so_much_is_read_and_a_cut_line_is_not() -> None:
     begun = ALL.encode() + b"Disallow: /a\n"
     filler = b"#" * (MOST - len(begun) - 12) + b"\n"
-    rules = Rules(begun + filler + b"Disallow: /bbbbbbbbbbbb\nDisallow: /c\n")
+    rules = RobotsRules(begun + filler + b"Disallow: /bbbbbbbbbbbb\nDisallow: /c\n")
     allowed = [rules.allows(f"http://h.example/{name}") for name in ("a", "b", "bbbbbbbbbbbb", "c")]
     assert allowed == [False, True, True, True]
 
@@ -96,11 +96,11 @@ def test_so_much_is_read_and_a_cut_line_is_not() -> None:
     ],
 )
 def test_a_delay(said: str, kept: float) -> None:
-    assert Rules(f"{ALL}Crawl-delay: {said}\n".encode()).delay == kept
+    assert RobotsRules(f"{ALL}Crawl-delay: {said}\n".encode()).delay == kept
 
 
 def test_a_host_that_wants_to_be_asked_slowly_is() -> None:
-    hosts: Hosts[str] = Hosts(lambda scheme, waiting: None, rate=1.0)
+    hosts: HostScheduler[str] = HostScheduler(lambda scheme, waiting: None, rate=1.0)
     hosts.slow_down("h", 5.0)
     hosts.slow_down("h", 2.0)
     for task in ("a", "b"):

@@ -18,9 +18,9 @@ from fixtures.ftp.tree import File, Folder
 from fixtures.http import Page, moved
 from fixtures.http import serve as serve_http
 from resolver import parse
-from resolver.batch import GiveWay
-from resolver.tree.walk import Directory, Top, Walk
-from resolver.tree.walk import File as Item
+from resolver.batch import Requeue
+from resolver.tree.walk import TreeDirectory, TreeWalk, WalkRequest
+from resolver.tree.walk import TreeFile as Item
 from tests.resolver.tree.mirrors import contents, mirror, plant
 
 TREE: dict[str, bytes | None] = {
@@ -274,7 +274,7 @@ async def test_what_goes_between_listing_and_fetching_fails_alone(
 async def test_what_gives_way_to_others_is_begun_again(tmp_path: Path) -> None:
     """Its tree is not over, and goes on where it was."""
     source = plant(tmp_path / "source", {"a": b"a"})
-    turns = [GiveWay, None]
+    turns = [Requeue, None]
 
     async def save() -> str:
         if (turn := turns.pop(0)) is not None:
@@ -282,16 +282,16 @@ async def test_what_gives_way_to_others_is_begun_again(tmp_path: Path) -> None:
         return "saved"
 
     async with resolver.Resolver() as session:
-        with closing(Walk(session)) as walk:
+        with closing(TreeWalk(session)) as walk:
             top = str(tmp_path / "top")
-            walk.plant(Top(url=parse(f"file://{source}"), below=str(tmp_path), path=top))
+            walk.plant(WalkRequest(url=parse(f"file://{source}"), below=str(tmp_path), path=top))
             walk.no_more()
             directory = await anext(walk)
-            assert isinstance(directory, Directory)
+            assert isinstance(directory, TreeDirectory)
             await directory.run()
             file = await anext(walk)
             assert isinstance(file, Item)
-            with pytest.raises(GiveWay):
+            with pytest.raises(Requeue):
                 await file.fetch(save)
             assert await file.fetch(save) == "saved"
             with pytest.raises(StopAsyncIteration):

@@ -6,7 +6,7 @@ import gzip
 from pathlib import Path
 
 from fixtures.recordings import FOLDER
-from resolver.warc.head import Head
+from resolver.warc.head import RecordHead
 
 WARC = FOLDER / "warc"
 END = b"\r\n\r\n"
@@ -29,7 +29,7 @@ class Octets:
 class Kept:
     """A reader that keeps the block."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: RecordHead) -> None:
         self.block = bytearray()
 
     def take(self, octets: bytes) -> None:

@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from resolver.warc.check import Check, Finding
+from resolver.warc.check import ArchiveCheck, ArchiveFinding
 from resolver.warc.digests import read_claim
 from tests.resolver.warc.archives import WARC, Octets, packed, record, source_of
 
@@ -48,8 +48,8 @@ NONE = [
 ]
 
 
-def _said(octets: bytes, most: int = 1_000_000) -> list[Finding]:
-    check = Check(most)
+def _said(octets: bytes, most: int = 1_000_000) -> list[ArchiveFinding]:
+    check = ArchiveCheck(most)
     return [*check.read(Octets(octets), "file"), *check.end()]
 
 
@@ -133,7 +133,7 @@ def test_references() -> None:
 
 
 def test_references_lead_from_one_file_to_another() -> None:
-    check = Check()
+    check = ArchiveCheck()
     for octets in (record(WARC_Refers_To="<urn:uuid:2>"), record(WARC_Record_ID="<urn:uuid:2>")):
         assert list(check.read(Octets(octets), "file")) == []
     assert list(check.end()) == []
@@ -165,7 +165,7 @@ RECORDED: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_files(name: str) -> None:
-    check = Check()
+    check = ArchiveCheck()
     found = [*check.read(source_of(f"{name}.warc.gz"), name), *check.end()]
     assert not any(finding.is_fault for finding in found)
     assert [each.name for each in found if each.name != "warc:reference"] == RECORDED[name]

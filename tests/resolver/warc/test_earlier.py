@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import LocalError
-from resolver.warc.cdx import MOST_LINE, Hint, read_hints
-from resolver.warc.earlier import Earlier
-from resolver.warc.group import Object, resource_of
-from resolver.warc.writing import Block
+from resolver.warc.cdx import MOST_LINE, CdxHint, read_hints
+from resolver.warc.earlier import EarlierArchives
+from resolver.warc.group import CapturedObject, resource_of
+from resolver.warc.writing import RecordBlock
 from tests.resolver.warc.archives import WARC, Octets, packed, record
 
 BODY = b"twelve octet" * 50
 SHA1 = hashlib.sha1(BODY).digest()
 BASE32 = base64.b32encode(SHA1).decode()
-TEXT = resource_of("text/plain", Block.of(BODY), None)
+TEXT = resource_of("text/plain", RecordBlock.of(BODY), None)
 ANSWER = TEXT._replace(type="response", content_type="application/http;msgtype=response", head=b"x")
 RESPONSE = {"WARC_Type": "response", "Content_Type": "application/http;msgtype=response"}
 
@@ -40,14 +40,15 @@ COLUMNS = f"h)/a 20260101000000 http://h/a text/plain 200 {BASE32} - - 7 %s <urn
 @pytest.mark.parametrize(
     ("octets", "hints"),
     [
-        (line(), [Hint(SHA1, "a.warc", 0)]),
-        (line(digest=BASE32, offset="12"), [Hint(SHA1, "a.warc", 12)]),  # as pywb has had it
-        (line(digest=f"sha1:{SHA1.hex()}"), [Hint(SHA1, "a.warc", 0)]),
-        (CDX + (COLUMNS % "a.warc.gz").encode(), [Hint(SHA1, "a.warc.gz", 7)]),
-        (CDX + (COLUMNS % "/where/it/was/a.warc.gz").encode(), [Hint(SHA1, "a.warc.gz", 7)]),  # as wget does
-        (CDX.replace(b"V", b"v") + (COLUMNS % "a.warc").encode(), [Hint(SHA1, "a.warc", 7)]),
-        (gzip.compress(line(), mtime=0) + gzip.compress(line(), mtime=0), [Hint(SHA1, "a.warc", 0)] * 2),
-        (line(mime="warc/revisit") + line(), [Hint(SHA1, "a.warc", 0)]),
+        (line(), [CdxHint(SHA1, "a.warc", 0)]),
+        (line(digest=BASE32, offset="12"), [CdxHint(SHA1, "a.warc", 12)]),  # as pywb has had it
+        (line(digest=f"sha1:{SHA1.hex()}"), [CdxHint(SHA1, "a.warc", 0)]),
+        (CDX + (COLUMNS % "a.warc.gz").encode(), [CdxHint(SHA1, "a.warc.gz", 7)]),
+        # as wget does
+        (CDX + (COLUMNS % "/where/it/was/a.warc.gz").encode(), [CdxHint(SHA1, "a.warc.gz", 7)]),
+        (CDX.replace(b"V", b"v") + (COLUMNS % "a.warc").encode(), [CdxHint(SHA1, "a.warc", 7)]),
+        (gzip.compress(line(), mtime=0) + gzip.compress(line(), mtime=0), [CdxHint(SHA1, "a.warc", 0)] * 2),
+        (line(mime="warc/revisit") + line(), [CdxHint(SHA1, "a.warc", 0)]),
         (line(offset=-1), [None]),
         (line(offset="9" * 19), [None]),
         (line(offset=None), [None]),
@@ -65,7 +66,7 @@ COLUMNS = f"h)/a 20260101000000 http://h/a text/plain 200 {BASE32} - - 7 %s <urn
         (b"", []),
     ],
 )  # fmt: skip
-def test_each_line_of_an_index(octets: bytes, hints: list[Hint | None]) -> None:
+def test_each_line_of_an_index(octets: bytes, hints: list[CdxHint | None]) -> None:
     assert list(read_hints(Octets(octets))) == hints
 
 
@@ -85,11 +86,11 @@ def test_any_octets(octets: bytes) -> None:
         assert all(each is None or "/" not in each.name for each in found)
 
 
-def find(folder: Path, archive: bytes, wanted: Object = TEXT, *lines: bytes) -> str | None:
+def find(folder: Path, archive: bytes, wanted: CapturedObject = TEXT, *lines: bytes) -> str | None:
     """The ID of the record that is found."""
     (folder / "a.warc").write_bytes(archive)
     (folder / "a.cdxj").write_bytes(b"".join(lines) or line())
-    earlier = Earlier([str(folder / "a.cdxj")])
+    earlier = EarlierArchives([str(folder / "a.cdxj")])
     try:
         found = earlier.find(wanted)
     finally:
@@ -135,7 +136,7 @@ CHUNKS = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
     ],
 )
 def test_a_record_that_an_index_points_to(
-    archive: bytes, wanted: Object, is_found: bool, tmp_path: Path
+    archive: bytes, wanted: CapturedObject, is_found: bool, tmp_path: Path
 ) -> None:
     assert find(tmp_path, archive, wanted) == ("<urn:uuid:1>" if is_found else None)
 
@@ -148,7 +149,7 @@ def test_what_an_index_points_to_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_link_of_octets_that_is_too_small_or_cut_refers_to_nothing(tmp_path: Path) -> None:
-    small = resource_of("text/plain", Block.of(BODY[:100]), None)
+    small = resource_of("text/plain", RecordBlock.of(BODY[:100]), None)
     digest = f"sha1:{base64.b32encode(hashlib.sha1(BODY[:100]).digest()).decode()}"
     archive = record(BODY[:100], Content_Type="text/plain")
     assert find(tmp_path, archive, small, line(digest=digest)) is None
@@ -161,7 +162,7 @@ def test_files_of_an_index_are_where_pywb_has_them(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     (tmp_path / "archive" / "a.warc").write_bytes(record(BODY, Content_Type="text/plain"))
     (tmp_path / "indexes" / "index.cdxj").write_bytes(line())
-    earlier = Earlier([str(tmp_path / "indexes" / "index.cdxj")])
+    earlier = EarlierArchives([str(tmp_path / "indexes" / "index.cdxj")])
     assert earlier.find(TEXT) is not None
     earlier.close()
 
@@ -180,11 +181,11 @@ def test_a_record_that_unpacks_to_very_much_is_not_read_to_its_end(tmp_path: Pat
 def test_an_index_of_nothing_is_said(tmp_path: Path) -> None:
     for name in (WARC / "gopher.warc.gz", WARC / "hostile" / "names.warc", tmp_path / "none", tmp_path):
         with pytest.raises(LocalError, match=str(name)):
-            Earlier([str(name)])
+            EarlierArchives([str(name)])
 
 
 def test_lines_that_tell_nothing_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.cdxj").write_bytes(line() + b"nonsense\n" + line())
-    earlier = Earlier([str(tmp_path / "a.cdxj")])
+    earlier = EarlierArchives([str(tmp_path / "a.cdxj")])
     assert earlier.unread == 1
     earlier.close()

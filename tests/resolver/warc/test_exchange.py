@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resolver.disk.spool import Spool
-from resolver.warc.exchange import Exchange
+from resolver.disk.spool import ByteSpool
+from resolver.warc.exchange import HttpCapture
 
 COOKIE = b"Set-Cookie: a=sekret; Path=/\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"
@@ -30,8 +30,8 @@ WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"
 def test_exchange_cookie_in_any_head_is_masked_unless_cookies_are_kept(
     asked: bytes, came: bytes, keeps: bool, tmp_path: Path
 ) -> None:
-    spool = partial(Spool, str(tmp_path))
-    with closing(spool()) as answer, closing(Exchange("way", spool, answer)) as exchange:
+    spool = partial(ByteSpool, str(tmp_path))
+    with closing(spool()) as answer, closing(HttpCapture("way", spool, answer)) as exchange:
         exchange.asked.write(asked + b" / HTTP/1.1\r\nHost: h.example\r\n\r\n")
         answer.write(came)
         facts = exchange.finished(lambda octets: octets, is_whole=True, keeps_cookies=keeps)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Headers
-from resolver.warc.head import Head
+from resolver.warc.head import RecordHead
 from resolver.warc.payload import Payload
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -18,7 +18,7 @@ def payload_of(
     block: bytes, step: int, content_type: str = "application/http;msgtype=response"
 ) -> tuple[bytes, bool]:
     """And whether it is whole."""
-    payload = Payload(Head("1.1", Headers((("Content-Type", content_type),)), len(block)))
+    payload = Payload(RecordHead("1.1", Headers((("Content-Type", content_type),)), len(block)))
     made = [payload.take(block[at : at + step]) for at in range(0, len(block), step)]
     return b"".join(made), payload.is_whole
 

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver import LocalError
-from resolver.warc.records import Damage, Record, read_records
+from resolver.warc.records import DamagedSpan, WarcRecord, read_records
 from resolver.warc.stretch import AT_ONCE
 from tests.resolver.warc.archives import WARC, Kept, Octets, packed, record, source_of
 
@@ -24,7 +24,7 @@ def _lines(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (WARC / path).read_text().splitlines()]
 
 
-def _read(octets: bytes) -> list[Record[Kept] | Damage]:
+def _read(octets: bytes) -> list[WarcRecord[Kept] | DamagedSpan]:
     return list(read_records(Octets(octets), Kept))
 
 
@@ -36,8 +36,8 @@ BLOCKS = [each for each in RECORDED if "url" in each and each.get("type") not in
 @pytest.mark.parametrize("told", FILES, ids=lambda told: told["file"])
 def test_recorded_files(told: dict[str, Any]) -> None:
     found = list(read_records(source_of(told["file"]), Kept))
-    assert [type(each) for each in found] == [Record] * told["records"]
-    ends = [each.end for each in found if isinstance(each, Record)]
+    assert [type(each) for each in found] == [WarcRecord] * told["records"]
+    ends = [each.end for each in found if isinstance(each, WarcRecord)]
     starts = [each.offset for each in found]
     assert starts == [0, *ends[:-1]]
     assert ends[-1] == told["octets"]
@@ -47,7 +47,7 @@ def test_blocks_are_what_was_recorded() -> None:
     seen = 0
     for told in BLOCKS:
         for found in read_records(source_of(told["file"]), Kept):
-            assert isinstance(found, Record)
+            assert isinstance(found, WarcRecord)
             head = found.head
             if head.type == "resource" and (head.target, head.first("WARC-Date")) == (
                 told["url"],
@@ -66,7 +66,7 @@ FOREIGN = {"wget-http": 32, "wget-ftp": 6, "wget-dedup": 8, "wpull": 12}
 @pytest.mark.parametrize("name", FOREIGN)
 def test_files_of_others(name: str) -> None:
     found = list(read_records(source_of(f"foreign/{name}.warc.gz"), Kept))
-    assert [type(each) for each in found] == [Record] * FOREIGN[name]
+    assert [type(each) for each in found] == [WarcRecord] * FOREIGN[name]
 
 
 @pytest.mark.parametrize("told", _lines("hostile/expected.jsonl"), ids=lambda told: told["file"])
@@ -74,15 +74,17 @@ def test_hostile_files(told: dict[str, Any]) -> None:
     """How many records are whole before the first that is not, where they end, and whether that is a cut."""
     source = source_of(told["file"])
     found = list(read_records(source, Kept))
-    damage = next((index for index, each in enumerate(found) if isinstance(each, Damage)), None)
+    damage = next((index for index, each in enumerate(found) if isinstance(each, DamagedSpan)), None)
     whole = found[:damage]
     assert len(whole) == told["records"]
     assert source.most <= AT_ONCE
     if damage is not None:
         first = found[damage]
-        assert isinstance(first, Damage)
+        assert isinstance(first, DamagedSpan)
         assert first.offset == told.get("good", 0)
-        if b"url-resolver" in b"".join(each.reader.block for each in whole[:1] if isinstance(each, Record)):
+        if b"url-resolver" in b"".join(
+            each.reader.block for each in whole[:1] if isinstance(each, WarcRecord)
+        ):
             assert first.is_cut == told["cut"]
 
 
@@ -92,17 +94,17 @@ def test_what_is_damaged_does_not_hide_what_follows() -> None:
     broken = bytearray(members[1])
     broken[30] ^= 0xFF
     first, damage, *rest = _read(members[0] + bytes(broken) + members[2] + members[3])
-    assert isinstance(first, Record)
-    assert isinstance(damage, Damage)
+    assert isinstance(first, WarcRecord)
+    assert isinstance(damage, DamagedSpan)
     assert (damage.offset, damage.resumes) == (len(members[0]), len(members[0]) + len(broken))
-    assert [each.reader.block for each in rest if isinstance(each, Record)] == [b"2", b"3"]
+    assert [each.reader.block for each in rest if isinstance(each, WarcRecord)] == [b"2", b"3"]
 
 
 def test_a_record_within_what_is_skipped() -> None:
     """A length that is too short, in a file that is not packed."""
     good = record()
     found = _read(good + record(b"1234567", length="3") + good)
-    assert [type(each) for each in found] == [Record, Damage, Record]
+    assert [type(each) for each in found] == [WarcRecord, DamagedSpan, WarcRecord]
     assert found[2].offset == len(good) + len(record(b"1234567", length="3"))
 
 
@@ -113,7 +115,7 @@ def test_the_next_record_is_found_across_what_is_read_at_once(begin: int) -> Non
         rubbish = start + b"x" * (begin - len(start))
         rubbish = rubbish[:-4] + b"\r\n\r\n"
         damage, found = _read(rubbish + octets)
-        assert isinstance(damage, Damage)
+        assert isinstance(damage, DamagedSpan)
         assert (damage.resumes, found.offset) == (begin, begin)
 
 
@@ -156,7 +158,7 @@ def test_other_formats_are_named(octets: bytes, words: str) -> None:
 )
 def test_a_head_that_lies(octets: bytes, words: str) -> None:
     *_, damage = _read(octets)
-    assert isinstance(damage, Damage)
+    assert isinstance(damage, DamagedSpan)
     assert words in damage.message
 
 
@@ -164,14 +166,14 @@ def test_what_is_taken_as_others_write_it() -> None:
     """Line ends without CR in a head, folded fields, names in any case, octets that are no UTF-8."""
     octets = b"WARC/1.0\nwarc-type: RESOURCE\ncontent-length: 2\nx: a\n\tb\nWARC-Target-URI: <ftp://h/\xe9>\n\nab\r\n\r\n"
     (found,) = _read(octets)
-    assert isinstance(found, Record)
+    assert isinstance(found, WarcRecord)
     assert (found.head.type, bytes(found.reader.block), found.head.first("X")) == ("resource", b"ab", "a b")
     assert found.head.target == "ftp://h/\udce9"
 
 
 def test_many_records_in_one_member() -> None:
     found = _read(packed(record(b"a") + record(b"b")))
-    assert [each.shares for each in found if isinstance(each, Record)] == [True, False]
+    assert [each.shares for each in found if isinstance(each, WarcRecord)] == [True, False]
     assert [each.offset for each in found] == [0, 0]
 
 
@@ -190,7 +192,7 @@ def test_memory_does_not_depend_on_what_is_unpacked() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert isinstance(found, Record)
+    assert isinstance(found, WarcRecord)
     assert found.reader.count == 64 * 1_048_576
     assert peak < 1_048_576
 
@@ -224,7 +226,7 @@ def _dense(size: int) -> bytes:
 def test_read_records_damage_that_overlaps_is_read_again_within_the_budget(octets: bytes) -> None:
     source = Octets(record() + octets if octets.startswith(b"WARC") else packed(record()) + octets)
     found = read_records(source, Kept)
-    assert isinstance(next(found), Record)
+    assert isinstance(next(found), WarcRecord)
     with pytest.raises(LocalError, match="keep what is before the first damage"):
         list(found)
     assert source.read < 100_000_000
@@ -234,7 +236,7 @@ def test_read_records_damage_in_many_records_is_within_the_budget() -> None:
     """All lengths of a file are wrong, as after line ends were changed."""
     octets = record(b"12345", length="7") * 3_000
     found = _read(octets + record())
-    assert [type(each) for each in found] == [*[Damage] * 3_000, Record]
+    assert [type(each) for each in found] == [*[DamagedSpan] * 3_000, WarcRecord]
 
 
 SAMPLES = [(WARC / name).read_bytes() for name in ("gopher.warc.gz", "hostile/names.warc")]

@@ -14,7 +14,7 @@ import trio
 
 from resolver import Settings
 from resolver.window.listening import LOOPBACK
-from resolver.window.serve import Server, Wishes, serving
+from resolver.window.serve import ServeOptions, WebServer, serving
 from tests.hang import HANG
 
 OWN = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
@@ -75,7 +75,7 @@ async def exchange(port: int, octets: bytes, method: str = "GET") -> Answer:
 class Browser:
     """One that has entered; or not yet."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: WebServer) -> None:
         self.server = server
         self.cookie: str | None = None
 
@@ -131,7 +131,7 @@ async def running(**wishes: Any) -> AsyncIterator[tuple[Browser, Told]]:
     """A server and a browser that has entered it; what the server tells."""
     told = Told()
     given = {"settings": Settings(), "tell": told.append, **wishes}
-    async with serving(Wishes(**given)) as server:
+    async with serving(ServeOptions(**given)) as server:
         browser = Browser(server)
         await browser.enter()
         yield browser, told

@@ -13,14 +13,14 @@ import trio
 from starlette.routing import Router
 
 from resolver import Resolver
-from resolver.window.answers import Answers
+from resolver.window.answers import PageAnswers
 from resolver.window.entrance import MOST_REQUESTS
-from resolver.window.events import MOST, Events, _row
-from resolver.window.keys import Keys
+from resolver.window.events import MOST, TransferEvents, _row
+from resolver.window.keys import SessionKeys
 from resolver.window.listening import LOOPBACK
-from resolver.window.pages.own import Transfer
-from resolver.window.session import Way
-from resolver.window.transfers import Transfers, hear_transfer
+from resolver.window.pages.own import SavedTransfer
+from resolver.window.session import UrlOrigin
+from resolver.window.transfers import TransferQueue, hear_transfer
 from tests.hang import HANG
 from tests.resolver.window.client import OWN, Browser, running
 from tests.resolver.window.pages.skeleton import place
@@ -212,7 +212,9 @@ async def test_a_stream_holds_no_secret(here: Path) -> None:
 
 
 async def test_what_a_stranger_calls_a_file_is_text() -> None:
-    row = _row(Transfer(1, "a\u202egpj\u2028\x1b.exe", "http://h/", "failed", 0, error="\u202e\n"), place(""))
+    row = _row(
+        SavedTransfer(1, "a\u202egpj\u2028\x1b.exe", "http://h/", "failed", 0, error="\u202e\n"), place("")
+    )
     assert row["name"] == "a\\u202egpj\\u2028\\x1b.exe"
     assert "\u202e" not in str(row["error"])
 
@@ -235,9 +237,9 @@ async def test_what_happens_while_something_is_sent_is_told_too(here: Path) -> N
     """Also when it is the last thing that happens."""
     sent = b""
     async with slow() as server, Resolver(on_event=hear_transfer) as resolver, trio.open_nursery() as nursery:
-        transfers = Transfers(resolver, nursery)
-        events = Router(Events(transfers, Answers(Keys(1, trio.current_time))).routes)
-        transfers.begin(server.url("a.txt"), "a.txt", Way("user"))
+        transfers = TransferQueue(resolver, nursery)
+        events = Router(TransferEvents(transfers, PageAnswers(SessionKeys(1, trio.current_time))).routes)
+        transfers.begin(server.url("a.txt"), "a.txt", UrlOrigin("user"))
 
         async def send(message: MutableMapping[str, Any]) -> None:
             nonlocal sent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resolver.window import headers
-from resolver.window.session import Document
+from resolver.window.session import ContentDocument
 from tests.resolver.window.client import Answer, Browser, running
 
 ON_PAGES = (
@@ -72,7 +72,7 @@ async def test_one_that_is_missing_is_missed(name: str) -> None:
 
 async def test_a_document_says_that_it_does_nothing() -> None:
     async with running() as (browser, _):
-        kept = Document(b"<script>x</script>", headers.OCTETS, 'a".html', inline=False)
+        kept = ContentDocument(b"<script>x</script>", headers.OCTETS, 'a".html', inline=False)
         place = int(browser.server.content.rpartition(":")[2])
         document_id = browser.server.session.keep(kept)
         answer = await browser.ask(f"/d/{document_id}/a.html", port=place)

@@ -15,7 +15,7 @@ from resolver import LocalError, NotConfigured, Settings
 from resolver.window import entrance
 from resolver.window.entrance import site
 from resolver.window.listening import Certificate, check_certificate, place_of
-from resolver.window.serve import Wishes, serving
+from resolver.window.serve import ServeOptions, serving
 from tests.hang import HANG
 from tests.resolver.window.client import running
 from tests.resolver.window.test_recorded import but
@@ -94,7 +94,7 @@ async def test_by_tls_it_is_as_on_this_machine(files: tuple[trustme.CA, Certific
     authority.configure_trust(context)
     context.set_alpn_protocols(["h2", "http/1.1"])
 
-    async with serving(Wishes(Settings(), public=True, certificate=certificate)) as server:
+    async with serving(ServeOptions(Settings(), public=True, certificate=certificate)) as server:
         assert server.house.origin == f"https://127.0.0.1:{server.house.port}"
         path = server.entry().partition(server.house.place)[2]
 

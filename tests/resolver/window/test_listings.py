@@ -9,16 +9,16 @@ from functools import partial
 import pytest
 
 from resolver import Entry, Kind, Response
-from resolver.window.listings import Listings
+from resolver.window.listings import ListingCache
 from resolver.window.pages.directory import directory_page
 from resolver.window.pages.group import group_page
 from resolver.window.pages.menu import menu_page
-from resolver.window.pages.page import Page, Place, Query
+from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
 from resolver.window.pages.results import results_page
 from tests.resolver.window.pages.facts import articles, entry, item, response
 from tests.resolver.window.pages.skeleton import place, rendered
 
-Paged = Callable[[Sequence[Entry], Query, Place], Page]
+Paged = Callable[[Sequence[Entry], PageQuery, PageAddressBar], WebPage]
 
 
 def listing(entries: Sequence[Entry], content: bytes = b"content") -> Response:
@@ -26,7 +26,7 @@ def listing(entries: Sequence[Entry], content: bytes = b"content") -> Response:
 
 
 def kept(entries: Sequence[Entry]) -> Response:
-    found = Listings()
+    found = ListingCache()
     found.keep("x", listing(entries))
     again = found.find("x")
     assert again is not None
@@ -51,7 +51,7 @@ def test_the_pages_of_a_long_listing_are_those_of_what_was_fetched(one: list[Ent
     ]
     slim = kept(entries)
     assert slim.content == b""
-    for query in (Query(page=2), Query(sort="date"), Query(filter="a")):
+    for query in (PageQuery(page=2), PageQuery(sort="date"), PageQuery(filter="a")):
         assert rendered(page(slim.entries or (), query, place())) == rendered(page(entries, query, place()))
 
 
@@ -74,7 +74,7 @@ def _plain(count: int) -> list[Entry]:
 
 
 def test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it() -> None:
-    found = Listings()
+    found = ListingCache()
     long = listing(_plain(100_000))
     for key in "ab":
         found.keep(key, long)
@@ -83,7 +83,7 @@ def test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it() -> None:
 
 
 def test_three_listings_are_kept() -> None:
-    found = Listings()
+    found = ListingCache()
     for key in "abcd":
         found.keep(key, listing([HIT]))
     assert [key for key in "abcd" if found.find(key) is not None] == ["b", "c", "d"]
@@ -93,6 +93,6 @@ def test_three_listings_are_kept() -> None:
 
 
 def test_what_is_too_long_is_not_kept() -> None:
-    found = Listings()
+    found = ListingCache()
     found.keep("x", listing([HIT], content=bytes(70_000_000)))
     assert found.find("x") is None

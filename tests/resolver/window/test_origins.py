@@ -12,7 +12,7 @@ import trio
 from resolver import Policy, Referrer, Settings
 from resolver.window import addresses
 from resolver.window.listening import LOOPBACK
-from resolver.window.session import Mark
+from resolver.window.session import SessionLink
 from tests.resolver.window.client import running
 from tests.resolver.window.peers import serving
 
@@ -98,7 +98,7 @@ async def test_a_local_file_is_for_who_typed_it(tmp_path: Path) -> None:
         assert "the words of a local file" in (await browser.typed(url)).text
         menu = await browser.typed(peer.url)
         assert f'href="{at(url)}' not in menu.text
-        found = browser.server.session.mark(Mark(Referrer(peer.url, LOOPBACK)))
+        found = browser.server.session.mark(SessionLink(Referrer(peer.url, LOOPBACK)))
         for target in (at(url), f"{at(url)}?from={found}", f"{at(url)}?from=forgotten"):
             refused = await browser.ask(target)
             if refused.status == 303:  # a person may look; the policy has the last word again
@@ -112,7 +112,9 @@ async def test_a_local_file_is_for_who_typed_it(tmp_path: Path) -> None:
 async def test_a_public_page_leads_not_inside(inner: str) -> None:
     async with gopher() as peer, running() as (browser, _):
         url = inner.replace("PORT", str(peer.port))
-        found = browser.server.session.mark(Mark(Referrer("gopher://public.example/1", "93.184.215.14")))
+        found = browser.server.session.mark(
+            SessionLink(Referrer("gopher://public.example/1", "93.184.215.14"))
+        )
         answer = await browser.ask(f"{at(url)}?from={found}")
         assert answer.status in (303, 403)
         assert answer.status == 303 or "S08" in answer.text
@@ -157,11 +159,11 @@ ODD = (
 def test_a_url_is_the_same_in_an_address(url: str) -> None:
     path = addresses.path(url)
     assert set(path[3:]) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
-    assert addresses.asked(path.encode()) == addresses.Asked(url, False)
+    assert addresses.asked(path.encode()) == addresses.PageAddress(url, False)
 
 
 def test_asked_with_a_raw_colon_keeps_what_is_encoded() -> None:
-    assert addresses.asked(b"/u/mailto:a%2Cb@h") == addresses.Asked("mailto:a%2Cb@h", True)
+    assert addresses.asked(b"/u/mailto:a%2Cb@h") == addresses.PageAddress("mailto:a%2Cb@h", True)
 
 
 def test_the_webs_name_of_a_scheme_of_ours_is_taken_off() -> None:

@@ -14,8 +14,8 @@ from fixtures.nntp.server import serve
 from fixtures.wais.request import Search
 from fixtures.wais.server import serve as serve_wais
 from resolver import Entry, Options, Policy, Referrer, Resolver, Settings
-from resolver.window.reading import Reading
-from resolver.window.session import Way
+from resolver.window.reading import PageReader
+from resolver.window.session import UrlOrigin
 from tests.hang import HANG
 from tests.resolver.window.client import Answer, running
 
@@ -44,8 +44,8 @@ async def test_a_link_is_judged_alike_whatever_was_judged_before() -> None:
     asked = [*urls, *(start + path for start in starts for path in PATHS)]
     for policy in (Policy(), Policy.untrusted()):
         async with Resolver(policy=policy) as resolver:
-            reading = Reading(resolver, {"policy": policy})
-            judge, way = reading.judging(FOUND_IN), Way("chosen", FOUND_IN)
+            reading = PageReader(resolver, {"policy": policy})
+            judge, way = reading.judging(FOUND_IN), UrlOrigin("chosen", FOUND_IN)
             found = {url: judge(Entry(name="x", url=url)) for url in (*asked, *asked)}
             assert found == {url: reading.verdict(url, way) for url in asked}
     assert len(asked) > 500

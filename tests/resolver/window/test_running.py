@@ -15,7 +15,7 @@ from resolver import LocalError, NotConfigured
 from resolver.window import running as windows
 from resolver.window.entrance import MOST_START, program
 from resolver.window.listening import LOOPBACK, is_listened_to_by_this_user
-from resolver.window.running import Running, entry, found, found_entry, told
+from resolver.window.running import RunningServer, entry, found, found_entry, told
 from tests.hang import HANG
 from tests.resolver.window.client import Browser, running
 from tests.resolver.window.test_recorded import but
@@ -29,8 +29,8 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "resolve" / "serve.json"
 
 
-def window_of(browser: Browser) -> Running:
-    return Running(browser.server.house.port, browser.server.house.keys.start, os.getpid())
+def window_of(browser: Browser) -> RunningServer:
+    return RunningServer(browser.server.house.port, browser.server.house.keys.start, os.getpid())
 
 
 # -- the file
@@ -39,11 +39,11 @@ def window_of(browser: Browser) -> Running:
 def test_it_is_told_for_its_owner_alone_as_long_as_it_runs(place: Path) -> None:
     with told(9_401, "secret") as first:
         assert first
-        assert found() == Running(9_401, "secret", os.getpid())
+        assert found() == RunningServer(9_401, "secret", os.getpid())
         assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         with told(9_402, "other") as second:
             assert not second
-        assert found() == Running(9_401, "secret", os.getpid())
+        assert found() == RunningServer(9_401, "secret", os.getpid())
     assert (found(), place.exists()) == (None, False)
 
 
@@ -52,7 +52,7 @@ def test_what_was_left_behind_is_taken_over(place: Path) -> None:
     place.write_text(json.dumps({"port": 9_401, "secret": "old" * 100, "process": 1}))
     place.chmod(0o600)
     with told(9_402, "new") as ours:
-        assert (ours, found()) == (True, Running(9_402, "new", os.getpid()))
+        assert (ours, found()) == (True, RunningServer(9_402, "new", os.getpid()))
 
 
 def test_what_somebody_put_in_its_place_stays(place: Path) -> None:
@@ -169,7 +169,7 @@ async def heard_by(listener: socket.socket) -> bytes:
     given: list[str | None] = []
 
     async def ask() -> None:
-        window = Running(listener.getsockname()[1], "secret", 1)
+        window = RunningServer(listener.getsockname()[1], "secret", 1)
         given.append(await trio.to_thread.run_sync(entry, window, "gopher://h/"))
 
     with trio.fail_after(HANG):

@@ -15,7 +15,7 @@ from resolver.window import listening, serve
 from resolver.window.entrance import MOST_REQUESTS
 from resolver.window.headers import OCTETS
 from resolver.window.listening import LOOPBACK
-from resolver.window.session import Document
+from resolver.window.session import ContentDocument
 from tests.hang import HANG
 from tests.resolver.window.client import running
 from tests.resolver.window.test_origins import at, gopher, inside
@@ -85,7 +85,7 @@ async def test_who_stops_reading_holds_nothing_up(monkeypatch: pytest.MonkeyPatc
             running(settings=inside(peer), size=9_000) as (browser, _),
         ):
             own = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin"
-            kept = Document(bytes(16_777_216), OCTETS, "x", inline=False)
+            kept = ContentDocument(bytes(16_777_216), OCTETS, "x", inline=False)
             document = f"/d/{browser.server.session.keep(kept)}/x"
             place = int(browser.server.content.rpartition(":")[2])
             for port, target in ((browser.server.house.port, at(peer.url)), (place, document)):

@@ -16,7 +16,7 @@ from fixtures.http.server import serve
 from fixtures.http.site import Page
 from resolver.window import headers
 from resolver.window.pages.signatures import media_type_of
-from resolver.window.session import Document
+from resolver.window.session import ContentDocument
 from tests.resolver.window.client import Answer, Browser, running
 
 RUNS = b"<!doctype html><title>x</title><script>x</script><p>theirs</p>"
@@ -125,7 +125,7 @@ async def test_each_is_called_by_a_name_of_ours() -> None:
 
 async def test_without_that_header_it_would_be_missed() -> None:
     async with running(without=frozenset({"x-content-type-options"})) as (browser, _):
-        document = browser.server.session.keep(Document(RUNS, headers.TEXT, "x", inline=True))
+        document = browser.server.session.keep(ContentDocument(RUNS, headers.TEXT, "x", inline=True))
         place = int(browser.server.content.rpartition(":")[2])
         assert not guarded(await browser.ask(f"/d/{document}/x", port=place))
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from fixtures import recordings
 from protocols.contract import EntryReader
-from protocols.http.exchange import Exchange
-from protocols.http.head import Head
+from protocols.http.exchange import Http1Exchange
+from protocols.http.head import ResponseHead
 from protocols.http.index import index_reader
-from protocols.http.request import Request
+from protocols.http.request import HttpRequest
 from protocols.wire import Buffer
 from resolver import Declined, Disconnected, Entry, Finding, HttpUrl, Limits, parse
 
@@ -35,7 +35,7 @@ def expected() -> dict[str, tuple[bool, list[dict[str, Any]]]]:
 
 
 @cache
-def answer_of(name: str) -> tuple[HttpUrl, Head, bytes]:
+def answer_of(name: str) -> tuple[HttpUrl, ResponseHead, bytes]:
     """The URL, the head of the answer to it, and the octets behind."""
     recorded = json.loads((FOLDER / f"{name}.json").read_text())
     octets = b"".join(bytes.fromhex(each["hex"]) for each in recorded["exchanges"] if each["dir"] == "server")
@@ -43,12 +43,12 @@ def answer_of(name: str) -> tuple[HttpUrl, Head, bytes]:
     assert isinstance(url, HttpUrl)
     buffer = Buffer()
     buffer.feed(octets)
-    reading = Exchange(Request(b"GET", b"/", ((b"Host", b"h"),)), Limits()).read_head(buffer)
+    reading = Http1Exchange(HttpRequest(b"GET", b"/", ((b"Host", b"h"),)), Limits()).read_head(buffer)
     try:
         next(reading)
     except StopIteration as done:
         head = done.value
-        assert isinstance(head, Head)
+        assert isinstance(head, ResponseHead)
         return url, head, buffer.take()
     raise Disconnected("the head is not whole")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.contract import EntryReader
-from protocols.http.head import Head
+from protocols.http.head import ResponseHead
 from protocols.http.index import index_reader
 from protocols.http.index.markup import LONGEST, MarkupReader
 from resolver import Declined, Entry, Finding, HttpUrl, LimitExceeded, Limits, ProtocolError, parse
@@ -143,7 +143,7 @@ def test_an_encoding_that_cannot_be_read(encoding: bytes) -> None:
 
 
 def _outcome(media_type: str, pieces: list[bytes]) -> object:
-    head = Head(200, "OK", (("content-type", media_type),))
+    head = ResponseHead(200, "OK", (("content-type", media_type),))
     machine = index_reader(URL, head, Limits(), [])
     assert machine is not None
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.index.links import Directory, Role
+from protocols.http.index.links import IndexDirectory, LinkRole
 from resolver import HttpUrl, parse
 
 ENTRIES = (
@@ -30,71 +30,71 @@ ENTRIES = (
     ("\tx\r\n", "x", b"x", False),
 )
 OTHERS = (
-    ("?C=N;O=D", Role.SORT),
-    ("?C=M&O=A", Role.SORT),
-    ("?sort=name&order=asc", Role.SORT),
-    ("?sort=x", Role.NOTHING),
-    ("x?y", Role.NOTHING),
-    ("x?C=N;O=D", Role.NOTHING),
-    ("#x", Role.NOTHING),
-    ("z#f", Role.NOTHING),
-    ("", Role.NOTHING),
-    (".", Role.NOTHING),
-    ("./", Role.NOTHING),
-    ("/d/", Role.NOTHING),
-    ("../", Role.PARENT),
-    ("..", Role.PARENT),
-    ("/", Role.PARENT),
-    ("/d/../", Role.PARENT),
-    ("http://other/d/x", Role.OUTSIDE),
-    ("http://h:81/d/x", Role.OUTSIDE),
-    ("https://h/d/x", Role.OUTSIDE),
-    ("//other/d/x", Role.OUTSIDE),
-    ("javascript:alert(1)", Role.OUTSIDE),
-    ("http:x", Role.OUTSIDE),
-    ("/e/x", Role.OUTSIDE),
-    ("../e", Role.OUTSIDE),
-    ("../../../e", Role.OUTSIDE),
-    ("sub/deep.txt", Role.OUTSIDE),
-    ("/d//x", Role.OUTSIDE),
-    ("a%2Fb", Role.FOREIGN),
-    ("..%2f..%2fevil", Role.FOREIGN),
-    ("%2e%2e", Role.FOREIGN),
-    ("%2E", Role.FOREIGN),
-    ("%00", Role.FOREIGN),
+    ("?C=N;O=D", LinkRole.SORT),
+    ("?C=M&O=A", LinkRole.SORT),
+    ("?sort=name&order=asc", LinkRole.SORT),
+    ("?sort=x", LinkRole.NOTHING),
+    ("x?y", LinkRole.NOTHING),
+    ("x?C=N;O=D", LinkRole.NOTHING),
+    ("#x", LinkRole.NOTHING),
+    ("z#f", LinkRole.NOTHING),
+    ("", LinkRole.NOTHING),
+    (".", LinkRole.NOTHING),
+    ("./", LinkRole.NOTHING),
+    ("/d/", LinkRole.NOTHING),
+    ("../", LinkRole.PARENT),
+    ("..", LinkRole.PARENT),
+    ("/", LinkRole.PARENT),
+    ("/d/../", LinkRole.PARENT),
+    ("http://other/d/x", LinkRole.OUTSIDE),
+    ("http://h:81/d/x", LinkRole.OUTSIDE),
+    ("https://h/d/x", LinkRole.OUTSIDE),
+    ("//other/d/x", LinkRole.OUTSIDE),
+    ("javascript:alert(1)", LinkRole.OUTSIDE),
+    ("http:x", LinkRole.OUTSIDE),
+    ("/e/x", LinkRole.OUTSIDE),
+    ("../e", LinkRole.OUTSIDE),
+    ("../../../e", LinkRole.OUTSIDE),
+    ("sub/deep.txt", LinkRole.OUTSIDE),
+    ("/d//x", LinkRole.OUTSIDE),
+    ("a%2Fb", LinkRole.FOREIGN),
+    ("..%2f..%2fevil", LinkRole.FOREIGN),
+    ("%2e%2e", LinkRole.FOREIGN),
+    ("%2E", LinkRole.FOREIGN),
+    ("%00", LinkRole.FOREIGN),
 )
 
 
-def directory_at(text: str) -> Directory:
+def directory_at(text: str) -> IndexDirectory:
     url = parse(text)
     assert isinstance(url, HttpUrl)
-    return Directory(url)
+    return IndexDirectory(url)
 
 
 @pytest.mark.parametrize(("href", "segment", "name", "is_directory"), ENTRIES)
 def test_an_entry_is_one_segment_below(href: str, segment: str, name: bytes, is_directory: bool) -> None:
     link = directory_at("http://h/d/").read(href)
-    assert link == (Role.ENTRY, segment, name, is_directory)
+    assert link == (LinkRole.ENTRY, segment, name, is_directory)
 
 
 @pytest.mark.parametrize(("href", "role"), OTHERS)
-def test_nothing_else_is(href: str, role: Role) -> None:
+def test_nothing_else_is(href: str, role: LinkRole) -> None:
     assert directory_at("http://h/d/").read(href).role is role
 
 
 def test_a_search_of_the_page_and_a_login_are_not_the_directory() -> None:
     directory = directory_at("http://me:secret@h/d/?C=N;O=D")
     assert directory.text == "http://me@h/d/"
-    assert directory.read("x").role is Role.ENTRY
+    assert directory.read("x").role is LinkRole.ENTRY
 
 
 def test_the_root_has_no_parent() -> None:
     directory = directory_at("http://h")
     assert directory.text == "http://h/"
     assert [directory.read(href).role for href in ("../", "/", "x")] == [
-        Role.NOTHING,
-        Role.NOTHING,
-        Role.ENTRY,
+        LinkRole.NOTHING,
+        LinkRole.NOTHING,
+        LinkRole.ENTRY,
     ]
 
 
@@ -106,5 +106,5 @@ def test_a_base_decides_where_links_are_from(base: str, astray: bool) -> None:
     directory = directory_at("http://h/d/")
     directory.rebase(base)
     assert directory.astray is astray
-    assert (directory.read("x").role is Role.ENTRY) is not astray
-    assert directory.read("http://h/d/x").role is Role.ENTRY
+    assert (directory.read("x").role is LinkRole.ENTRY) is not astray
+    assert directory.read("http://h/d/x").role is LinkRole.ENTRY

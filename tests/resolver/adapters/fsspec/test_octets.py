@@ -15,7 +15,7 @@ import resolver
 from fixtures.faulty import Fault, Kind, Manner
 from resolver.adapters.fsspec import FtpFileSystem, HttpFileSystem, UrlFileSystem
 from resolver.adapters.fsspec.file import UrlFile
-from resolver.adapters.fsspec.ranges import Held
+from resolver.adapters.fsspec.ranges import WholeObject
 from tests.hang import HANG
 from tests.resolver.adapters.fsspec.conftest import Make, faulty, name_at
 
@@ -123,7 +123,7 @@ def test_file_of_several_threads_gives_each_piece_once(
     assert b"".join(found) == CONTENT
 
 
-class Stalled(Held):
+class Stalled(WholeObject):
     """Octets of which the first read waits until it is told to go on."""
 
     def __init__(self, octets: bytes) -> None:
@@ -156,7 +156,7 @@ def test_file_of_threads_that_seek_reads_where_each_sought() -> None:
 
 
 def test_position_of_a_file_is_that_of_all_threads() -> None:
-    file = UrlFile(HttpFileSystem(), "h/x", Held(CONTENT), None, "none", None)
+    file = UrlFile(HttpFileSystem(), "h/x", WholeObject(CONTENT), None, "none", None)
     file.seek(800)
     in_threads(lambda: file.seek(8))
     assert file.read(8) == CONTENT[8:16]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.adapters.mcp.pages import OCTETS, Content, Held, NoSuchPage, Page, Shelf
+from resolver.adapters.mcp.pages import OCTETS, Content, NoSuchPage, ResultPage, ResultStore, StoredResult
 from resolver.adapters.mcp.safe import Record
 
 ENTRIES = st.lists(st.text(max_size=9).map(lambda name: {"name": name}), max_size=30).map(tuple)
@@ -15,9 +15,9 @@ LINES = st.lists(st.sampled_from(["a", "bc\n", "\n", "long enough to be cut off\
 )
 
 
-def all_pages(content: Content, length: int, width: int) -> list[Page]:
-    shelf = Shelf()
-    pages = [shelf.first(Held(Record({}), content, 1), length, width)]
+def all_pages(content: Content, length: int, width: int) -> list[ResultPage]:
+    shelf = ResultStore()
+    pages = [shelf.first(StoredResult(Record({}), content, 1), length, width)]
     while (cursor := pages[-1].cursor) is not None:
         pages.append(shelf.at(cursor, length, width))
     return pages
@@ -60,16 +60,16 @@ def test_a_page_ends_at_a_line_where_one_is_near() -> None:
 
 @pytest.mark.parametrize("cursor", ["", "1", "1-0", "1-3", "2-1", "-1-1", "1-1 ", "١-١", "1-1-1", "9" * 40])
 def test_what_is_no_cursor(cursor: str) -> None:
-    shelf = Shelf()
-    shelf.first(Held(Record({}), "abc", 1), 1, 1)
+    shelf = ResultStore()
+    shelf.first(StoredResult(Record({}), "abc", 1), 1, 1)
     assert shelf.at("1-1", 1, 1).content == "b"
     with pytest.raises(NoSuchPage):
         shelf.at(cursor, 1, 1)
 
 
 def test_the_oldest_make_room_and_the_newest_stays() -> None:
-    shelf = Shelf(most=10)
-    cursors = [shelf.first(Held(Record({}), "abc", weight), 1, 1).cursor for weight in (4, 4, 4, 40)]
+    shelf = ResultStore(most=10)
+    cursors = [shelf.first(StoredResult(Record({}), "abc", weight), 1, 1).cursor for weight in (4, 4, 4, 40)]
     assert cursors == ["1-1", "2-1", "3-1", "4-1"]
     for gone in ("1-1", "2-1", "3-1"):
         with pytest.raises(NoSuchPage):
@@ -78,7 +78,7 @@ def test_the_oldest_make_room_and_the_newest_stays() -> None:
 
 
 def test_what_fits_one_page_is_not_held() -> None:
-    shelf = Shelf()
-    assert shelf.first(Held(Record({}), "ab", 2), 2, 1).cursor is None
+    shelf = ResultStore()
+    assert shelf.first(StoredResult(Record({}), "ab", 2), 2, 1).cursor is None
     with pytest.raises(NoSuchPage):
         shelf.at("1-1", 1, 1)

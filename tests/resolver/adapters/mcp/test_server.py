@@ -9,11 +9,11 @@ import pytest
 from mcp import Client
 from mcp_types import TextContent
 
-from resolver.adapters.mcp import Grant, server
+from resolver.adapters.mcp import ToolGrant, server
 from tests.resolver.adapters.guard.network import POLICY, PUBLIC, servers
 
 
-async def _asked(grant: Grant, urls: list[str]) -> list[Any]:
+async def _asked(grant: ToolGrant, urls: list[str]) -> list[Any]:
     """The text of what each leads to, or the rule that stopped it."""
     found: list[Any] = []
     async with Client(server(grant)) as client:
@@ -27,7 +27,7 @@ async def _asked(grant: Grant, urls: list[str]) -> list[Any]:
 
 @pytest.mark.parametrize("loop", ["trio", "asyncio"])
 def test_a_program_serves_the_tools_itself(loop: str) -> None:
-    grant = Grant(policy=POLICY, environment={})
+    grant = ToolGrant(policy=POLICY, environment={})
     with servers({"/in": "http://127.0.0.1:{port}/"}) as peers:
         place = f"http://{PUBLIC}:{peers.port}"
         urls = [f"{place}/", f"{place}/in", f"http://127.0.0.1:{peers.port}/"]

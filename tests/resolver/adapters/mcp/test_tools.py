@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import fixtures.http
 import resolver
 from fixtures.http import Page, moved
-from resolver.adapters.mcp import Grant, bounded, tools
+from resolver.adapters.mcp import ToolGrant, bounded, tools
 from resolver.adapters.mcp.safe import RECORD, Record, safe_text
-from resolver.adapters.mcp.tools import Answer, Tools
+from resolver.adapters.mcp.tools import ToolAnswer, Tools
 from tests.hang import HANG
 
 HERE = resolver.Policy(name="untrusted", allow_address=frozenset({"127.0.0.1"}))
@@ -34,7 +34,7 @@ async def listed(nursery: trio.Nursery, words: bytes) -> dict[str, object]:
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
     nursery.start_soon(trio.serve_listeners, say, listeners)
-    grant = Grant(policy=replace(HERE, allow_port=frozenset({port})), environment={})
+    grant = ToolGrant(policy=replace(HERE, allow_port=frozenset({port})), environment={})
     with trio.fail_after(HANG):
         async with grant.session() as session:
             answer = await Tools(grant, session).call("list", {"url": f"gopher://127.0.0.1:{port}/1"})
@@ -63,12 +63,12 @@ async def test_a_listing_of_long_names_is_read_so_far(
 @pytest.mark.parametrize("name", ["default", "cautious"])
 def test_a_milder_policy_is_no_grant(name: str) -> None:
     with pytest.raises(ValueError, match="untrusted"):
-        Grant(policy=resolver.Policy.named(name))
+        ToolGrant(policy=resolver.Policy.named(name))
 
 
 def test_a_body_is_always_bounded() -> None:
-    assert bounded(resolver.Limits()).body == Grant().limits.body == tools.BODY
-    assert Grant().limits.body_everywhere
+    assert bounded(resolver.Limits()).body == ToolGrant().limits.body == tools.BODY
+    assert ToolGrant().limits.body_everywhere
     own = resolver.Limits(body=5, body_everywhere=True)
     assert bounded(own) is own
 
@@ -104,10 +104,10 @@ def test_record_is_bounded_whatever_it_holds(told: dict[str, object]) -> None:
     assert Record(record) == record
 
 
-async def answered(nursery: trio.Nursery, site: dict[str, Page], tool: str, path: str) -> Answer:
+async def answered(nursery: trio.Nursery, site: dict[str, Page], tool: str, path: str) -> ToolAnswer:
     """Return what a tool gives of a page."""
     server = await fixtures.http.serve(nursery, site=site)
-    grant = Grant(policy=HERE, environment={})
+    grant = ToolGrant(policy=HERE, environment={})
     with trio.fail_after(HANG):
         async with grant.session() as session:
             answer = await Tools(grant, session).call(tool, {"url": server.url(path)})
@@ -154,7 +154,7 @@ async def test_record_of_long_words_is_bounded(page: Page, tool: str, nursery: t
     ],
 )
 async def test_arguments_that_are_none(tool: str, arguments: dict[str, object]) -> None:
-    grant = Grant(environment={})
+    grant = ToolGrant(environment={})
     async with grant.session() as session:
         answer = await Tools(grant, session).call(tool, arguments)
     assert answer.failed
@@ -163,7 +163,7 @@ async def test_arguments_that_are_none(tool: str, arguments: dict[str, object]) 
 
 async def test_a_variable_of_the_environment_is_no_way_round() -> None:
     """A proxy would look the names up itself (S09)."""
-    grant = Grant(environment={"http_proxy": "http://192.0.2.1:3128"})
+    grant = ToolGrant(environment={"http_proxy": "http://192.0.2.1:3128"})
     async with grant.session() as session:
         for tool in ("fetch", "info", "list"):
             answer = await Tools(grant, session).call(tool, {"url": "http://h.example/"})

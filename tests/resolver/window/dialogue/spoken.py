@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from resolver import Event
-from resolver.window.dialogue.exchange import Exchange
-from resolver.window.dialogue.recording import Recording
+from resolver.window.dialogue.exchange import RecordedExchange
+from resolver.window.dialogue.recording import ExchangeRecording
 
 URL = "ftp://h.example/a"
 
@@ -18,14 +18,14 @@ def ticking() -> Callable[[], float]:
     return lambda: next(ticks) / 1000
 
 
-def recorded(events: Iterable[Event]) -> Exchange:
-    recording = Recording(ticking())
+def recorded(events: Iterable[Event]) -> RecordedExchange:
+    recording = ExchangeRecording(ticking())
     for event in events:
         recording.hear(event)
     return recording.exchange()
 
 
-def told(exchange: Exchange) -> list[str]:
+def told(exchange: RecordedExchange) -> list[str]:
     """A line a message: kind, who to whom, and what."""
     lines = []
     for message in exchange.messages:

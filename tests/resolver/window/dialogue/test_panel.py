@@ -26,7 +26,7 @@ from resolver import (
     Warned,
 )
 from resolver.window.dialogue.drawing import draw
-from resolver.window.dialogue.exchange import Exchange
+from resolver.window.dialogue.exchange import RecordedExchange
 from resolver.window.dialogue.panel import as_text, page, panel, rows, svg
 from resolver.window.dialogue.planned import planned
 from tests.resolver.window.dialogue.spoken import URL, recorded
@@ -52,12 +52,12 @@ def said_by(text: str) -> list[Event]:
     ]
 
 
-def shown(exchange: Exchange) -> str:
+def shown(exchange: RecordedExchange) -> str:
     return page([(exchange, planned(resolver.explain(PLANS[0])))], "What was said")
 
 
 @pytest.mark.parametrize("exchange", [recorded(TRANSFER), *(planned(resolver.explain(url)) for url in PLANS)])
-def test_the_table_says_what_the_diagram_shows(exchange: Exchange) -> None:
+def test_the_table_says_what_the_diagram_shows(exchange: RecordedExchange) -> None:
     """Every line of the table stands in the diagram, in the same order, with its time; and no message is in
     one of the three alone."""
     drawn = [shape.text for shape in draw(exchange).shapes if shape.tag == "text"]

@@ -23,21 +23,21 @@ from resolver import (
     parse,
 )
 from resolver.policy import Decision
-from resolver.retrieval.form import Form, FormLine, Question
+from resolver.retrieval.form import AskForm, AskLine, AskQuestion
 from resolver.window.pages.article import article_page
 from resolver.window.pages.attributes import attributes_page
 from resolver.window.pages.directory import directory_page
 from resolver.window.pages.document import document_page
-from resolver.window.pages.errors import AskedLogin, error_page
+from resolver.window.pages.errors import LoginQuestion, error_page
 from resolver.window.pages.form import form_page, sending_page
 from resolver.window.pages.group import group_page
 from resolver.window.pages.look import look_page
 from resolver.window.pages.mail import mail_page
 from resolver.window.pages.menu import menu_page
 from resolver.window.pages.own import (
-    Opened,
-    Rule,
-    Transfer,
+    OpenedUrl,
+    RuleRow,
+    SavedTransfer,
     bookmarks_page,
     help_page,
     history_page,
@@ -45,11 +45,11 @@ from resolver.window.pages.own import (
     start_page,
     transfers_page,
 )
-from resolver.window.pages.page import Page, Query
+from resolver.window.pages.page import PageQuery, WebPage
 from resolver.window.pages.results import results_page
 from resolver.window.pages.service import service_page
 from resolver.window.pages.text import text_page
-from resolver.window.pages.words import Fact
+from resolver.window.pages.words import FactRow
 from tests.resolver.window.pages.skeleton import place
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -113,10 +113,10 @@ def _no(text: str) -> Verdict:
     return Verdict(action="refuse", decisions=(Decision(text, "refuse", text, text, 3),))
 
 
-def form(text: str) -> Form:
+def form(text: str) -> AskForm:
     octets = text.encode("utf-8", "surrogatepass")
-    lines = [FormLine(question, text, text, (octets, octets), text) for question in Question]
-    return Form((*lines, FormLine(Question.CHOOSE, text, text)))
+    lines = [AskLine(question, text, text, (octets, octets), text) for question in AskQuestion]
+    return AskForm((*lines, AskLine(AskQuestion.CHOOSE, text, text)))
 
 
 def article(text: str) -> Response:
@@ -154,12 +154,12 @@ def hit(text: str) -> Entry:
     return Entry(name=text, url=text, kind=Kind.DOCUMENT, modified=NOW, extra=said)
 
 
-def document(text: str, content: bytes, media_type: str = "", view: str = "") -> Page:
+def document(text: str, content: bytes, media_type: str = "", view: str = "") -> WebPage:
     reply = response(text, content=content, media_type=media_type)
-    return document_page(reply, Query(view=view), place(text), lambda shown: f"/d/{shown}", text)
+    return document_page(reply, PageQuery(view=view), place(text), lambda shown: f"/d/{shown}", text)
 
 
-def error(text: str, kind: type[Declined]) -> Page:
+def error(text: str, kind: type[Declined]) -> WebPage:
     failed = kind(text, code=text, text=text, url=text)
     return error_page(
         failed,
@@ -168,11 +168,11 @@ def error(text: str, kind: type[Declined]) -> Page:
         place(text),
         parent=text,
         meant=text,
-        login=AskedLogin(text, text, text, True, True),
+        login=LoginQuestion(text, text, text, True, True),
     )
 
 
-def _look(text: str, verdict: Verdict, action: str) -> Page:
+def _look(text: str, verdict: Verdict, action: str) -> WebPage:
     steps: list[dict[str, JsonValue]] = [
         {"action": "send", "octets": text},
         {"action": "note", "text": text},
@@ -184,17 +184,17 @@ def _look(text: str, verdict: Verdict, action: str) -> Page:
 
 
 #: Each page by what stands in all of its fields.
-PAGES: Mapping[str, Callable[[str], Page]] = {
+PAGES: Mapping[str, Callable[[str], WebPage]] = {
     "directory": lambda text: directory_page(
         [entry(text, kind) for kind in Kind],
-        Query(filter=text),
+        PageQuery(filter=text),
         place(text),
         title=text,
         findings=[Finding(text, "warn", text)],
-        known=[Fact(text, text)],
+        known=[FactRow(text, text)],
     ),
-    "directory, empty": lambda text: directory_page([], Query(filter=text), place(text)),
-    "text": lambda text: text_page(response(text), Query(), place(text)),
+    "directory, empty": lambda text: directory_page([], PageQuery(filter=text), place(text)),
+    "text": lambda text: text_page(response(text), PageQuery(), place(text)),
     "menu": lambda text: menu_page(
         [
             item(text, Kind.INFO, "i"),
@@ -206,17 +206,17 @@ PAGES: Mapping[str, Callable[[str], Page]] = {
             item(text, Kind.UNKNOWN, text, None),
             item(text, Kind.ERROR, "3", None),
         ],
-        Query(filter=text),
+        PageQuery(filter=text),
         place(text),
         findings=[Finding(text, "warn", text)],
         title=text,
     ),
     "menu, judged": lambda text: menu_page(
-        [item(text, Kind.DOCUMENT, "0")], Query(), place(text), judge=lambda _: _no(text)
+        [item(text, Kind.DOCUMENT, "0")], PageQuery(), place(text), judge=lambda _: _no(text)
     ),
     "form": lambda text: form_page(form(text), URL, "KEPT", [Finding(text, "warn", text)], text),
     "sending": lambda text: sending_page(
-        Form((FormLine(Question.ASK, text, text), FormLine(Question.ASK_HIDDEN, text, text))),
+        AskForm((AskLine(AskQuestion.ASK, text, text), AskLine(AskQuestion.ASK_HIDDEN, text, text))),
         [text.encode("utf-8", "surrogatepass"), b"secret"],
         URL,
         text,
@@ -224,16 +224,18 @@ PAGES: Mapping[str, Callable[[str], Page]] = {
     ),
     "group": lambda text: group_page(
         articles(text),
-        Query(filter=text, before=12),
+        PageQuery(filter=text, before=12),
         place(text),
         extra={"name": text, "count": 9000, "cut": True, "first": 9},
     ),
-    "article": lambda text: article_page(article(text), Query(), place(text), _contents, thread="/u/group"),
+    "article": lambda text: article_page(
+        article(text), PageQuery(), place(text), _contents, thread="/u/group"
+    ),
     "article, source": lambda text: article_page(
-        article(text), Query(view="source"), place(text), _contents, thread="/u/group"
+        article(text), PageQuery(view="source"), place(text), _contents, thread="/u/group"
     ),
     "results": lambda text: results_page(
-        [hit(text)], Query(), place(text), title=text, words=text, search=text, description=text
+        [hit(text)], PageQuery(), place(text), title=text, words=text, search=text, description=text
     ),
     "picture": lambda text: document(text, PNG),
     "PDF": lambda text: document(text, b"%PDF-1.4"),
@@ -267,20 +269,20 @@ PAGES: Mapping[str, Callable[[str], Page]] = {
     "login": lambda text: error(text, LoginRequired),
     "later": lambda text: error(text, TryLater),
     "start": lambda text: start_page(
-        place(text), [Opened(text, text, NOW), Opened(text, "")], [(text, text)]
+        place(text), [OpenedUrl(text, text, NOW), OpenedUrl(text, "")], [(text, text)]
     ),
-    "history": lambda text: history_page(place(text), [Opened(text, text, NOW)]),
+    "history": lambda text: history_page(place(text), [OpenedUrl(text, text, NOW)]),
     "history, empty": lambda text: history_page(place(text), []),
-    "bookmarks": lambda text: bookmarks_page(place(text), [Opened(text, text, NOW)], text),
+    "bookmarks": lambda text: bookmarks_page(place(text), [OpenedUrl(text, text, NOW)], text),
     "transfers": lambda text: transfers_page(
         place(text),
         [
-            Transfer(number, text, text, state, 5, 10, 3.0, text, (text,), text)
+            SavedTransfer(number, text, text, state, 5, 10, 3.0, text, (text,), text)
             for number, state in enumerate(("waiting", "running", "paused", "done", "failed"))
         ],
     ),
-    "settings": lambda text: settings_page([Fact(text, text)], [text], [text]),
-    "help": lambda text: help_page([Rule("S04", text, (text,))], {5: text}),
+    "settings": lambda text: settings_page([FactRow(text, text)], [text], [text]),
+    "help": lambda text: help_page([RuleRow("S04", text, (text,))], {5: text}),
     "refused": lambda text: error_page(
         Refused(text, text, flag=text, position=3), text, text, place(text), parent=text
     ),
@@ -291,7 +293,7 @@ def _contents(part: object, shown: bool) -> str:
     return f"http://127.0.0.1:9/d/{shown}"
 
 
-def looked_at(text: str) -> Page:
+def looked_at(text: str) -> WebPage:
     """A URL as it is looked at before anything is sent."""
     plan, verdict = explain(text), check(text)
     url = None if verdict.invalid else parse(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from resolver.window.pages.page import Crumb, Frame, Page, Place
+from resolver.window.pages.page import Breadcrumb, PageAddressBar, PageFrame, WebPage
 from resolver.window.pages.render import render
 
 #: What a stranger may write to get out of a text, an attribute or a script (section 6, row 10).
@@ -49,15 +49,20 @@ def skeleton(markup: str) -> Skeleton:
     return found
 
 
-def place(url: str = "ftp://h.example/pub/") -> Place:
-    return Place(url, "/u/here", lambda text: f"/u/{len(text)}", lambda text: f"/look?{len(text)}", "FROM")
-
-
-def frame(text: str) -> Frame:
-    return Frame(
-        address=text, crumbs=(Crumb(text, "/u/x"), Crumb(text)), csrf=lambda _: "TOKEN", from_id="FROM"
+def place(url: str = "ftp://h.example/pub/") -> PageAddressBar:
+    return PageAddressBar(
+        url, "/u/here", lambda text: f"/u/{len(text)}", lambda text: f"/look?{len(text)}", "FROM"
     )
 
 
-def rendered(page: Page, text: str = "x") -> str:
+def frame(text: str) -> PageFrame:
+    return PageFrame(
+        address=text,
+        crumbs=(Breadcrumb(text, "/u/x"), Breadcrumb(text)),
+        csrf=lambda _: "TOKEN",
+        from_id="FROM",
+    )
+
+
+def rendered(page: WebPage, text: str = "x") -> str:
     return render(page, frame(text))

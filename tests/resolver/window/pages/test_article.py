@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from resolver.window.pages import mime
 from resolver.window.pages.article import article_page
 from resolver.window.pages.mime import parts_of
-from resolver.window.pages.page import Query
-from resolver.window.pages.quotes import Stretch, split
+from resolver.window.pages.page import PageQuery
+from resolver.window.pages.quotes import QuotedLines, split
 from tests.resolver.window.pages.facts import PNG, response
 from tests.resolver.window.pages.skeleton import place, rendered, skeleton
 
@@ -94,7 +94,7 @@ def deep(layers: int) -> bytes:
 def test_what_is_no_message_is_some_parts(octets: bytes) -> None:
     parts = parts_of(octets)
     assert 1 <= len(parts) <= mime.MOST
-    page = article_page(response("x", content=octets), Query(), place(), lambda part, shown: "/d/x")
+    page = article_page(response("x", content=octets), PageQuery(), place(), lambda part, shown: "/d/x")
     assert skeleton(rendered(page)).elements
 
 
@@ -103,7 +103,10 @@ def test_any_octets_are_an_article(octets: bytes) -> None:
     for head in (b"", b"Content-Type: multipart/mixed; boundary=B\r\n\r\n--B\r\n", b"Content-Type:"):
         for view in ("", "source"):
             page = article_page(
-                response("x", content=head + octets), Query(view=view), place(), lambda part, shown: "/d/x"
+                response("x", content=head + octets),
+                PageQuery(view=view),
+                place(),
+                lambda part, shown: "/d/x",
             )
             rendered(page).encode()
 
@@ -111,7 +114,7 @@ def test_any_octets_are_an_article(octets: bytes) -> None:
 def test_there_is_an_end_to_parts() -> None:
     many = b"Content-Type: multipart/mixed; boundary=B\r\n\r\n" + b"--B\r\n\r\nx\r\n" * 5_000 + b"--B--"
     assert len(parts_of(many)) == mime.MOST
-    page = article_page(response("x", content=many), Query(), place(), lambda part, shown: "/d/x")
+    page = article_page(response("x", content=many), PageQuery(), place(), lambda part, shown: "/d/x")
     assert page.values["more"]
 
 
@@ -123,14 +126,17 @@ def test_only_a_picture_is_shown_and_by_its_first_octets() -> None:
     )
     markup = rendered(
         article_page(
-            response("x", content=octets), Query(), place(), lambda part, shown: f"/d/{part.number}/{shown}"
+            response("x", content=octets),
+            PageQuery(),
+            place(),
+            lambda part, shown: f"/d/{part.number}/{shown}",
         )
     )
     assert 'src="/d/2/True"' in markup
     assert "/d/1/True" not in markup
 
 
-def outline(stretches: tuple[Stretch, ...]) -> list[object]:
+def outline(stretches: tuple[QuotedLines, ...]) -> list[object]:
     return [
         [each.level, *outline(each.inner)] if each.inner else "".join(run.text for run in each.runs)
         for each in stretches

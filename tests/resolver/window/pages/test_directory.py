@@ -9,7 +9,7 @@ import pytest
 from resolver import Entry, Kind
 from resolver.window.pages.directory import directory_page
 from resolver.window.pages.listing import arranged
-from resolver.window.pages.page import Query, read_query, shortened
+from resolver.window.pages.page import PageQuery, read_query, shortened
 from tests.resolver.window.pages.skeleton import place, rendered, skeleton
 
 ENTRIES = [
@@ -27,29 +27,29 @@ ENTRIES = [
 @pytest.mark.parametrize(
     ("query", "numbers"),
     [
-        (Query(), [1, 2, 3]),
-        (Query(sort="name"), [3, 2, 1]),
-        (Query(sort="size"), [2, 1, 3]),
-        (Query(sort="date"), [3, 1, 2]),
-        (Query(sort="nonsense"), [1, 2, 3]),
-        (Query(filter="c.TX"), [3]),
-        (Query(filter="txt", sort="name"), [3, 1]),
-        (Query(size=2, page=2), [3]),
-        (Query(size=2, page=9), [3]),
-        (Query(filter="(a+)+$"), []),
+        (PageQuery(), [1, 2, 3]),
+        (PageQuery(sort="name"), [3, 2, 1]),
+        (PageQuery(sort="size"), [2, 1, 3]),
+        (PageQuery(sort="date"), [3, 1, 2]),
+        (PageQuery(sort="nonsense"), [1, 2, 3]),
+        (PageQuery(filter="c.TX"), [3]),
+        (PageQuery(filter="txt", sort="name"), [3, 1]),
+        (PageQuery(size=2, page=2), [3]),
+        (PageQuery(size=2, page=9), [3]),
+        (PageQuery(filter="(a+)+$"), []),
     ],
 )
-def test_a_page_has_what_was_asked_for(query: Query, numbers: list[int]) -> None:
+def test_a_page_has_what_was_asked_for(query: PageQuery, numbers: list[int]) -> None:
     assert [number for number, _ in arranged(ENTRIES, query, place()).entries] == numbers
 
 
 def test_ways_lead_to_the_other_pages_and_keep_what_was_asked() -> None:
-    paging = arranged(ENTRIES, Query(page=2, size=1, sort="name", filter="t&t"), place()).paging
+    paging = arranged(ENTRIES, PageQuery(page=2, size=1, sort="name", filter="t&t"), place()).paging
     assert paging.pages == 1
-    paging = arranged(ENTRIES, Query(page=2, size=1, sort="name"), place()).paging
+    paging = arranged(ENTRIES, PageQuery(page=2, size=1, sort="name"), place()).paging
     assert paging.previous == paging.first == "/u/here?from=FROM&sort=name"
     assert paging.next == paging.last == "/u/here?from=FROM&sort=name&page=3"
-    assert place().again(Query(filter="t&t")) == "/u/here?from=FROM&q=t%26t"
+    assert place().again(PageQuery(filter="t&t")) == "/u/here?from=FROM&q=t%26t"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_large_page_is_laid_out_in_groups() -> None:
     entries = [
         Entry(name=f"{n}.txt", url=f"ftp://h.example/{n}.txt", kind=Kind.DOCUMENT) for n in range(1_050)
     ]
-    few, many = (rendered(directory_page(entries, Query(size=size), place())) for size in (1_000, 1_050))
+    few, many = (rendered(directory_page(entries, PageQuery(size=size), place())) for size in (1_000, 1_050))
     assert few.count('<ul class="rows">') == 1
     assert many.count('<ul class="rows many">') == 11
     assert skeleton(many).elements.count(("li", ("class",))) == 1_050

@@ -8,13 +8,13 @@ import pytest
 
 from protocols.contract import JsonValue
 from resolver import Entry, Kind, Response, Url, check, parse
-from resolver.retrieval.form import Form, FormLine, Question
+from resolver.retrieval.form import AskForm, AskLine, AskQuestion
 from resolver.window.pages.choice import page_of
 from resolver.window.pages.document import shape_of
 from resolver.window.pages.form import answers_from, form_page
 from resolver.window.pages.markup import text_of_markup
 from resolver.window.pages.menu import menu_page
-from resolver.window.pages.page import Query
+from resolver.window.pages.page import PageQuery
 from resolver.window.pages.render import pieces
 from resolver.window.pages.text import PART, text_page
 from tests.resolver.window.pages.facts import PNG, URL, item, response
@@ -52,7 +52,7 @@ def reply(
     ],
 )
 def test_a_reply_gets_the_page_of_what_it_is(found: tuple[Response, Url], template: str) -> None:
-    page = page_of(*found, Query(), place(), keep)
+    page = page_of(*found, PageQuery(), place(), keep)
     assert page.template == template
     assert rendered(page)
 
@@ -90,7 +90,7 @@ def test_what_a_document_says_of_itself_is_never_said_on() -> None:
     for media_type in ("text/html; charset=utf-7", "image/svg+xml", "multipart/x-mixed-replace"):
         for content in (b"caf\xe9", PNG):
             found = response("x", content=content, media_type=media_type)
-            page_of(found, parse("http://h.example/a.html"), Query(view="page"), place(), keeping)
+            page_of(found, parse("http://h.example/a.html"), PageQuery(view="page"), place(), keeping)
     assert {media_type for _, media_type, shown in kept if not shown} == {"application/octet-stream"}
     assert {(octets, media_type) for octets, media_type, shown in kept if shown} == {
         (PNG, "image/png"),
@@ -133,7 +133,7 @@ def test_markup_without_end_is_read_once(piece: str) -> None:
 def test_text_is_shown_in_parts_that_end_with_a_line() -> None:
     text = ("x" * 99 + "\n") * 25_000
     pages = [
-        text_page(response("x", content=text.encode(), media_type="text/plain"), Query(page=n), place())
+        text_page(response("x", content=text.encode(), media_type="text/plain"), PageQuery(page=n), place())
         for n in (1, 2, 3, 9)
     ]
     assert [page.values["part"] for page in pages] == [1, 2, 3, 3]
@@ -153,7 +153,7 @@ def test_urls_in_a_text_are_links() -> None:
     found = response(
         "x", content=b"see <URL:ftp://h.example/a> and <javascript:x> and <x>", media_type="text/plain"
     )
-    markup = rendered(text_page(found, Query(), place()))
+    markup = rendered(text_page(found, PageQuery(), place()))
     assert '&lt;<a href="/u/17">URL:ftp://h.example/a</a>&gt; and &lt;javascript:x&gt;' in markup
 
 
@@ -166,7 +166,7 @@ def test_a_menu_of_a_million_lines_is_a_page_like_others() -> None:
 
     one = item("x" * 40, Kind.DOCUMENT, "0", "gopher://h.example/0/documents/of/some/length/0123456.txt")
     plain = Entry(name=one.name, url=one.url, kind=one.kind, extra={"type": "0"})
-    page = menu_page(Million([plain] * 500), Query(), place())
+    page = menu_page(Million([plain] * 500), PageQuery(), place())
     markup = rendered(page)
     assert "page 1 of 2000" in markup
     assert len(markup.encode()) <= 300_000
@@ -185,7 +185,9 @@ def test_a_menu_says_what_each_item_is() -> None:
         item("Mail", Kind.DOCUMENT, "0", "gopher://h.example:25/0x"),
         item("Odd", Kind.UNKNOWN, "z", "gopher://h.example/zx"),
     ]
-    page = menu_page(entries, Query(), place(), judge=lambda entry: check(entry.url or "", origin="derived"))
+    page = menu_page(
+        entries, PageQuery(), place(), judge=lambda entry: check(entry.url or "", origin="derived")
+    )
     markup = rendered(page)
     text = "".join(skeleton(markup).text)
     assert "Hello\nWorld" in text
@@ -198,14 +200,14 @@ def test_a_menu_says_what_each_item_is() -> None:
     assert 'value="gopher://h.example/7find"' in markup
 
 
-FORM = Form(
+FORM = AskForm(
     (
-        FormLine(Question.NOTE, "Note", "a note"),
-        FormLine(Question.ASK, "Ask", "name", (), "nobody"),
-        FormLine(Question.ASK_LINES, "AskL", "lines"),
-        FormLine(Question.CHOOSE, "Choose", "one", (b"a", b"b\xff")),
-        FormLine(Question.SELECT, "Select", "yes", (), "1"),
-        FormLine(Question.CHOOSE_FILE, "ChooseF", "file"),
+        AskLine(AskQuestion.NOTE, "Note", "a note"),
+        AskLine(AskQuestion.ASK, "Ask", "name", (), "nobody"),
+        AskLine(AskQuestion.ASK_LINES, "AskL", "lines"),
+        AskLine(AskQuestion.CHOOSE, "Choose", "one", (b"a", b"b\xff")),
+        AskLine(AskQuestion.SELECT, "Select", "yes", (), "1"),
+        AskLine(AskQuestion.CHOOSE_FILE, "ChooseF", "file"),
     )
 )
 

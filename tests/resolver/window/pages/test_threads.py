@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resolver import Entry, Kind
 from resolver.window.pages.group import author_of, group_page
-from resolver.window.pages.page import Query
+from resolver.window.pages.page import PageQuery
 from resolver.window.pages.threads import threads
 from tests.resolver.window.pages.skeleton import place, rendered
 
@@ -89,7 +89,7 @@ def test_a_page_of_a_group_is_as_long_as_others() -> None:
     """Also where one thread is longer: it goes on, on the next page."""
     entries = [article(n, f"m{n}", f"m{n - 1}") for n in range(1, 1_201)]
     first, last = (
-        rendered(group_page(entries, Query(page=page, size=500), place("nntp://h.example/g")))
+        rendered(group_page(entries, PageQuery(page=page, size=500), place("nntp://h.example/g")))
         for page in (1, 3)
     )
     assert first.count('<a href="/u/') - 1 == 500 + 1  # breadcrumb and next
@@ -99,7 +99,7 @@ def test_a_page_of_a_group_is_as_long_as_others() -> None:
 
 
 def test_numbers_without_an_article_are_told() -> None:
-    page = group_page([article(n) for n in (3, 5, 9)], Query(), place())
+    page = group_page([article(n) for n in (3, 5, 9)], PageQuery(), place())
     assert page.values["missing"] == "4 numbers have no article: 4, 6 to 8"
 
 
